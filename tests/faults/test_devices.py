@@ -14,8 +14,15 @@ import pytest
 from harness import figure, size
 from processes import exit_code, forked, forking
 
-from hdp_fast.learners import Stumps, predictor
-from hdp_fast.local import RemoteAgents, learn_by_votes, randomized_response
+from hdp_fast.learners import Stumps
+from hdp_fast.local import (
+    Query,
+    RemoteAgents,
+    learn_by_votes,
+    randomized_response,
+    true_answers,
+)
+from hdp_fast.transfer import survey
 
 pytestmark = forking
 
@@ -37,8 +44,8 @@ LABELS = RECORDS[:, 1]
 
 @lru_cache
 def judge(text):
-    """Whether a hypothesis is wrong, for every device."""
-    return predictor(text)(RECORDS) != LABELS
+    """Whether a hypothesis is wrong, or the answer to a query, for every device."""
+    return true_answers(text, RECORDS, LABELS)
 
 
 class Server:
@@ -232,6 +239,46 @@ def test_an_end_in_the_middle_of_the_crowd(ports, memory, end):
     assert 0 < len(answers) == agents.counts()["answered"] <= 0.7 * count
     asked = [times for port in ports for times in stop(port).values()]
     assert set(asked) == {1}
+
+
+@pytest.mark.filterwarnings("ignore:.*have answered")
+def test_a_survey_that_is_killed_goes_on(ports, memory):
+    """A new process takes up the questions that were asked, and asks the rest to others."""
+    part = size(100, 600)
+    questions = {f"x{i}": Query.between(i, low=1) for i in range(3)}
+    options = {"epsilon": EPSILON, "count": DEVICES, "response_rate": 0.7, "deadline": 1.5}
+    options["state"] = memory / "state"
+
+    def child():
+        survey(questions, RemoteAgents(Network(ports).ask, **options), count=3 * part)
+
+    process = forked(child)
+    wait_until(lambda: count_asked(options) >= 2 * part)
+    os.kill(process, signal.SIGKILL)
+    assert exit_code(process) == -signal.SIGKILL
+    network = Network(ports)
+    network.next = count_asked(options)
+    agents = RemoteAgents(network.ask, **options)
+    rows = survey(questions, agents, count=3 * part, beta=1e-6).rows
+    assert rows[0].answered == 0.7 * part
+    for i, row in enumerate(rows):
+        assert row.low_all < RECORDS[:, i].mean() < row.high_all
+    asked = [times for port in ports for times in stop(port).values()]
+    assert set(asked) == {1}
+    figure("a survey that was killed", sum(row.answered for row in rows), f"{len(asked):,} asked")
+
+
+def count_asked(options):
+    is_there = options["state"].exists()
+    return DEVICES - RemoteAgents(pytest.fail, **options).remaining if is_there else 0
+
+
+def wait_until(happened):
+    for _ in range(600):
+        if happened():
+            return
+        time.sleep(0.02)
+    pytest.fail("nothing happened for 12 seconds")
 
 
 def wait_for_answers(options, learned):

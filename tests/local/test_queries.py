@@ -71,6 +71,17 @@ def test_mistakes_of_models_with_and_without_a_description():
     assert Query.wrong(RULE)([["text", None], [1.0, 0.0]], [0, 1]).tolist() == [1, 0]
 
 
+def test_statistics_are_wrong_where_their_score_says_so():
+    features = learners.FeatureMap.identity(2, norm_bound=5, constant=True)
+    release = learners.SufficientStatistics(features, classes=[0, 1])
+    rows = np.random.default_rng(1).normal(size=(500, 2))
+    model = release.release(rows, (rows[:, 0] > 0).astype(int), epsilon=9.0, delta=1e-6)
+    model = model.solve(pool=rows)
+    query, zeros = Query.wrong(model), np.zeros(500)
+    assert (query(rows, zeros) == model.predict(rows)).all()
+    assert (Query.from_json(query.to_json())(rows, zeros) == model.predict(rows)).all()
+
+
 def test_bounds_are_those_of_a_value_alone():
     assert Query.value(3, -1, 5).bounds == (-1, 5)
     assert (Query.value(3, -1, 5) & Query.label()).bounds == (0, 1)

@@ -1,6 +1,7 @@
 """Every call that takes private records, labels, votes or values: what the tests of doors share."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,6 +72,14 @@ def sgd(**changes):
     return learners.PrivateSGD(loss="logistic", steps=2, noise_multiplier=1.0, **changes)
 
 
+HALFSPACE = {"kind": "halfspace", "weights": [1.0] * 4, "bias": 0.0}
+QUERY = (
+    local.Query.label()
+    & local.Query.value(0, -1, 1)
+    & local.Query.between(1, low=-1)
+    & local.Query.score_above(HALFSPACE, -9)
+    & local.Query.worse(HALFSPACE, {"kind": "linear", "weights": [1.0] * 4, "bias": 0.0})
+)
 RECORDS = {"X": BITS, "y": LABELS}
 REALS = {"X": NUMBERS, "y": LABELS}
 DOMAINS = {"X_source": NUMBERS, "y_source": SIGNS, "X_target": NUMBERS, "y_target": SIGNS}
@@ -170,6 +179,12 @@ DOORS = {
         {"X": NUMBERS},
         (),
     ),
+    "score_of": Door(learners.score_of(HALFSPACE), {"X": NUMBERS}, ("X",)),
+    "score_of, votes": Door(learners.score_of(STUMPS.hypothesis(0)), {"X": BITS}, ("X",)),
+    "Query": Door(QUERY, REALS, XY),
+    "Query, bits": Door(local.Query.wrong(STUMPS.hypothesis(0)), RECORDS, XY),
+    "true_answers": Door(partial(local.true_answers, QUERY.to_json()), REALS, XY),
+    "true_answers, a hypothesis": Door(partial(local.true_answers, HALFSPACE), REALS, XY),
     "CuratorOracle": Door(
         lambda X, y: local.CuratorOracle(X, y, epsilon=1, queries=2, beta=0.1), RECORDS, XY
     ),

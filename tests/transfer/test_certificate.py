@@ -11,7 +11,7 @@ import pytest
 from hdp_fast import _core, learners, local, transfer
 from hdp_fast._support.binomial import clopper_pearson
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
-from hdp_fast.local.exact_estimation import estimate_exactly
+from hdp_fast.local.exact_estimation import answers_for_width, estimate_exactly
 
 EPSILON, BETA = 1.0, 0.05
 RULES = [
@@ -266,6 +266,25 @@ def test_remote_agents_are_sent_descriptions_and_may_be_silent():
     assert asked[0][0]["terms"][0]["kind"] == "worse"
 
 
+def test_statistics_and_descriptions_are_sent_and_certified():
+    features = learners.FeatureMap.scaling([(0, 1), (0, 1)])
+    statistics = learners.SufficientStatistics(features, classes=[0, 1])
+    released = statistics.release(X[:9_000], X[:9_000, 0], epsilon=20.0, delta=1e-6)
+    model = released.solve(pool=X[:999])
+    assert (model.predict(X) == X[:, 0]).all()
+    agents, asked = remote(X[:, 0], 1.0, count=9_000)
+    assert transfer.certify(model, agents, count=4_000).high < 0.15
+    assert asked[0][0]["terms"][0]["model"]["kind"] == "statistics"
+    assert transfer.certify(model, agents, other=RULES[1], count=4_000).better == "model"
+    assert transfer.certify(RULES[0], agents, count=1_000).agents == 800
+    assert asked[-2][0] == RULES[0]
+    people = local.Agents(X.astype(float), X[:, 0], epsilon=2.0)
+    assert transfer.certify(RULES[0], people, other=model, count=20_000, beta=1e-9).better is None
+    assert transfer.certify(RULES[0], people, count=10_000).high < 0.15
+    with pytest.raises(ParameterError):
+        transfer.certify({"kind": "none"}, people)
+
+
 def test_silence_of_all_is_an_error_and_costs_nothing_more():
     agents, asked = remote(X[:, 0], 1.0)
     agents = local.RemoteAgents(lambda text, k: [], epsilon=1.0, count=100)
@@ -296,15 +315,62 @@ def test_a_certificate_that_was_interrupted_is_taken_up(tmp_path):
     assert asked == ["conjunction", "query", "query"]
 
 
+@pytest.mark.parametrize("width", [0.3, 0.1])
+def test_a_plan_is_the_least_number_that_keeps_every_interval_narrow(width):
+    def widest(answers):
+        edge = float(2 * truth() - 1)
+        ends = [clopper_pearson(ones, answers, BETA) for ones in range(answers + 1)]
+        return max(high - low for low, high in ends) / edge / 2
+
+    least = answers_for_width(width, beta=BETA, epsilon=EPSILON, wanted="width")
+    assert widest(least) <= width < widest(least - 1)
+
+
+@pytest.mark.parametrize(
+    ("width", "epsilon"), [(0.05, 1.0), (0.001, 1.0), (1e-5, 4.0), (1e-7, 1.0)]
+)
+def test_a_plan_is_never_larger_than_hoeffdings(width, epsilon):
+    answers = answers_for_width(width, beta=BETA, epsilon=epsilon, wanted="width")
+    most = local.agents_needed(alpha=width, beta=BETA, epsilon=epsilon)
+    assert 0.5 * most < answers <= most
+    if answers < 10**9:
+        low, high = clopper_pearson(answers // 2, answers, BETA)
+        edge = float(2 * truth(epsilon) - 1)
+        assert width * 0.995 < (high - low) / 2 / edge <= width
+
+
+def test_certificates_are_as_narrow_as_planned():
+    half = np.arange(len(X)) % 2
+    for rate in (1.0, 0.5):
+        count = transfer.agents_to_certify(0.05, epsilon=2.0, response_rate=rate)
+        agents, _ = remote(half, rate, count=count)
+        certificate = transfer.certify(Rule(0), agents)
+        assert certificate.half_width <= 0.05
+        assert certificate.agents == pytest.approx(0.8 * rate * count, abs=2)
+        assert certificate.half_width > 0.049
+    count = transfer.agents_to_certify(0.1, epsilon=1.0, compared=True)
+    agents = local.Agents(X, half, epsilon=1.0)
+    two = transfer.certify(Rule(0), agents, other=Rule(1), count=count, random_state=1)
+    assert 0.099 < two.half_width <= 0.1
+    for change in ({"half_width": 0}, {"beta": 1}, {"epsilon": 0}, {"response_rate": 0}):
+        with pytest.raises(ParameterError):
+            transfer.agents_to_certify(**{"half_width": 0.1, "epsilon": 1.0} | change)
+    with pytest.raises(ParameterError, match=r"half_width = 1e-09"):
+        transfer.agents_to_certify(1e-9, epsilon=0.1)
+
+
 def test_more_agents_for_a_width():
-    agents = local.Agents(X, X[:, 0], epsilon=1.0)
+    agents = local.Agents(X, X[:, 0] ^ (np.arange(len(X)) % 2), epsilon=1.0)
     certificate = transfer.certify(Rule(0), agents, count=2_000, random_state=1)
     assert certificate.more_agents(0.5) == 0
-    needed = local.agents_needed(alpha=0.01, beta=BETA, epsilon=1.0)
+    needed = answers_for_width(0.01, beta=BETA, epsilon=1.0, wanted="")
     assert certificate.more_agents(0.01) == needed - 1_600
     two = transfer.certify(Rule(0), agents, other=Rule(1), count=2_000, random_state=1)
-    needed = local.agents_needed(alpha=0.005, beta=BETA, epsilon=1.0)
+    needed = answers_for_width(0.005, beta=BETA, epsilon=1.0, wanted="")
     assert two.more_agents(0.01) == needed - 2_000
+    phones, _ = remote(X[:, 1], 0.5)
+    certificate = transfer.certify(Rule(0), phones)
+    assert certificate.more_agents(certificate.half_width * 0.9) < 0.3 * certificate.asked
 
 
 @pytest.mark.parametrize(

@@ -230,14 +230,15 @@ def test_packed_bits_are_asked_some_rows_at_a_time(monkeypatch):
     bits = RNG.integers(0, 2, (9_000, 3))
     agents = local.Agents(BitMatrix.from_dense(bits), bits[:, 2], epsilon=8.0)
     questions = {f"x{i}": Query.between(i, low=1) for i in range(3)}
-    result = transfer.survey(questions | {"y": lambda X, y: y}, agents)
+    result = transfer.survey(questions | {"y": lambda X, y: y}, agents, beta=1e-6)
     for i in range(3):
         assert result[f"x{i}"].low_all < bits[:, i].mean() < result[f"x{i}"].high_all
 
 
 def test_examples_that_are_drawn_when_asked_answer_a_survey():
     agents = local.MaskedParityAgents(local.MaskedParity([0, 0], 1), 9_000, epsilon=8.0)
-    result = transfer.survey({"y": Query.label(), "x0": Query.between(0, low=1)}, agents)
+    questions = {"y": Query.label(), "x0": Query.between(0, low=1)}
+    result = transfer.survey(questions, agents, beta=1e-6)
     assert result["y"].low_all < 0.5 < result["y"].high_all
 
 
@@ -332,7 +333,8 @@ def remote(answered=1.0, fails_at=None, **more):
 
 def test_remote_agents_answer_a_survey():
     agents, asked = remote(0.5)
-    result = transfer.survey({"y": Query.label()}, agents, strata=STRATA, weights=WEIGHTS)
+    groups = {"strata": STRATA, "weights": WEIGHTS}
+    result = transfer.survey({"y": Query.label()}, agents, **groups, beta=1e-6)
     assert len(asked) == 4
     assert result["y"].low < 0.7 * 0.2 + 0.3 * 0.6 < result["y"].high
     assert (result["y"].asked, result["y"].answered) == (20_000, 10_000)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from statistics import NormalDist
+
 from .._support.binomial import clopper_pearson
+from .estimation import agents_for_width
 from .randomizers.aggregates import Estimate
 from .response import advantage
+
+# Beyond so many answers the exact number is not searched for, but bounded.
+_MOST_EXACT, _MOST_CHECKED = 10**6, 10**10
 
 
 def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) -> Estimate:
@@ -34,3 +41,30 @@ def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) ->
     ends = ((end - (1 - edge) / 2) / edge for end in (ones / answers, low, high))
     value, low, high = (min(max(end, 0.0), 1.0) for end in ends)
     return Estimate(value, low, high)
+
+
+def answers_for_width(width: float, *, beta: float, epsilon: float, wanted: str) -> int:
+    """Counts the answers whose exact interval has this half width, whatever they are.
+
+    The interval is widest where half of the answers are 1. Up to a million the number is the least
+    one, and beyond it at most three thousandths larger than for normal answers, or Hoeffding's
+    where that is smaller.
+
+    Raises:
+        ParameterError: There cannot be so many answers. The error names `wanted`.
+    """
+    most = agents_for_width(width, beta, epsilon, wanted=wanted)
+    about = (NormalDist().inv_cdf(1 - beta / 2) / (2 * width * advantage(epsilon))) ** 2
+
+    def is_enough(answers: int) -> bool:
+        low, high = clopper_pearson(answers // 2, answers, beta)
+        return (high - low) / 2 <= width * advantage(epsilon)
+
+    if about > _MOST_EXACT:
+        larger = math.ceil(1.003 * about)
+        return larger if larger < min(most, _MOST_CHECKED) and is_enough(larger) else most
+    few = 0
+    while most - few > 1:
+        middle = (few + most) // 2
+        few, most = (few, middle) if is_enough(middle) else (middle, most)
+    return most

@@ -14,11 +14,15 @@ base rate wrong.
 """
 
 from .._support.lazy import list_only
+<<<<<<< HEAD
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
 from .certificate import Certificate, certify
 from .column_means import ColumnMeans, release_means
+=======
+from .certificate import Certificate, agents_to_certify, certify
+>>>>>>> ask
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -48,7 +52,11 @@ __all__ = [
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
+<<<<<<< HEAD
     "calibrate",
+=======
+    "agents_to_certify",
+>>>>>>> ask
     "certify",
     "chi2_finite",
     "chi2_gaussians",

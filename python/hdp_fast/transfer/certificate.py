@@ -16,9 +16,12 @@ from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import positive_int, probability, refuse
+from .._support.validate import positive_int, probability, probability_or_one, refuse
 from ..exceptions import AgentsExhausted, ParameterError
-from ..local.exact_estimation import estimate_exactly
+from ..learners.descriptions import parse
+from ..learners.scores import with_bits
+from ..learners.serialization import predictor
+from ..local.exact_estimation import answers_for_width, estimate_exactly
 from ..local.pool import AgentPool, find_mistakes
 from ..record import PrivacyRecord
 from .constants import Constants, constant_loss
@@ -95,8 +98,8 @@ class Certificate(JsonText):
     def more_agents(self, half_width: float) -> int:
         """Counts how many more agents would have been needed for an interval of this half width.
 
-        They are counted for the worst case, an error of 1/2, and for as large a share of answers as
-        has arrived.
+        They are counted for the answers that make an interval widest, and for as large a share of
+        answers as has arrived.
 
         Args:
             half_width: Half of the width that the interval should have had, above 0 and below 1.
@@ -107,20 +110,17 @@ class Certificate(JsonText):
         Raises:
             ParameterError: The half width is out of range, or there cannot be so many agents.
 
-        Source:
-            Hoeffding's inequality, as `local.agents_needed`; the exact interval is never wider.
         """
         width = probability("half_width", half_width)
-        if 2 * self.half_width <= 2 * width:
+        if self.half_width <= width:
             return 0
-        scale = 2 if self.measured == "difference" else 1
-        needed = local.agents_needed(
-            alpha=width / scale,
+        needed = answers_for_width(
+            width / 2 if self.measured == "difference" else width,
             beta=self.beta,
             epsilon=self.agents_record.epsilon,
-            response_rate=self.agents / self.asked,
+            wanted=f"half_width = {half_width}",
         )
-        return max(0, needed - self.asked)
+        return max(0, math.ceil(needed * self.asked / self.agents) - self.asked)
 
     def __repr__(self) -> str:
         ends = f"in [{self.low:.3f}, {self.high:.3f}] but for probability {self.beta:g}"
@@ -135,6 +135,59 @@ class Certificate(JsonText):
             return ""
         shown = "better than" if self.beats_constant else "not shown better than"
         return f"{shown} a constant's {self.constants.better:.3f}, "
+
+
+def agents_to_certify(
+    half_width: float,
+    *,
+    epsilon: float,
+    beta: float = 0.05,
+    compared: bool = False,
+    response_rate: float = 1.0,
+) -> int:
+    """Counts the agents that `certify` must be given for an interval of this half width.
+
+    Whatever they answer, the interval is no wider. This takes about half as many agents as
+    `local.agents_needed` counts for an interval by Hoeffding's inequality.
+
+    Args:
+        half_width: Half of the largest width of the interval, above 0 and below 1.
+        epsilon: Privacy parameter of each agent's answer, above 0.
+        beta: Probability with which the interval may miss, in (0, 1).
+        compared: Whether two models are compared. If not, a fifth of the agents are asked for their
+            label.
+        response_rate: Public share of those asked who will answer, in (0, 1]. If fewer do, the
+            interval is wider.
+
+    Returns:
+        The number of agents, which is the `count` of certify.
+
+    Raises:
+        ParameterError: An argument is out of range, or there cannot be so many agents.
+
+    Source:
+        Clopper and Pearson 1934, for an equal number of answers 0 and 1.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> transfer.agents_to_certify(0.05, epsilon=1.0)
+        2299
+        >>> transfer.agents_to_certify(0.05, epsilon=1.0, compared=True)
+        7280
+    """
+    width, failure = probability("half_width", half_width), probability("beta", beta)
+    rate = probability_or_one("response_rate", response_rate)
+    answers = answers_for_width(
+        width / 2 if compared else width,
+        beta=failure,
+        epsilon=epsilon,
+        wanted=f"half_width = {half_width}",
+    )
+    asked = math.ceil(answers / rate)
+    if compared:
+        return asked
+    # The least count of which four fifths, rounded up, are so many.
+    return max(asked + (asked - 1) // (_AGENTS_PER_LABEL - 1), _AGENTS_PER_LABEL)
 
 
 def certify(
@@ -166,10 +219,11 @@ def certify(
     With a `state`, pass `count`: the same call after a crash then takes up what was asked.
 
     Args:
-        model: A released or public model. It has predict(X), or predicts labels from a description
-            `hypothesis`, which RemoteAgents need. With losses(X, y) it is certified by these,
-            which must lie in [0, 1], unless `loss` or `other` is passed. With `loss` it may also be
-            a function of X, such as a score.
+        model: A released or public model with predict(X), or the description of one, a dict.
+            RemoteAgents need a description: a dict, the attribute `hypothesis` of models of this
+            package, or a StatisticsModel of two classes and of a map that is no function. With
+            losses(X, y) it is certified by these, which must lie in [0, 1], unless `loss` or
+            `other` is passed. With `loss` it may also be a function of X, such as a score.
         agents: Agents of the target population, who were not used to choose the model.
         other: Another such model, with which the model is compared. None compares with nothing.
         loss: Called with what the model's predict (or the function) returns for m agents and with
@@ -206,10 +260,8 @@ def certify(
         >>> from hdp_fast import local, transfer
         >>> X = np.random.default_rng(0).integers(0, 2, (60_000, 2))
         >>> agents = local.Agents(X, X[:, 0], epsilon=2.0)
-        >>> class Rule:
-        ...     def __init__(self, column):
-        ...         self.predict = lambda X: X[:, column]
-        >>> transfer.certify(Rule(0), agents, other=Rule(1)).better
+        >>> rules = [{"kind": "parity", "features": [i], "complement": False} for i in (0, 1)]
+        >>> transfer.certify(rules[0], agents, other=rules[1]).better
         'model'
     """
     failure = probability("beta", beta)
@@ -247,6 +299,7 @@ class _Measure:
     """What the agents are asked about one model or two, and what the answers stand for."""
 
     def __init__(self, model: Any, other: Any, loss: Loss | None, is_remote: bool):
+        model, other = _read_description(model), _read_description(other)
         models = {"model": model} | ({} if other is None else {"other": other})
         if loss is not None and not callable(loss):
             refuse("loss", loss, "it must be callable or None")
@@ -269,6 +322,8 @@ class _Measure:
     def ask(self, agents: AgentPool, count: int, random_state: RandomState) -> Bits:
         """The randomized answers of the next agents."""
         if self._other is None and self._loss is None:
+            if self._is_remote and not _has_description(self._model):
+                return agents.ask(local.Query.wrong(self._model), count)
             return agents.test(self._model, count, random_state=random_state)
         question: Any = self._compare
         if self._other is None:
@@ -299,6 +354,25 @@ class _Measure:
         return losses("loss(predictions, y)", self._loss(predict(X), y), len(y))
 
 
+class _Described:
+    """A model that is known by its description alone."""
+
+    def __init__(self, description: Mapping[str, Any]):
+        self.hypothesis = parse(dict(description))
+        self._predict = predictor(self.hypothesis)
+
+    def predict(self, X: Any, /) -> Bits:
+        return self._predict(with_bits(X))
+
+
+def _read_description(model: Any) -> Any:
+    return _Described(model) if isinstance(model, Mapping) else model
+
+
+def _has_description(model: Any) -> bool:
+    return isinstance(getattr(model, "hypothesis", None), Mapping)
+
+
 def _check_agents(agents: Any) -> None:
     if not isinstance(agents, AgentPool):
         rule = "it must be Agents or RemoteAgents"
@@ -307,7 +381,7 @@ def _check_agents(agents: Any) -> None:
 
 def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> None:
     if is_remote:
-        if not isinstance(getattr(model, "hypothesis", None), Mapping):
+        if not _has_description(model) and local.Query.wrong(model).hypothesis is None:
             rule = "RemoteAgents need a model with a description, the attribute hypothesis"
             raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
         return

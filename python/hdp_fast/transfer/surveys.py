@@ -65,7 +65,8 @@ class SurveyRow:
         >>> import numpy as np
         >>> from hdp_fast import local, transfer
         >>> agents = local.Agents(np.full((9_000, 1), 30.0), np.ones(9_000, int), epsilon=1.0)
-        >>> row = transfer.survey({"age": local.Query.value(0, 0, 100)}, agents)["age"]
+        >>> questions = {"age": local.Query.value(0, 0, 100)}
+        >>> row = transfer.survey(questions, agents, beta=1e-9)["age"]
         >>> row.kind, row.low < 30 < row.high, row.asked
         ('mean', True, 9000)
     """

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -31,6 +32,7 @@ from ...gf2 import BitMatrix
 from ...learners.descriptions import parse
 from ...learners.scores import Score, describe_score, score_of, with_bits
 from ...learners.serialization import predictor
+from ...learners.statistics_model import StatisticsModel
 
 _Fields = Mapping[str, Any]
 # The bytes of bits that are unpacked at a time.
@@ -130,7 +132,7 @@ class _Wrong:
         return self.predictor.mistakes(records, labels)
 
     def describe(self) -> dict[str, Any] | None:
-        model = self.predictor.model
+        model = self.predictor.describe()
         return None if model is None else {"kind": "wrong", "model": model}
 
     def __str__(self) -> str:
@@ -151,7 +153,7 @@ class _Worse:
         return answers
 
     def describe(self) -> dict[str, Any] | None:
-        model, other = self.predictor.model, self.other.model
+        model, other = self.predictor.describe(), self.other.describe()
         if model is None or other is None:
             return None
         return {"kind": "worse", "model": model, "other": other}
@@ -165,7 +167,11 @@ class _Predictor:
     """Predictions of a model, and its description, if it has one."""
 
     predict: Callable[[Any], Any]
-    model: dict[str, Any] | None
+    model: dict[str, Any] | StatisticsModel | None
+
+    def describe(self) -> dict[str, Any] | None:
+        """The description; that of statistics holds the whole feature map."""
+        return describe_score(self.model) if isinstance(self.model, StatisticsModel) else self.model
 
     def mistakes(self, records: NDArray[Any], labels: Floats) -> Floats:
         """Where the predictions differ from the labels; a record without a prediction is wrong."""
@@ -290,7 +296,8 @@ class Query:
 
         Args:
             model: A released or public model with a description `hypothesis` or a method predict,
-                or such a description or its JSON.
+                or such a description or its JSON. A StatisticsModel must have two classes, and is
+                right about label 1 where it predicts the second one.
 
         Returns:
             The query.
@@ -553,7 +560,8 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         and where a hypothesis cannot be applied, it counts as wrong.
 
     Raises:
-        ParameterError: `hypothesis` is neither. This depends on no record.
+        ParameterError: `hypothesis` is neither, or X or y is a masked array. This depends on no
+            record.
         ShapeError: There are not as many labels as records.
 
     Examples:
@@ -568,6 +576,7 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         content = from_json("hypothesis", hypothesis, "a query or a hypothesis", _mapping)
     else:
         content = _mapping(hypothesis)
+    _refuse_masked("X", X)
     labels = _labels(y)
     if labels.shape != (len(X),):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(X):,} records")
@@ -616,14 +625,23 @@ def _compute_each(compute: Score, rows: Floats) -> Floats:
     return np.concatenate([_compute_each(compute, row[None]) for row in rows])
 
 
+def _is_of_statistics(described: Any) -> bool:
+    return isinstance(described, Mapping) and described.get("kind") == "statistics"
+
+
 def _predictor_of(name: str, model: Any) -> _Predictor:
     """The predictions of a released model, or of a description of one.
 
     Raises:
         ParameterError: It has no description and no predict, or the description is none.
     """
-    is_description = isinstance(model, str | Mapping)
-    described = model if is_description else getattr(model, "hypothesis", None)
+    described = model if isinstance(model, str | Mapping) else getattr(model, "hypothesis", None)
+    if isinstance(model, StatisticsModel) or _is_of_statistics(described):
+        score = score_of(model)
+        return _Predictor(
+            lambda X: score(X) > 0,
+            model if isinstance(model, StatisticsModel) else describe_score(described),
+        )
     if isinstance(described, str | Mapping):
         content = parse(described if isinstance(described, str) else dict(described))
         return _Predictor(predictor(content), content)
@@ -651,8 +669,15 @@ def _records(X: Any) -> NDArray[Any]:
     return values
 
 
+def _refuse_masked(name: str, value: Any) -> None:
+    """Refuse masked arrays and lists of them, whose hidden entries numpy would show."""
+    with suppress(ShapeError):
+        array(name, value)
+
+
 def _labels(y: Any) -> Floats:
     """The labels as floats, with NaN for what is no number."""
+    _refuse_masked("y", y)
     return floats(entries("y", y) if isinstance(y, list | tuple) else to_numbers(array("y", y)))
 
 
