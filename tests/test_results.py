@@ -50,7 +50,14 @@ def release(**settings):
     return description.release(X.astype(float), X[:, 0], epsilon=1.0, delta=1e-6, random_state=0)
 
 
+def calibrate():
+    agents = local.Agents(X[:600], X[:600, 1], epsilon=4.0)
+    return transfer.calibrate(lambda X: X[:, 0] - 0.5, agents, random_state=0)
+
+
 MAKERS = {
+    "calibration": calibrate,
+    "plan of a calibration": lambda: transfer.plan_calibration(9_000, epsilon=1.0),
     "labels": lambda: labels.LabelResult(labels=np.array(["a", "-"]), record=None, **ANSWERS),
     "scores": lambda: labels.ScoreResult(scores=np.array([0.5, 0.0]), record=None, **ANSWERS),
     "suggestion": suggest,

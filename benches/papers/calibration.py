@@ -22,8 +22,8 @@ Run `HDP_FAST_DATA=FOLDER python benches/papers/calibration.py`: some minutes.
 scores and a truth of its own: base rates from .01 to .99, log-odds that are right already, shifted,
 too steep or too flat, bent, reversed or unrelated to the label; 100 to 100,000 agents, epsilon from
 .25 to 4. It prints how much more log loss than before the calibrated model has, exactly, for its
-population: the worst cases and the distribution, and the same for the fitted map without the
-safeguards.
+population: the worst cases and the distribution, and the same for the fitted slope and intercept
+without the safeguards.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class Fit(NamedTuple):
     """One simulated calibration."""
 
     behind: float  # log loss of the result less that of the model as it was
-    unguarded: float  # the same of the fitted map
+    unguarded: float  # the same of the fitted slope and intercept
     outcome: str
     step: float
     truth: str
@@ -307,8 +307,8 @@ def show_simulation(result: dict[str, Any]) -> str:
     lines = [
         f"{result['method']}: {result['fits']:,} fits; log loss less that of the model as it was",
         f"  worst {result['worst']:+.4f}; above {LIMIT}: {result['above limit']} "
-        f"(the fitted map: {result['unguarded above limit']})",
-        f"  mean {result['mean']:+.4f} (the fitted map: {result['mean unguarded']:+.4f})",
+        f"(fitted slope and intercept: {result['unguarded above limit']})",
+        f"  mean {result['mean']:+.4f} (fitted: {result['mean unguarded']:+.4f})",
         f"  quantiles {quantiles}",
         f"  outcomes {result['outcomes']}",
     ]

@@ -29,8 +29,8 @@ What it shows: reweighing ranks people better than the same run without it, and 
 DP-SGD on the source alone; its own probabilities are worse than either's. With these features the
 source's model is nearly good enough. Agents alone rank far worse. What agents do know is how many
 in the target have the label: for investors, with an epsilon of 2 or 4, their probabilities for the
-scores of others lose least. On investors nothing private errs less than the constant does, noise
-aside.
+scores of others lose least. On investors nothing private here errs less than the constant does,
+noise aside; models that agents calibrate do, in calibration.py.
 """
 
 from __future__ import annotations

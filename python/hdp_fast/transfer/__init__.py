@@ -8,21 +8,16 @@ that no record is drawn often: this is what protects the records.
 
 Whatever a model was learned by, `certify` bounds its error on the target by one bit of each agent.
 `survey` estimates means, shares and tables in the same way, and `shifted_columns` says which
-columns have other means than in the source. `calibrate` uses agents otherwise: they tell the slope
-and intercept that a released model's score needs on the target, where its ranking is right and its
-base rate wrong.
+columns have other means than in the source. Where a model's ranking is right and its base rate
+wrong, `calibrate` lets agents tell the slope and intercept that its score needs.
 """
 
 from .._support.lazy import list_only
-<<<<<<< HEAD
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
-from .certificate import Certificate, certify
-from .column_means import ColumnMeans, release_means
-=======
 from .certificate import Certificate, agents_to_certify, certify
->>>>>>> ask
+from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
@@ -52,11 +47,8 @@ __all__ = [
     "SurveyResult",
     "SurveyRow",
     "TransferResult",
-<<<<<<< HEAD
-    "calibrate",
-=======
     "agents_to_certify",
->>>>>>> ask
+    "calibrate",
     "certify",
     "chi2_finite",
     "chi2_gaussians",

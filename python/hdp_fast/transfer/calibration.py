@@ -179,7 +179,7 @@ class _Task:
         check = None
         if checking:
             check, answers = self._check(fit, thresholds, checking, rng)
-            asked, counts = asked + answers, counts + answers
+            counts = counts + answers
             fit = fit_map(counts, self.edge, axis, prior)
         if not counts.sizes.sum():
             rule = "there is nothing to calibrate with: ask others"
@@ -191,6 +191,8 @@ class _Task:
             outcome, step = "worse when checked", 0.0
         _note_outcome(outcome, self.count)
         odds = scores + step * (target - scores)
+        # How many are asked by the check depends on earlier answers; exact intervals need fixed
+        # numbers.
         diagram = draw_up(asked, self.edge, _inner(thresholds), fit, odds, self.beta)
         return self._result(
             fit, target, step, outcome, check, diagram, thresholds,

@@ -19,8 +19,8 @@ from .calibration_questions import Location, Questions, first_questions, main_qu
 # With fewer agents a question goes to nobody.
 LEAST_AGENTS = 60
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
-# A twentieth finds the scores. A quarter checks: it sees a map that is worse by 0.1 nats for
-# certain where the fit of the others could have made it, and its answers serve the last fit, too.
+# A twentieth finds the scores. A quarter checks: its answers serve the last fit, too, so that it
+# costs next to nothing, and with fewer the check would see little.
 FIRST_SHARE, HELD_OUT = 0.05, 0.25
 # An intercept that is known no better than this moves odds by a factor of 2.7 at random.
 _USELESS = 1.0
