@@ -8,7 +8,8 @@ panel                   the model of the panel, of the columns that the screen l
 hybrid                  the same, calibrated by the survey: what the command predicts with
 not screened            a run in which nobody is asked what moved (--screen 0)
 
-Shares are .2 to screen and .1 to certify, for all problems; all else are the command's defaults.
+A tenth of the survey certifies; all else are the command's defaults, which ask nobody what moved
+where panel or survey are too small to tell.
 Run `HDP_FAST_DATA=FOLDER python benches/papers/hybrid_command.py`: about a minute a repetition.
 """
 
@@ -23,7 +24,7 @@ from self_selection import DELTA, PROBLEMS, Problem, scores
 from hdp_fast.cli.hybrid_run import HybridRun, Settings, Shares
 from hdp_fast.data import Table, read_table
 
-SHARES = {"hybrid": Shares(0.2, 0.1), "not screened": Shares(0.0, 0.1)}
+SHARES = {"hybrid": Shares(None, 0.1), "not screened": Shares(0.0, 0.1)}
 METRICS = ("error", "log loss", "AUC")
 
 

@@ -107,7 +107,7 @@ def test_the_ledger_is_charged_once_and_records_add_up(made):
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
 @pytest.mark.parametrize("delta", [1e-6, 3e-9])
 def test_the_prices_of_both_releases_never_exceed_the_total(epsilon, delta):
-    settings = Settings(epsilon, delta, 1.0, 0.05, Shares(), None)
+    settings = Settings(epsilon, delta, 1.0, 0.05, Shares(0.3), None)
     budget = Budget(epsilon, delta)
     for price in (settings.screen_price, settings.model_price):
         budget.sequential(*price)
@@ -145,6 +145,21 @@ def test_features_are_chosen_by_public_numbers(folder, rows, epsilon, kind):
     settings = Settings(float(epsilon), 1e-6, 1.0, 0.05, Shares(), None)
     run = HybridRun(schema, panel.select(np.arange(rows)), panel, settings)
     assert run.features == kind
+
+
+@pytest.mark.parametrize(
+    ("rows", "people", "epsilon", "screens"),
+    [(20_000, 60_000, 1.0, True), (20_000, 2_000, 1.0, False), (300, 60_000, 1.0, False),
+     (20_000, 60_000, 0.02, False)],
+)  # fmt: skip
+def test_nobody_is_asked_what_too_few_would_not_tell(folder, rows, people, epsilon, screens):
+    panel, town = read_table("panel.csv"), read_table("town.csv")
+    schema = Schema.from_json(json.dumps(SCHEMA))
+    settings = Settings(epsilon, 1e-6, 2.0, 0.05, Shares(), None, "numbers")
+    run = HybridRun(schema, panel.select(np.arange(rows)), town.select(np.arange(people)), settings)
+    assert run.settings.shares.screen == (0.3 if screens else 0.0)
+    assert run.settings.model_price == ((settings.epsilon, 1e-6) if not screens else (
+        pytest.approx((0.8, 8e-7))))  # fmt: skip
 
 
 def test_nobody_is_screened_if_nobody_should(folder, capsys):
@@ -250,7 +265,11 @@ def test_features_are_centered_and_come_back():
         ({"--budget": "nowhere"}, 2, "budget"),
         ({"panel": "nowhere.csv"}, 2, "No such file"),
         ({"panel": "lacking.csv"}, 2, "column = "),
-        ({"survey": "few.csv"}, 3, "SURVEY has 30 people, 12 to calibrate and 9 to certify"),
+        (
+            {"survey": "few.csv", "--screen": ".3"},
+            3,
+            "SURVEY has 30 people, 12 to calibrate and 9 to certify",
+        ),
         ({"--screen": "1e-5"}, 3, "--screen asks 0 of 60,000 people"),
         ({"survey": "later.csv"}, 2, "column = 'bought'"),
     ],

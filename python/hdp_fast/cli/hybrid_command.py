@@ -17,7 +17,15 @@ from ..exceptions import ParameterError
 from .appended_column import appender, name_new_column
 from .hybrid_report import render
 from .hybrid_run import FEATURES, HybridModel, HybridRun, Settings, Shares
-from .output import Watch, check_outputs, coefficient_table, record_of, say_protected, spent
+from .output import (
+    Watch,
+    check_outputs,
+    coefficient_table,
+    inform,
+    record_of,
+    say_protected,
+    spent,
+)
 from .predictions import Places, Request, add_predict, deliver_predictor, place_results
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read, sign_of
@@ -52,9 +60,8 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add(
         "--screen",
         type=float,
-        default=shares.screen,
         metavar="SHARE",
-        help=f"{part} says which columns moved; 0: nobody [{shares.screen:g}]",
+        help=f"{part} says which columns moved; 0: nobody [.3, or 0 if too few for that]",
     )
     add(
         "--certify",
@@ -91,6 +98,9 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
     run = HybridRun(schema, panel, survey, settings)
     _say_protected(arguments)
+    if arguments.screen is None and not run.counts.screen:
+        few = "too few rows or people, at these epsilons, to see which columns moved"
+        inform(arguments, f"{few}: nobody is asked for that (--screen .3 asks all the same)")
     try:
         model = run.run(budget)
         summary = _summarize(arguments, run, model)

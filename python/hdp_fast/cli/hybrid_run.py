@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..learners.linear_model import LinearModel
 from ..learners.scores import score_of
 from ..learners.sgd import PrivateSGD
 from ..record import PrivacyRecord
+from ..transfer.column_means import calibrate_means, squared_distance
 from .centered_features import CenteredFeatures
 from .scaled_features import Predictor
 
@@ -39,6 +41,8 @@ class Counts(NamedTuple):
 _SCREEN_PRICE = 0.2
 # From this many records times epsilon on, a bit for each cut of a number pays for its noise.
 _MANY = 10_000
+# Who says what moved, unless even a shift of half a column's range might not show.
+_SCREEN, _COARSE = 0.3, 0.5
 FEATURES = ("auto", "bits", "numbers")
 # With fewer people nothing can be calibrated, or certified twice.
 _FEWEST = Counts(screen=0, calibrate=60, certify=20)
@@ -48,23 +52,26 @@ _FEWEST = Counts(screen=0, calibrate=60, certify=20)
 class Shares:
     """Which shares of the survey say what moved, and how often the model errs; the rest calibrates.
 
+    Without a share to screen it is .3, or 0 where public numbers tell that little would be seen.
+
     Raises:
         ParameterError: A share is out of range, or nobody is left to calibrate.
     """
 
-    screen: float = 0.3
+    screen: float | None = None
     certify: float = 0.3
 
     def __post_init__(self) -> None:
         """Validate the shares."""
-        if not 0 <= number("--screen", self.screen) < 1:
+        screen = _SCREEN if self.screen is None else self.screen
+        if not 0 <= number("--screen", screen) < 1:
             refuse("--screen", self.screen, "it must lie in [0, 1)")
         if not 0 < number("--certify", self.certify) < 1:
             refuse("--certify", self.certify, "it must lie in (0, 1)")
-        if self.screen + self.certify >= 1:
+        if screen + self.certify >= 1:
             rule = "together they must be below 1, so that some people calibrate the model"
             raise ParameterError(
-                f"--screen = {self.screen:g} and --certify = {self.certify:g}, but {rule}"
+                f"--screen = {screen:g} and --certify = {self.certify:g}, but {rule}"
             )
 
 
@@ -171,6 +178,9 @@ class HybridRun:
         self.rows, self.people = panel.rows, survey.rows
         self._features = CenteredFeatures.around_middle(schema, self._choose_bits())
         self._plain = self._features.plain_rows(self._survey)
+        if settings.shares.screen is None:
+            shares = Shares(self._choose_screen(), settings.shares.certify)
+            self.settings = dataclasses.replace(settings, shares=shares)
         schema.floats(panel.select(np.arange(1)))
         self.counts = self._share_out()
         self._check_prices()
@@ -211,6 +221,27 @@ class HybridRun:
             return self.rows * self.settings.epsilon >= _MANY
         return self.settings.features == "bits"
 
+    def _choose_screen(self) -> float:
+        """The share that says what moved; 0 where panel or survey are too small for it."""
+        settings, d = self.settings, len(self._features.names)
+        epsilon, delta = settings.screen_price
+        price = squared_distance(self.schema, self._features.bits)
+        bits, sigma = calibrate_means(price, n=self.rows, epsilon=epsilon, delta=delta)
+        # A quarter of beta each for the noise and for the sampling of the panel's means.
+        part = settings.beta / (8 * d)
+        noise = -NormalDist().inv_cdf(part) * float(sigma) / (2.0**bits * self.rows)
+        width = noise + math.sqrt(-math.log(part) / (2 * self.rows))
+        if 2 * width >= _COARSE:
+            return 0.0
+        plan = transfer.plan_shifts(
+            d,
+            shift=_COARSE,
+            agents_epsilon=settings.agents_epsilon,
+            beta=settings.beta,
+            source_width=width,
+        )
+        return _SCREEN if int(self.people * _SCREEN) >= plan.N else 0.0
+
     def _stream(self) -> Any:
         """One stream for the whole run; None draws from the operating system."""
         seed = self.settings.seed
@@ -218,7 +249,7 @@ class HybridRun:
 
     def _share_out(self) -> Counts:
         people, shares = self.people, self.settings.shares
-        screen, certify = int(people * shares.screen), int(people * shares.certify)
+        screen, certify = int(people * (shares.screen or 0.0)), int(people * shares.certify)
         counts = Counts(screen, people - screen - certify, certify)
         if counts.calibrate < _FEWEST.calibrate or counts.certify < _FEWEST.certify:
             rule = (

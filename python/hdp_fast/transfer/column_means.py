@@ -319,10 +319,15 @@ def _read_table(
     for name, bound, usual in (("low", low, 0.0), ("high", high, 1.0)):
         if np.ndim(bound) or bound != usual:
             refuse(name, bound, "the schema has the bounds")
-    price = sum(_price(kind, bits) for kind in schema.columns.values())
+    price = squared_distance(schema, bits)
     if bits:
         return schema.bits(records), price, tuple(schema.names)
     return schema.floats(records), price, tuple(schema.float_names)
+
+
+def squared_distance(schema: Schema, bits: bool) -> int:
+    """The largest squared distance of two rows in the schema's bits, or its float features."""
+    return sum(_price(kind, bits) for kind in schema.columns.values())
 
 
 def _price(kind: Category | Number | Ignore, bits: bool) -> int:
