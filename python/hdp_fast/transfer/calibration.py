@@ -123,8 +123,9 @@ def calibrate(
         is depends on answers that were randomized before. The map is post-processing of the answers
         and of the model, whose own record holds unchanged.
 
-        It is no guarantee, but measured: in thousands of simulated fits over base rates, numbers of
-        agents and epsilons the log loss was never more than 0.01 above the model's.
+        It is no guarantee, but measured: in 3,000 simulated fits over base rates, numbers of agents
+        and epsilons the log loss was more than 0.01 above the model's twice, and at most 0.013.
+        Both had about a thousand agents with an epsilon of 2 or 4.
 
     Cost:
         Some thirty passes of the model over parts of the agents, and a tenth of a second.
