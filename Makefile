@@ -91,8 +91,9 @@ docs: develop $(STAMPS)/dev ## run every example, notebook and python block of t
 	$(BIN)/python docs/tools/run_blocks.py $(DOCUMENTS)
 	$(BIN)/mkdocs build --quiet --strict
 
-browse: docs $(STAMPS)/browse ## read every page of site/ in headless Chromium; pictures in build/screenshots
+browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headless Chromium; pictures in build/screenshots
 	$(BIN)/python docs/tools/browse.py
+	$(BIN)/python docs/tools/browse_report.py
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
 	rm -rf dist build/wheel-env build/sdist-env

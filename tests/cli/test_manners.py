@@ -37,6 +37,10 @@ VERBS = {
         *("x.csv", "y.csv", *SCHEMA, "--agents-epsilon", "1", "--alpha", ".1", "--epsilon", "1"),
         *("--delta", "1e-6", "--kappa", ".1", "--eta", "1", "--rounds", "3"),
     ),
+    ("hybrid",): (
+        *("x.csv", "y.csv", *SCHEMA, "--epsilon", "1", "--delta", "1e-6"),
+        *("--agents-epsilon", "1"),
+    ),
     ("label",): (
         *("x.csv", "y.csv", *SCHEMA, "--estimator", "tree"),
         *("--epsilon", "1", "--delta", "1e-6"),

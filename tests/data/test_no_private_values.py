@@ -318,6 +318,14 @@ COMMANDS = {
         *("parity", "transfer", "FILE", "--agents", "FILE", *LOCAL),
         *("--agents-epsilon", "1", "--alpha", ".2"),
     ),
+    "hybrid": (
+        *("hybrid", "FILE", "FILE", "--schema", "schema.json", *PRIVACY),
+        *("--agents-epsilon", "1"),
+    ),
+    "hybrid, survey": (
+        *("hybrid", "public.csv", "FILE", "--schema", "schema.json", *PRIVACY),
+        *("--agents-epsilon", "1", "--screen", ".3"),
+    ),
     "transfer": ("transfer", "FILE", "FILE", "--schema", "schema.json", *PRIVACY, *STR),
     "transfer, schema": (
         "transfer",

@@ -11,6 +11,7 @@ PLAN = "parity plan --d 10 --alpha .1 --epsilon 1"
 TRANSFER = (
     "transfer priv.csv wider.csv --schema schema.json --agents-epsilon 1 --epsilon 1 --delta 1e-6"
 )
+HYBRID = TRANSFER.replace("transfer", "hybrid")
 ROUNDS = "--kappa .1 --eta 1 --rounds 5"
 ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
 RANDOMIZE = "local randomize --question question.json"
@@ -210,6 +211,18 @@ COMMANDS = [
         r"alpha = 0.2 .* 3 alpha \+ opt = 0.6: it must be below .5"),
     row(94, "transfer: alpha .3", f"{TRANSFER} --alpha .3 {ROUNDS}", 2,
         r"alpha = 0.3 .* 3 alpha \+ opt = 0.9: it must be below .5"),
+    row(92, "hybrid: too few people", HYBRID.replace("wider", "ten"), 3,
+        "SURVEY has 10 people, 7 to calibrate and 3 to certify, .* at least 60 calibrate"),
+    row(92, "hybrid: few people, --strict", f"{HYBRID} --screen .3 --strict", 1,
+        "count = 180 agents are 25 for each of 7 columns: only a shift above 1 "),
+    row(93, "hybrid: no agents' epsilon", HYBRID.replace("--agents-epsilon 1 ", ""), 2,
+        "the following arguments are required: --agents-epsilon"),
+    row(94, "hybrid: shares above 1", f"{HYBRID} --screen .5 --certify .6", 2,
+        "--screen = 0.5 and --certify = 0.6, but together they must be below 1"),
+    row(94, "hybrid: a report of .pdf", f"{HYBRID} --report page.pdf", 2,
+        "--report = 'page.pdf', but it must end in .html"),
+    row(94, "hybrid: too few to screen", HYBRID, 0,
+        "too few rows or people, at these epsilons, to see which columns moved: nobody is asked"),
     row(95, "adapt without delta", f"{ADAPT} --epsilon 1", 2,
         "--delta must be given: it is the privacy of the private file"),
     row(96, "adapt: wrong labels in the public file",

@@ -65,10 +65,10 @@ def test_the_noise_is_the_least_that_is_enough(price):
         assert means_epsilon(price, bits, sigma * Fraction(999, 1000), delta) > epsilon
 
 
-def prices(schema, rows):
+def prices(features, rows):
     """The largest squared distance of two rows of features, in exact integers."""
-    made = [schema.floats(table(*[[value] for value in row]))[0] for row in rows]
-    integers = [np.rint(row * 1024).astype(int) for row in made]
+    made = [features(table(*[[value] for value in row]))[0] for row in rows]
+    integers = [np.rint(row * 1024.0).astype(int) for row in made]
     return max(int(((a - b) ** 2).sum()) for a, b in itertools.product(integers, repeat=2)) / 4**10
 
 
@@ -86,11 +86,42 @@ def test_no_two_rows_of_a_schema_are_farther_apart_than_priced(monkeypatch):
     data = table(*zip(*rows, strict=True))
     means = transfer.release_means(data, schema=SCHEMA, **PRICE, random_state=1)
     assert means.names == tuple(SCHEMA.float_names)
-    assert seen == [4] == [prices(SCHEMA, rows)]
+    assert seen == [4] == [prices(SCHEMA.floats, rows)]
     # A price for one of the two bits of a category that change would be too low.
-    assert prices(SCHEMA, rows) > 3
+    assert prices(SCHEMA.floats, rows) > 3
+    means = transfer.release_means(data, schema=SCHEMA, bits=True, **PRICE, random_state=1)
+    assert means.names == tuple(SCHEMA.names)
+    assert seen[-1] == 6 == prices(SCHEMA.bits, rows)
     transfer.release_means(X, **PRICE, random_state=1)
     assert seen[-1] == X.shape[1]
+
+
+@pytest.mark.parametrize(("n", "d"), [(1, 3), (2, 2), (3, 1)])
+def test_no_neighbors_move_the_sums_by_more_than_is_priced(n, d, monkeypatch):
+    """All data sets over values within, at and beyond the bounds, and all neighbors, in
+    integers."""
+    values, seen = (-9.0, 0.0, 0.3, 1.0, 9.0, math.nan), {}
+    bounds = column_means._Bounds(np.zeros(d), np.ones(d))
+
+    def sums(records):
+        key = repr(records)
+        if key not in seen:
+            seen[key] = column_means._add_up(np.array(records), bounds, 20)
+        return seen[key]
+
+    rows = list(itertools.product(values, repeat=d))
+    largest = 0
+    for records in itertools.combinations_with_replacement(rows, n):
+        for row in rows:
+            moved = sums(records) - sums((row, *records[1:]))
+            largest = max(largest, int((moved**2).sum()))
+    assert largest == d * 4**20
+    # Without bounds, a record could move them by more.
+    monkeypatch.setattr(column_means._Bounds, "scale", lambda self, x: np.nan_to_num(x) / 2)
+    seen.clear()
+    most, least = (9.0,) * d, (-9.0,) * d
+    moved = sums((most, *[least] * (n - 1))) - sums((least,) * n)
+    assert int((moved**2).sum()) > largest
 
 
 def test_released_means_are_as_near_as_they_say():
@@ -151,6 +182,8 @@ BAD = [
     ({"names": ["a", "b"]}, ParameterError, "names has 2 entries"),
     ({"names": ["a", "b", "b"]}, ParameterError, "names"),
     ({"schema": SCHEMA}, ParameterError, "it must be a data.Table"),
+    ({"bits": True}, ParameterError, "bits = True, but"),
+    ({"bits": 1, "schema": SCHEMA}, ParameterError, "bits = 1, but"),
     ({"schema": 3}, ParameterError, "schema = 3"),
     ({"records": ONE_ROW, "schema": SCHEMA, "high": 3}, ParameterError, "bounds"),
     ({"epsilon": 1e-9, "delta": 1e-15}, ParameterError, "noise"),

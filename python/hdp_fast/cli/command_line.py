@@ -19,7 +19,14 @@ from ..data import files
 from ..data.table import is_text
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
-from . import adapt_command, advise_command, label_command, local_command, table_commands
+from . import (
+    adapt_command,
+    advise_command,
+    hybrid_command,
+    label_command,
+    local_command,
+    table_commands,
+)
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
 from .output import (
     check_output,
@@ -116,6 +123,9 @@ def _parser() -> argparse.ArgumentParser:
     table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
     table_commands.add_transfer(
         commands.add_parser("transfer", help="learn from a biased sample for a population")
+    )
+    hybrid_command.add_hybrid(
+        commands.add_parser("hybrid", help="a panel's model, repaired and certified by a survey")
     )
     label_command.add_label(commands.add_parser("label", help="label a public table in private"))
     adapt_command.add_adapt(

@@ -62,6 +62,10 @@ HELP = {
     "transfer": VerbHelp(
         f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
     ),
+    "hybrid": VerbHelp(
+        f"hdp-fast hybrid panel.csv survey.csv --schema schema.json {_PRIVACY} --agents-epsilon 1 "
+        "--report report.html --output model.json"
+    ),
     "label": VerbHelp(f"hdp-fast {_LABEL}"),
     "adapt": VerbHelp(f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY}"),
     "local": VerbHelp(

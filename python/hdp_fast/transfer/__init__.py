@@ -27,7 +27,8 @@ from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
-from .shifts import ColumnShift, ShiftPlan, ShiftReport, plan_shifts, shifted_columns
+from .shift_plan import ShiftPlan, plan_shifts
+from .shift_report import ColumnShift, ShiftReport
 from .source_alone import SourcePlan
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 

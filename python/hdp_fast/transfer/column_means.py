@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -21,7 +22,7 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
 from ..accounting.discrete_gaussian import round_sigma_up
 from ..budget.account import Budget, spend
-from ..data.schema import Category, Ignore, Schema
+from ..data.schema import Category, Ignore, Number, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
@@ -149,6 +150,7 @@ def release_means(
     epsilon: float,
     delta: float | None = None,
     schema: Schema | None = None,
+    bits: bool = False,
     low: ArrayLike = 0.0,
     high: ArrayLike = 1.0,
     names: Sequence[str] | None = None,
@@ -158,8 +160,8 @@ def release_means(
     """Releases the means of all columns of private records once, with Gaussian noise.
 
     Every value is clipped to public bounds and scaled to [0, 1]. With a schema, the columns are its
-    float features: the bits of categories, and numbers scaled from the schema's bounds. The bits of
-    a category then cost no more than one number does, times the root of 2, however many they are.
+    float features, or its bits. The bits of a category then cost no more than one number does,
+    times the root of 2, however many they are.
 
     Args:
         records: An array or frame of shape (n, d), or with a schema a `data.Table`; n is public and
@@ -168,6 +170,8 @@ def release_means(
         delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
             None.
         schema: Public schema of the table; None for arrays and frames.
+        bits: Whether the columns are the schema's bits, with one for each cut of a number, and not
+            its float features. Only with a schema.
         low: Public lower bounds of the columns, a number or shape (d,); not with a schema.
         high: Public upper bounds, a number or shape (d,), each above `low`; not with a schema.
         names: Names of the columns; None takes those of the frame or the schema, or x0, x1, ...
@@ -186,11 +190,11 @@ def release_means(
         BudgetExceeded: The budget has less than epsilon or delta left.
 
     Guarantee:
-        (epsilon, delta)-DP under "replace_one", exact: values are integers up to `2**bits`, sums of
+        (epsilon, delta)-DP under "replace_one", exact: values are integers up to `2**k`, sums of
         them are exact, and to each sum an exact normal deviate is added, rounded to an integer.
-        Replacing a record moves the sums by at most `2**bits` times the root of d, or with a schema
-        of the number of its numbers plus twice that of its categories. No value of a record causes
-        an error.
+        Replacing a record moves the sums by at most `2**k` times the root of d, or with a schema
+        of the number of its numbers (or of their cuts, for bits) plus twice that of its categories.
+        No value of a record causes an error.
 
     Cost:
         A pass over the records.
@@ -207,7 +211,7 @@ def release_means(
         (True, 1.0)
     """
     check_random_state(random_state)
-    rows, bounds, labels, price = _read(records, schema, low, high, names)
+    rows, bounds, labels, price = _read(records, (schema, bits), low, high, names)
     n = len(rows)
     if number("epsilon", epsilon) == math.inf:
         if budget is not None:
@@ -217,10 +221,10 @@ def release_means(
         return _make(_add_up(rows, bounds, _MOST_BITS), n, _MOST_BITS, bounds, labels)
     if delta is None:
         raise ParameterError("delta must be given: only epsilon = math.inf needs none")
-    bits, sigma = calibrate_means(
+    digits, sigma = calibrate_means(
         price, n=n, epsilon=positive("epsilon", epsilon), delta=probability("delta", delta)
     )
-    deviation = float(sigma) / (2.0**bits * n)
+    deviation = float(sigma) / (2.0**digits * n)
     record = PrivacyRecord(
         mechanism=f"transfer.release_means, {len(labels)} columns",
         source=_SOURCE,
@@ -231,12 +235,13 @@ def release_means(
         rng=rng_of(random_state),
     )
     note_large_delta(delta, n)
-    sums = _add_up(rows, bounds, bits)
+    sums = _add_up(rows, bounds, digits)
     with spend(budget, record):
         drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))
-    return _make(sums + drawn, n, bits, bounds, labels, deviation, record)
+    return _make(sums + drawn, n, digits, bounds, labels, deviation, record)
 
 
+@lru_cache(maxsize=256)
 def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tuple[int, Fraction]:
     """The grid's bits, and the deviation of the noise on integer sums.
 
@@ -284,15 +289,18 @@ class _Bounds:
 
 
 def _read(
-    records: Any, schema: Schema | None, low: ArrayLike, high: ArrayLike, names: Any
+    records: Any, kind: tuple[Schema | None, bool], low: ArrayLike, high: ArrayLike, names: Any
 ) -> tuple[NDArray[Any], _Bounds, tuple[str, ...], int]:
     """The rows, their bounds and names, and the squared distance of two of them at most."""
+    schema, bits = kind
+    if not isinstance(bits, bool) or (bits and schema is None):
+        refuse("bits", bits, "it must be True or False, and True only with a schema")
     if schema is None:
         rows = records.to_dense() if isinstance(records, BitMatrix) else numbers("records", records)
         price = rows.shape[-1] if rows.ndim else 0
         kept = names_of(records)
     else:
-        rows, price, kept = _read_table(records, schema, low, high)
+        rows, price, kept = _read_table(records, schema, bits, low, high)
     if rows.ndim != 2 or not rows.size or len(rows) > _MOST_RECORDS:
         rule = f"it must be (n, d) with an entry and at most {_MOST_RECORDS:,} rows"
         raise ShapeError(f"records has shape {rows.shape}, but {rule}")
@@ -302,8 +310,8 @@ def _read(
 
 
 def _read_table(
-    records: Any, schema: Schema, low: Any, high: Any
-) -> tuple[Floats, int, FeatureNames]:
+    records: Any, schema: Schema, bits: bool, low: Any, high: Any
+) -> tuple[NDArray[Any], int, FeatureNames]:
     if not isinstance(schema, Schema):
         refuse("schema", schema, "it must be a data.Schema or None")
     if not isinstance(records, Table):
@@ -311,12 +319,25 @@ def _read_table(
     for name, bound, usual in (("low", low, 0.0), ("high", high, 1.0)):
         if np.ndim(bound) or bound != usual:
             refuse(name, bound, "the schema has the bounds")
-    price = 0
-    for kind in schema.columns.values():
-        # Of the bits of a category one at most is 1: two rows differ in two of them.
-        if not isinstance(kind, Ignore):
-            price += min(len(kind.values), 2) if isinstance(kind, Category) else 1
+    price = squared_distance(schema, bits)
+    if bits:
+        return schema.bits(records), price, tuple(schema.names)
     return schema.floats(records), price, tuple(schema.float_names)
+
+
+def squared_distance(schema: Schema, bits: bool) -> int:
+    """The largest squared distance of two rows in the schema's bits, or its float features."""
+    return sum(_price(kind, bits) for kind in schema.columns.values())
+
+
+def _price(kind: Category | Number | Ignore, bits: bool) -> int:
+    """The largest squared distance of two rows in the features of one column."""
+    if isinstance(kind, Category):
+        # One of the bits at most is 1: two rows differ in two of them.
+        return min(len(kind.values), 2)
+    if isinstance(kind, Number):
+        return len(kind.cuts) if bits else 1
+    return 0
 
 
 def _check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> tuple[Floats, Floats]:

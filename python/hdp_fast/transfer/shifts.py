@@ -4,237 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import (
-    nonnegative_int,
-    number,
-    positive_int,
-    probability,
-    probability_or_one,
-    refuse,
-)
+from .._support.validate import nonnegative_int, number, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..local.estimation import agents_for_width, half_width
+from ..local.estimation import half_width
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
-from ..record import PrivacyRecord
+from ..local.remote_agents import RemoteAgents
 from .column_means import ColumnMeans
 from .mean_intervals import answer_intervals, estimate_means, upper_means
+from .shift_plan import plan_shifts, target_share
+from .shift_report import ColumnShift, ShiftReport
 
 # A column that is constant to within c in the source, and more than this times c away from that
 # end in the target, may be left out.
 _VARIES = 5
-_LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.05
-_MOST_COLUMNS = 1 << 20
+_LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.02
 # A shift of less than this that is not sure to show makes a report of little use.
 _COARSE = 0.5
-
-
-@dataclass(frozen=True)
-class ColumnShift:
-    """One column in the source and in the target, in units of its public bounds.
-
-    Attributes:
-        name: Name of the column.
-        agents: Number of agents whose answers count.
-        source: Mean of the source, in [0, 1].
-        source_low: Lower end of the interval of the mean of the source's records.
-        source_high: Upper end. Without noise both ends are the mean itself, up to rounding.
-        target: Estimated mean of the target; None if no agent answered.
-        target_low: Lower end of its interval.
-        target_high: Upper end.
-        difference: Target less source; None if no agent answered.
-        low: Lower end of the interval of the difference of both populations' means.
-        high: Upper end.
-        moved: Whether this interval lies above 0 or below.
-        constant_in: "source", "target" or "both" where the column is nearly constant, at 0 or
-            1, as its intervals prove; None elsewhere.
-        droppable: Whether it is nearly constant in the source, and surely not so in the target: its
-            mean is more than five times the report's `constant` away from that end.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast import local, transfer
-        >>> agents = local.Agents(np.ones((20_000, 1)), np.ones(20_000, int), epsilon=1.0)
-        >>> (column,) = transfer.shifted_columns([0.0], agents).columns
-        >>> column.moved, column.droppable, column.target_low > 0.9
-        (True, True, True)
-    """
-
-    name: str
-    agents: int
-    source: float
-    source_low: float
-    source_high: float
-    target: float | None
-    target_low: float
-    target_high: float
-    difference: float | None
-    low: float
-    high: float
-    moved: bool
-    constant_in: str | None
-    droppable: bool
-
-
-@dataclass(frozen=True)
-class ShiftReport(JsonText):
-    """Which columns moved between the source and the target, and which may be left out.
-
-    All intervals hold at once but for a probability of beta.
-
-    A column that moved need not be left out: people may differ in it for good reasons, and a model
-    without it is often worse. What may be left out automatically is only what is `droppable`: a
-    column that is nearly constant in the source, so that nothing is learned about it there, and not
-    in the target. The reverse, a column that is nearly constant in the target, adds the same number
-    to all scores of a linear model, which a calibration repairs.
-
-    Attributes:
-        columns: One ColumnShift for each column, in their order.
-        beta: Probability with which some interval misses.
-        constant: A mean at most this far from 0 or 1 is called nearly constant.
-        visible: A shift above this, in units of the bounds, is sure to show but for beta.
-        agents_asked: Number of agents that were asked.
-        record: What protects the source's records; None where nothing does, or needs to.
-        agents_record: What protects each agent's answer.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast import local, transfer
-        >>> people = np.tile([[0, 1], [1, 1]], (10_000, 1))
-        >>> agents = local.Agents(people, np.zeros(20_000, int), epsilon=1.0)
-        >>> report = transfer.shifted_columns([0.0, 1.0], agents, beta=1e-9)
-        >>> report.moved, report.droppable
-        (('x0',), ('x0',))
-    """
-
-    columns: tuple[ColumnShift, ...]
-    beta: float
-    constant: float
-    visible: float
-    agents_asked: int
-    record: PrivacyRecord | None
-    agents_record: PrivacyRecord
-
-    @property
-    def moved(self) -> tuple[str, ...]:
-        """Names of the columns that moved, the largest difference first."""
-        rows = [column for column in self.columns if column.moved]
-        rows.sort(key=lambda column: -abs(column.difference or 0.0))
-        return tuple(column.name for column in rows)
-
-    @property
-    def droppable(self) -> tuple[str, ...]:
-        """Names of the columns that may be left out automatically, in their order."""
-        return tuple(column.name for column in self.columns if column.droppable)
-
-    def _to_fields(self) -> Mapping[str, Any]:
-        return {**vars(self), "moved": self.moved, "droppable": self.droppable}
-
-    def __repr__(self) -> str:
-        counts = f"{len(self.moved)} of {len(self.columns)} columns moved"
-        lines = [f"ShiftReport({counts}, droppable={list(self.droppable)}, beta={self.beta:g})"]
-        by_name = {column.name: column for column in self.columns}
-        for name in self.moved:
-            column = by_name[name]
-            text = f"{column.source:.3f} -> {column.target:.3f}"
-            lines.append(f"  {name}: {text}, by {column.low:+.3f} to {column.high:+.3f}")
-        return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class ShiftPlan(JsonText):
-    """How many agents it takes to see a shift, before anybody is asked.
-
-    Attributes:
-        columns: Number of columns.
-        shift: A shift above this is sure to show, in units of a column's bounds, but for beta.
-        agents_per_column: Agents to ask about each column.
-        N: Agents to ask altogether.
-        beta: Probability with which some interval misses, or some such shift does not show.
-        agents_epsilon: Privacy parameter of each answer.
-        source_width: Half width of the intervals of the source's means.
-        response_rate: Share of those asked who are expected to answer.
-
-    Examples:
-        >>> from hdp_fast import transfer
-        >>> transfer.plan_shifts(30, shift=0.2, agents_epsilon=1.0).N
-        49830
-    """
-
-    columns: int
-    shift: float
-    agents_per_column: int
-    N: int
-    beta: float
-    agents_epsilon: float
-    source_width: float
-    response_rate: float
-
-
-def plan_shifts(
-    columns: int,
-    *,
-    shift: float,
-    agents_epsilon: float,
-    beta: float = 0.05,
-    source_width: float = 0.0,
-    response_rate: float = 1.0,
-) -> ShiftPlan:
-    """Computes how many agents `shifted_columns` needs to be sure to see a shift.
-
-    Args:
-        columns: Number of columns d.
-        shift: Least difference of two means that must show, in units of a column's bounds, above
-            twice the source_width and below 1.
-        agents_epsilon: Privacy parameter of each answer, above 0.
-        beta: Probability with which this may fail, in (0, 1).
-        source_width: Half width of the intervals of the source's means, at least 0: the sum of that
-            of their noise and of their sampling. With 0 the source's means are exact.
-        response_rate: Public share of those asked who will answer, in (0, 1].
-
-    Returns:
-        The plan.
-
-    Raises:
-        ParameterError: An argument is out of range, or 1e18 or more agents would be needed.
-
-    Source:
-        Hoeffding's inequality, with a union bound over the columns: where all intervals cover, and
-        each is narrower than the shift, none of a column that moved so far holds 0.
-
-    Examples:
-        >>> from hdp_fast import transfer
-        >>> plan = transfer.plan_shifts(30, shift=0.2, agents_epsilon=1.0)
-        >>> plan.agents_per_column
-        1661
-    """
-    failure = probability("beta", beta)
-    d = positive_int("columns", columns, _MOST_COLUMNS)
-    width = number("source_width", source_width)
-    if not 0 <= width < 0.5:
-        refuse("source_width", source_width, "it must lie in [0, .5)")
-    if not 2 * width < number("shift", shift) < 1:
-        refuse("shift", shift, "it must be below 1, and above twice the source_width")
-    rate = probability_or_one("response_rate", response_rate)
-    each = agents_for_width(
-        shift / 2 - width,
-        _target_share(failure, width > 0),
-        agents_epsilon,
-        times=d,
-        response_rate=rate,
-        wanted=f"shift = {shift}",
-    )
-    return ShiftPlan(d, shift, each, d * each, failure, agents_epsilon, width, rate)
 
 
 def shifted_columns(
@@ -253,6 +47,9 @@ def shifted_columns(
     probability, and sends the bit through randomized response. Agents must stand in an order that
     has nothing to do with their records, as an independent sample does.
 
+    With RemoteAgents that have a `state`, pass `count`: the same call after a crash then takes up
+    the answers to what was asked, and asks only the rest.
+
     Args:
         source: The source's means with their bounds, from `release_means` or `ColumnMeans.public`;
             or public means in [0, 1], shape (d,), of columns whose bounds are 0 and 1.
@@ -262,7 +59,7 @@ def shifted_columns(
         beta: Probability, in (0, 1), with which any of the intervals may miss.
         constant: A mean at most this far from 0 or 1 is called nearly constant, in (0, .1]. None
             takes .01, or twice the half width of the source's noise where that is more, but at most
-            .05.
+            .02.
         random_state: As for Agents.ask.
 
     Returns:
@@ -310,9 +107,10 @@ def shifted_columns(
     _note_before(counts, visible, intervals, threshold)
     stream = make_stream(random_state)
     ones, answers = np.zeros(d, np.int64), np.zeros(d, np.int64)
-    for place, (query, some) in enumerate(zip(queries, counts.tolist(), strict=True)):
-        bits = agents.ask(query, some, random_state=stream)
-        ones[place], answers[place] = int(bits.sum()), len(bits)
+    with agents.keep_answers():
+        for place, (query, some) in enumerate(zip(queries, counts.tolist(), strict=True)):
+            bits = agents.ask(query, some, random_state=stream)
+            ones[place], answers[place] = int(bits.sum()), len(bits)
     return ShiftReport(
         columns=tuple(_compare(intervals, ones, answers, threshold)),
         beta=failure,
@@ -330,7 +128,7 @@ class _Intervals:
     def __init__(self, means: ColumnMeans, beta: float, epsilon: float):
         self.means, self.epsilon, self.d = means, epsilon, len(means.means)
         sources = (means.deviation > 0) + (means.n is not None)
-        self._target = _target_share(beta, sources > 0)
+        self._target = target_share(beta, sources > 0)
         # The other half of beta pays for the source's noise and for its sampling.
         part = beta / 2 / max(sources, 1)
         self.noise = means.half_width(part)
@@ -362,11 +160,6 @@ class _Intervals:
         return min(2 * width, 1.0)
 
 
-def _target_share(beta: float, shared: bool) -> float:
-    """What of beta the agents' intervals take; the source's take the rest, if they need any."""
-    return beta / 2 if shared else beta
-
-
 def _read_means(source: Any) -> ColumnMeans:
     if np.ndim(source) == 2:
         rule = "records need release_means first (epsilon = math.inf for a public table)"
@@ -388,8 +181,10 @@ def _make_queries(means: ColumnMeans, agents: AgentPool) -> list[Query]:
 def _share_out(count: int, d: int, agents: AgentPool) -> Integers:
     """How many agents are asked about each column."""
     wanted = nonnegative_int("count", count)
-    if wanted > agents.remaining:
-        raise AgentsExhausted(f"count = {wanted:,}, but {agents.remaining:,} agents are left")
+    # Remote agents may have been asked by a call that was interrupted; their answers are kept.
+    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    if wanted > left:
+        raise AgentsExhausted(f"count = {wanted:,}, but {left:,} agents are left")
     if wanted < d:
         raise AgentsExhausted(f"count = {wanted:,}, but each of the {d:,} columns needs an agent")
     counts = np.full(d, wanted // d, np.int64)

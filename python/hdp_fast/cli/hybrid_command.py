@@ -1,0 +1,235 @@
+"""The command hdp-fast hybrid: a model from a private panel, repaired and checked by a survey."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from .._support.json_text import JsonText
+from .._support.validate import positive, probability
+from ..budget.account import Budget
+from ..data import files
+from ..data.schema import Schema
+from ..data.table import Table
+from ..exceptions import ParameterError
+from .appended_column import appender, name_new_column
+from .hybrid_report import render
+from .hybrid_run import FEATURES, HybridModel, HybridRun, Settings, Shares
+from .output import (
+    Watch,
+    check_outputs,
+    coefficient_table,
+    inform,
+    record_of,
+    say_protected,
+    spent,
+)
+from .predictions import Places, Request, add_predict, deliver_predictor, place_results
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read, sign_of
+
+_TEXT = """Learn a model from the records of PANEL, people who opted in, and let the people of
+SURVEY say what moved between the two, how the model's probabilities must be changed for them
+(calibration), and how often it errs on them (a certificate). Columns that are nearly constant in
+PANEL and not in SURVEY are left out of the model; all others that moved are reported. SURVEY is a
+simulation: each of its rows plays a person, who answers one question by randomized response, and
+the coins are drawn here. For real people, who draw their own, use local.RemoteAgents in Python, or
+hdp-fast local question, randomize and collect for single numbers. Privacy: PANEL is protected by
+(epsilon, delta) for each row, whatever is printed or written; each row of SURVEY by the agents'
+epsilon. The schema is public and must not be made from either file. The file of --predict is not
+protected; it gets a column with the probability of label 1."""
+# How many columns that moved are printed.
+_SHOWN = 5
+
+
+def add_hybrid(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of hdp-fast hybrid."""
+    parser.description = _TEXT
+    add = parser.add_argument
+    add("panel", type=Path, metavar="PANEL", help=FILE_HELP)
+    add("survey", type=Path, metavar="SURVEY", help="the same, one person a row")
+    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--epsilon", type=float, required=True, help="privacy of PANEL")
+    add("--delta", type=float, required=True, help="privacy of PANEL")
+    add("--agents-epsilon", type=float, required=True, help="privacy of a person of SURVEY")
+    add("--beta", type=float, default=0.05, help="failure probability of what is certified [.05]")
+    shares = Shares()
+    part = "share of SURVEY that"
+    add(
+        "--screen",
+        type=float,
+        metavar="SHARE",
+        help=f"{part} says which columns moved; 0: nobody [.3, or 0 if too few for that]",
+    )
+    add(
+        "--certify",
+        type=float,
+        default=shares.certify,
+        metavar="SHARE",
+        help=f"{part} certifies the model; the rest calibrates it [{shares.certify:g}]",
+    )
+    add(
+        "--features",
+        choices=FEATURES,
+        default="auto",
+        help="a bit for each cut of a number, or the number [bits if PANEL's rows times epsilon "
+        "are 10,000 or more]",
+    )
+    add_predict(parser)
+    add("--report", type=Path, metavar="FILE", help="one page of .html, with all figures")
+    add("--output", type=Path, metavar="FILE", help="JSON: the model, its figures and records")
+    add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+    add("--seed", type=int, help="repeatable, and not private")
+    add("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
+    parser.set_defaults(command=_hybrid, plot=None)
+
+
+def _hybrid(arguments: argparse.Namespace) -> None:
+    settings = _settle(arguments)
+    places = place_results(arguments)
+    _check_report(arguments)
+    budget = None if arguments.budget is None else Budget.open(arguments.budget)
+    before, watch = spent(budget), Watch([*places, arguments.report])
+    schema = read_schema(arguments.schema)
+    request = _read_request(arguments, schema)
+    panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
+    run = HybridRun(schema, panel, survey, settings)
+    _say_protected(arguments)
+    if arguments.screen is None and not run.counts.screen:
+        few = "too few rows or people, at these epsilons, to see which columns moved"
+        inform(arguments, f"{few}: nobody is asked for that (--screen .3 asks all the same)")
+    try:
+        model = run.run(budget)
+        summary = _summarize(arguments, run, model)
+        _deliver(arguments, places, summary, request, model)
+    except KeyboardInterrupt:
+        parts = watch.describe() or ["nothing is written"]
+        if budget is not None:
+            parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
+        raise KeyboardInterrupt("; ".join(parts)) from None
+
+
+def _settle(arguments: argparse.Namespace) -> Settings:
+    """The settings; wrong flags are refused before any file is read."""
+    return Settings(
+        epsilon=positive("--epsilon", arguments.epsilon),
+        delta=probability("--delta", arguments.delta),
+        agents_epsilon=positive("--agents-epsilon", arguments.agents_epsilon),
+        beta=probability("--beta", arguments.beta),
+        shares=Shares(arguments.screen, arguments.certify),
+        seed=arguments.seed,
+        features=arguments.features,
+    )
+
+
+def _check_report(arguments: argparse.Namespace) -> None:
+    path = arguments.report
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--report = {str(path)!r}, but it must end in .html")
+    check_outputs(arguments, [path])
+
+
+def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | None:
+    """The table to predict; its features are made once the columns of the model are known."""
+    path = arguments.predict
+    if path is None:
+        return None
+    table = read(path, arguments, public=True)
+    schema.floats(table)  # refuses a table that lacks a column
+    name = f"{schema.label.column}_probability"
+    column = name_new_column(str(path), name, "predicted", table.columns)
+    return Request(table, column, appender(path, column, sign_of(arguments)))
+
+
+def _say_protected(arguments: argparse.Namespace) -> None:
+    protected = {
+        arguments.panel: (arguments.epsilon, arguments.delta),
+        arguments.survey: (arguments.agents_epsilon, None),
+    }
+    say_protected(arguments, protected, [] if arguments.predict is None else [arguments.predict])
+
+
+def _deliver(
+    arguments: argparse.Namespace,
+    places: Places,
+    summary: dict[str, Any],
+    request: Request | None,
+    model: HybridModel,
+) -> None:
+    column = None if request is None else request.column
+    summary |= {**places.as_strings(), "column": column}
+
+    def predict(table: Table) -> list[float]:
+        return [round(float(share), 6) for share in model.probabilities(table)]
+
+    try:
+        if arguments.report is not None:
+            files.write_atomically(arguments.report, render(summary).encode())
+    finally:
+        # The model is paid for: a full disk must not take it with the report.
+        deliver_predictor(
+            arguments, places, summary, request, predict, lambda: b"", _words(summary)
+        )
+
+
+def _summarize(arguments: argparse.Namespace, run: HybridRun, model: HybridModel) -> dict[str, Any]:
+    panel, calibrated = model.predictors()
+    certificates = {name: _json(one) for name, one in model.certificates.items()}
+    return {
+        "label": run.schema.label._json(),
+        "panel": {"file": str(arguments.panel), "rows": run.rows},
+        "survey": {"file": str(arguments.survey), "people": run.people},
+        "settings": run.settings.as_dict() | {"features": run.features},
+        "agents": run.counts._asdict(),
+        "left_out": list(model.left_out),
+        "intercept": calibrated.intercept,
+        "coefficients": calibrated.coefficients,
+        "panel_model": panel._asdict(),
+        "shift": None if model.shift is None else _json(model.shift),
+        "calibration": _json(model.calibrated),
+        "certificates": certificates,
+        "records": [record_of(record) for record in model.records],
+        "budget": None if run.budget is None else run.budget.limit._asdict(),
+        "report": arguments.report and str(arguments.report),
+    }
+
+
+def _json(result: JsonText) -> Any:
+    return json.loads(result.to_json())
+
+
+def _words(summary: dict[str, Any]) -> dict[str, Any]:
+    """What people read instead of long entries; files and --json have all of them."""
+    words: dict[str, Any] = dict.fromkeys(("settings", "panel_model", "shift", "certificates"))
+    shift, calibration = summary["shift"], summary["calibration"]
+    if shift is not None:
+        words["moved"] = f"{len(shift['moved'])} of {len(shift['columns'])} columns{_list(shift)}"
+    words["left_out"] = summary["left_out"] or "nothing"
+    words["calibration"] = calibration["outcome"]
+    if calibration["outcome"] == "calibrated":
+        slope, intercept = calibration["slope"], calibration["intercept"]
+        words["calibration"] = f"slope {slope:.3g}, intercept {intercept:+.3g} of the log-odds"
+    for name, one in summary["certificates"].items():
+        ends = f"from {one['low']:.3f} to {one['high']:.3f}"
+        words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
+    constants = summary["certificates"]["before"]["constants"]
+    words["constant_errors"] = {"always 0": constants["zero"], "always 1": constants["one"]}
+    table = coefficient_table(summary["coefficients"].keys(), summary["coefficients"].values())
+    words["coefficients"] = f"\n{table}"
+    words["records"] = None
+    words |= {f"record {i}": one for i, one in enumerate(summary["records"], start=1)}
+    return words
+
+
+def _list(shift: dict[str, Any]) -> str:
+    """The largest differences."""
+    columns = {column["name"]: column for column in shift["columns"]}
+    first = [columns[name] for name in shift["moved"][:_SHOWN]]
+    texts = [f"{one['name']} {one['source']:.2f} -> {one['target']:.2f}" for one in first]
+    more = ", ..." if len(shift["moved"]) > _SHOWN else ""
+    return f": {', '.join(texts)}{more}" if texts else ""

@@ -1,0 +1,322 @@
+"""hdp-fast hybrid: screen, learn, calibrate and certify, from two tables."""
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command_line import fails
+from hybrid_tables import SCHEMA, write_tables
+
+from hdp_fast import Budget, transfer
+from hdp_fast.cli import main
+from hdp_fast.cli.centered_features import CenteredFeatures, leave_out
+from hdp_fast.cli.hybrid_run import HybridRun, Settings, Shares
+from hdp_fast.data import Column, Schema, Table, read_table
+
+FILES = ["panel.csv", "town.csv", "--schema", "schema.json"]
+PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
+COMMON = ["hybrid", *FILES, *PRIVACY, "--features", "numbers"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The tables, and one run with everything that can be asked for."""
+    folder = tmp_path_factory.mktemp("hybrid")
+    truth = write_tables(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        Budget.open("ledger", epsilon=2.0, delta=1e-5)
+        files = ["--output", "model.json", "--report", "page.html", "--budget", "ledger"]
+        assert main([*COMMON, "--predict", "later.csv", *files]) == 0
+    return folder, truth, json.loads((folder / "model.json").read_text())
+
+
+@pytest.fixture
+def folder(made, monkeypatch):
+    monkeypatch.chdir(made[0])
+    return made[0]
+
+
+def run(capsys, *argv):
+    assert main([*COMMON, *argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_run_finds_what_was_made_up(made):
+    _, _, result = made
+    assert result["left_out"] == ["channel=app", "channel=phone", "channel=shop"]
+    assert result["left_out"] == result["shift"]["droppable"]
+    assert {"channel=app", "home=own", "age"} <= set(result["shift"]["moved"])
+    assert set(result["coefficients"]) == {"age", "home=own", "home=rent", "visits"}
+    assert result["calibration"]["outcome"] == "calibrated"
+    assert -3 < result["calibration"]["intercept"] < -0.5
+    before, after = (result["certificates"][name] for name in ("before", "after"))
+    assert after["high"] < before["low"]
+    assert after["measured"] == "error"
+    assert result["agents"] == {"screen": 18_000, "calibrate": 24_000, "certify": 18_000}
+
+
+def test_the_calibrated_coefficients_are_the_model(made):
+    _, _, result = made
+    slope, intercept = (result["calibration"][name] for name in ("slope", "intercept"))
+    panel = result["panel_model"]
+    assert result["intercept"] == pytest.approx(slope * panel["intercept"] + intercept)
+    assert result["coefficients"] == pytest.approx(
+        {name: slope * value for name, value in panel["coefficients"].items()}
+    )
+
+
+def test_predictions_are_calibrated_probabilities(made):
+    folder, truth, result = made
+    rows = list(csv.DictReader((folder / "later.predicted.csv").read_text().splitlines()))
+    shares = np.array([float(row["bought_probability"]) for row in rows])
+    assert result["column"] == "bought_probability"
+    assert abs(shares.mean() - truth.mean()) < 0.06
+    error = ((shares >= 0.5) != truth).mean()
+    assert (
+        result["certificates"]["after"]["low"] <= error <= result["certificates"]["after"]["high"]
+    )
+    # What the coefficients say, in the units of the table.
+    table = read_table(folder / "later.csv")
+    floats = {name: [float(row[name]) for row in rows] for name in ("age", "visits")}
+    homes = [f"home={row['home']}" for row in rows]
+    coef = result["coefficients"]
+    odds = result["intercept"] + np.array([coef[home] for home in homes])
+    for name, values in floats.items():
+        odds += coef[name] * np.array(values)
+    assert table.rows == len(rows)
+    assert shares == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
+
+
+def test_the_ledger_is_charged_once_and_records_add_up(made):
+    folder, _, result = made
+    spent = Budget.open(folder / "ledger").spent
+    assert (spent.epsilon, spent.delta) == (1.0, 1e-6)
+    means, model, answers = result["records"]
+    assert means["epsilon"] == 0.2
+    assert means["epsilon"] + model["epsilon"] <= 1.0
+    assert means["delta"] + model["delta"] <= 1e-6
+    assert {record["neighbors"] for record in (means, model)} == {"replace_one"}
+    assert (answers["neighbors"], answers["epsilon"]) == ("local", 2.0)
+    assert result["budget"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
+@pytest.mark.parametrize("delta", [1e-6, 3e-9])
+def test_the_prices_of_both_releases_never_exceed_the_total(epsilon, delta):
+    settings = Settings(epsilon, delta, 1.0, 0.05, Shares(0.3), None)
+    budget = Budget(epsilon, delta)
+    for price in (settings.screen_price, settings.model_price):
+        budget.sequential(*price)
+    bare = Settings(epsilon, delta, 1.0, 0.05, Shares(screen=0.0), None)
+    assert bare.model_price == (epsilon, delta)
+
+
+def test_what_people_read(folder, capsys):
+    assert main([*COMMON, "--quiet"]) == 0
+    out = capsys.readouterr().out
+    for words in ("left_out", "slope", "error_before", "columns: channel=app 1.00 -> 0.",
+                  "always 0", "transfer.release_means"):  # fmt: skip
+        assert words in out
+
+
+def test_many_records_get_a_bit_for_each_cut(folder, capsys):
+    assert main([*COMMON[:-2], "--json", "--predict", "later.csv", "--predictions", "b.csv"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["settings"]["features"] == "bits"
+    assert result["left_out"] == ["channel=app", "channel=phone", "channel=shop"]
+    coef = result["coefficients"]
+    assert set(coef) == {f"age>={cut}" for cut in (36, 54, 72)} | {
+        *(f"visits>={cut}" for cut in ("7.5", "15", "22.5")), "home=own", "home=rent",
+    }  # fmt: skip
+    row = next(csv.DictReader(Path("b.csv").read_text().splitlines()))
+    odds = result["intercept"] + coef[f"home={row['home']}"]
+    odds += sum(coef[f"age>={cut}"] for cut in (36, 54, 72) if int(row["age"]) >= cut)
+    odds += sum(coef[f"visits>={c:g}"] for c in (7.5, 15, 22.5) if int(row["visits"]) >= c)
+    assert float(row["bought_probability"]) == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
+
+
+@pytest.mark.parametrize(("rows", "epsilon", "kind"), [(10, 1e3, "bits"), (10, 999, "numbers")])
+def test_features_are_chosen_by_public_numbers(folder, rows, epsilon, kind):
+    panel, schema = read_table("panel.csv"), Schema.from_json(json.dumps(SCHEMA))
+    settings = Settings(float(epsilon), 1e-6, 1.0, 0.05, Shares(), None)
+    run = HybridRun(schema, panel.select(np.arange(rows)), panel, settings)
+    assert run.features == kind
+
+
+@pytest.mark.parametrize(
+    ("rows", "people", "epsilon", "screens"),
+    [(20_000, 60_000, 1.0, True), (20_000, 2_000, 1.0, False), (300, 60_000, 1.0, False),
+     (20_000, 60_000, 0.02, False)],
+)  # fmt: skip
+def test_nobody_is_asked_what_too_few_would_not_tell(folder, rows, people, epsilon, screens):
+    panel, town = read_table("panel.csv"), read_table("town.csv")
+    schema = Schema.from_json(json.dumps(SCHEMA))
+    settings = Settings(epsilon, 1e-6, 2.0, 0.05, Shares(), None, "numbers")
+    run = HybridRun(schema, panel.select(np.arange(rows)), town.select(np.arange(people)), settings)
+    assert run.settings.shares.screen == (0.3 if screens else 0.0)
+    assert run.settings.model_price == ((settings.epsilon, 1e-6) if not screens else (
+        pytest.approx((0.8, 8e-7))))  # fmt: skip
+
+
+def test_nobody_is_screened_if_nobody_should(folder, capsys):
+    result = run(capsys, "--screen", "0", "--certify", ".5")
+    assert result["shift"] is None
+    assert result["left_out"] == []
+    assert len(result["coefficients"]) == 7
+    assert len(result["records"]) == 2
+    assert result["agents"] == {"screen": 0, "calibrate": 30_000, "certify": 30_000}
+
+
+def test_a_seed_repeats_the_run(folder, capsys):
+    first, second = (run(capsys, "--seed", "3") for _ in range(2))
+    assert first == second
+    assert all("test stream" in record["rng"] for record in first["records"])
+
+
+def test_a_model_that_is_not_changed_is_certified_once(folder, capsys, monkeypatch):
+    calibrate = transfer.calibrate
+
+    def refuse(*arguments, **options):
+        result = calibrate(*arguments, **options)
+        return dataclasses.replace(result, outcome="no evidence", slope=1.0, intercept=0.0)
+
+    monkeypatch.setattr(transfer, "calibrate", refuse)
+    result = run(capsys, "--report", "same.html")
+    assert list(result["certificates"]) == ["before"]
+    assert result["certificates"]["before"]["asked"] == 14_400
+    assert result["coefficients"] == result["panel_model"]["coefficients"]
+    assert "no evidence" in Path("same.html").read_text()
+
+
+def test_every_feature_left_out_leaves_the_model_whole(tmp_path, monkeypatch, capsys):
+    (tmp_path / "panel.csv").write_text("home,bought\n" + "own,yes\nown,no\n" * 10_000)
+    (tmp_path / "town.csv").write_text("home,bought\n" + "rent,yes\nrent,no\n" * 9_000)
+    columns = {"home": {"kind": "category", "values": ["own", "rent"]}}
+    (tmp_path / "schema.json").write_text(json.dumps({**SCHEMA, "columns": columns}))
+    monkeypatch.chdir(tmp_path)
+    result = run(capsys)
+    assert result["shift"]["droppable"] == ["home=own", "home=rent"]
+    assert result["left_out"] == []
+    assert set(result["coefficients"]) == {"home=own", "home=rent"}
+
+
+def test_columns_leave_a_schema_by_their_features():
+    schema = Schema.from_json(json.dumps(SCHEMA))
+    flags = dict.fromkeys(schema.float_names, False)
+    dropped = list((flags | {"age": True, "channel=app": True}).values())
+    less = leave_out(schema, dropped, bits=False)
+    assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
+    assert leave_out(schema, [False] * len(flags), bits=False) == schema
+    left = [name for name in schema.names if name not in ("age>=54", "home=own", "home=rent")]
+    dropped = [name not in left for name in schema.names]
+    assert leave_out(schema, dropped, bits=True).names == left
+    assert leave_out(schema, [">=" in name for name in schema.names], bits=True).names == [
+        name for name in schema.names if "=" in name and ">" not in name
+    ]
+
+
+def test_features_are_centered_and_come_back():
+    schema = Schema.from_json(json.dumps(SCHEMA))
+    center = np.linspace(0.1, 0.7, 7)
+    features = CenteredFeatures(schema, False, center)
+    less = features.without(["home=rent", "visits"])
+    assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
+    assert features.without(features.names) is features
+    with_cells = {"age": "54", "home": "own", "channel": "shop", "visits": "12"}
+    columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
+    weights = np.arange(1.0, 9.0)
+    score = features.rows(Table(columns, 1))[0] @ weights
+    intercept, coef = features.predictor(weights)
+    in_units = intercept + 54 * coef["age"] + coef["home=own"] + coef["channel=shop"]
+    assert score == pytest.approx(in_units + 12 * coef["visits"])
+    assert features.norm_bound == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"--epsilon": "0"}, 2, "--epsilon = 0"),
+        ({"--epsilon": "inf"}, 2, "--epsilon = inf"),
+        ({"--delta": "1"}, 2, "--delta = 1"),
+        ({"--agents-epsilon": "-1"}, 2, "--agents-epsilon = -1"),
+        ({"--agents-epsilon": "1e-30"}, 2, "nothing but noise"),
+        ({"--beta": "1"}, 2, "--beta = 1"),
+        ({"--screen": "1"}, 2, "--screen = 1"),
+        ({"--screen": "-.1"}, 2, "--screen = -0.1"),
+        ({"--certify": "0"}, 2, "--certify = 0"),
+        ({"--certify": ".7"}, 2, "together they must be below 1"),
+        ({"--seed": "-1"}, 2, "random_state"),
+        ({"--report": "page.txt"}, 2, "--report = 'page.txt', but it must end in .html"),
+        ({"--report": "there/page.html"}, 2, "existing directory"),
+        ({"--report": "a.html", "--output": "a.html"}, 2, "stands for another file"),
+        ({"--predictions": "p.csv"}, 2, "--predictions must go with --predict"),
+        ({"--predict": "lacking.csv"}, 2, "column = 'visits'"),
+        ({"--predict": "nowhere.csv"}, 2, "No such file"),
+        ({"--schema": "numbers.json"}, 2, "label = 'bought'"),
+        ({"--schema": "nowhere.json"}, 2, "No such file"),
+        ({"--budget": "small"}, 3, "epsilon"),
+        ({"--budget": "nowhere"}, 2, "budget"),
+        ({"panel": "nowhere.csv"}, 2, "No such file"),
+        ({"panel": "lacking.csv"}, 2, "column = "),
+        (
+            {"survey": "few.csv", "--screen": ".3"},
+            3,
+            "SURVEY has 30 people, 12 to calibrate and 9 to certify",
+        ),
+        ({"--screen": "1e-5"}, 3, "--screen asks 0 of 60,000 people"),
+        ({"survey": "later.csv"}, 2, "column = 'bought'"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_spent(folder, capsys, changes, code, words):
+    if not Path("small").exists():
+        Budget.open("small", epsilon=0.5, delta=1e-5)
+        numbers = {**SCHEMA, "label": {"column": "bought", "bounds": [0, 1]}}
+        Path("numbers.json").write_text(json.dumps(numbers))
+        town = Path("town.csv").read_text().splitlines()
+        Path("few.csv").write_text("\n".join(town[:31]) + "\n")
+        Path("lacking.csv").write_text("age,home,channel\n30,own,app\n")
+    given = {"panel": "panel.csv", "survey": "town.csv", "--schema": "schema.json"}
+    given |= dict(zip(PRIVACY[::2], PRIVACY[1::2], strict=True))
+    given |= {"--budget": "ledger", **changes}
+    panel, survey = given.pop("panel"), given.pop("survey")
+    before = Budget.open("ledger").spent
+    line = fails(capsys, "hybrid", panel, survey, *sum(given.items(), ()), code=code)
+    assert words in line
+    assert Budget.open("ledger").spent == before
+
+
+def test_private_values_cause_no_error(tmp_path, monkeypatch, capsys):
+    write_tables(tmp_path, panel=19_998, town=900, later=10)
+    for name in ("panel", "town"):
+        text = (tmp_path / f"{name}.csv").read_text()
+        (tmp_path / f"{name}.csv").write_text(text + "nan,,,1e999,\n,boat,?,-inf,maybe\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(capsys)["panel"]["rows"] == 20_000
+
+
+def test_what_was_spent_is_said_when_a_run_is_interrupted(folder, capsys, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(transfer, "certify", interrupt)
+    Budget.open("other", epsilon=2.0, delta=1e-5)
+    assert main([*COMMON, "--budget", "other", "--report", "late.html"]) == 130
+    error = capsys.readouterr().err
+    assert "late.html is not written" in error
+    assert "epsilon = 1 and delta = 1e-06 are spent" in error
+    assert not Path("late.html").exists()
+
+
+def test_a_report_that_cannot_be_written_loses_nothing(folder, capsys, monkeypatch):
+    from hdp_fast.cli import hybrid_command
+
+    monkeypatch.setattr(hybrid_command, "render", lambda summary: 1 / 0)
+    assert main([*COMMON, "--report", "lost.html", "--json"]) == 70
+    assert json.loads(capsys.readouterr().out)["certificates"]
