@@ -29,6 +29,7 @@ from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
 from .shift_plan import ShiftPlan, plan_shifts
 from .shift_report import ColumnShift, ShiftReport
+from .shifts import shifted_columns
 from .source_alone import SourcePlan
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
