@@ -282,3 +282,33 @@ def test_answers_that_are_kept_are_taken_up_together(tmp_path):
     assert new.ask(Query.label(), 5).tolist() == [1] * 5  # may have been lost on the way
     assert new.ask(Query.value(0, 0, 1), 5).size == 5
     assert local.RemoteAgents(ask, **way).recall(queries[1], 5).tolist() == [0] * 5
+
+
+def test_the_type_of_rows_that_a_model_gets_depends_on_no_record():
+    """Bits would make 1 - 2 x wrap around at 0: the answer of a record must not depend on
+    others."""
+
+    class Wraps:
+        def predict(self, X):
+            return (1 - 2 * X[:, 0]) < 0
+
+    query = Query.wrong(Wraps())
+    alone = query([[1.0, 0.0]], [0])
+    assert alone.tolist() == [1]
+    for other in (0.0, 0.5):
+        assert query([[1.0, 0.0], [other, 0.0]], [0, 0]).tolist() == [1, 0]
+
+
+def test_a_model_that_takes_bits_alone_gets_them():
+    class BitsAlone:
+        def predict(self, X):
+            if X.dtype != np.uint8:
+                raise TypeError("bits are needed")
+            return X[:, 0]
+
+    model = BitsAlone()
+    bits = np.array([[1, 0], [0, 1], [0.5, 0], [np.nan, 1]])
+    queries = [Query.wrong(model), Query.score_above(model.predict, 0.5)]
+    for query, answers in zip(queries, ([0, 0, 1, 1], [1, 0, 0, 0]), strict=True):
+        query.check(2)
+        assert query(bits, [1, 0, 0, 1]).tolist() == answers

@@ -517,6 +517,33 @@ def test_bad_plans_are_refused(changed, words):
 # Plans --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "hopeless",
+    [{"epsilon": 1e-9}, {"epsilon": 1e-12}, {"base_rate": 1e-20}, {"base_rate": 1e-300}]
+    + [{"base_rate": 5e-324}, {"base_rate": 1 - 2**-53}, {"response_rate": 1e-300}],
+    ids=str,
+)
+def test_a_hopeless_plan_says_so_instead_of_failing(hopeless):
+    with pytest.warns(UtilityWarning, match="even 1e[+]18 do not tell it to 0.2"):
+        plan = transfer.plan_calibration(60, **{"epsilon": 1.0} | hopeless)
+    assert plan.forecast < 2.5
+    with pytest.raises(ParameterError, match=r"standard_error = 0.2 need more than"):
+        transfer.plan_calibration(standard_error=0.2, **{"epsilon": 1.0} | hopeless)
+
+
+def test_extreme_standard_errors_are_planned_or_refused():
+    assert transfer.plan_calibration(epsilon=1.0, standard_error=1e300).agents == 60
+    with pytest.raises(ParameterError, match="standard_error = 1e-300 need more than"):
+        transfer.plan_calibration(epsilon=1.0, standard_error=1e-300)
+
+
+@pytest.mark.parametrize("held_out", [0.999, 1 - 2**-53])
+def test_no_more_agents_check_than_there_are(held_out):
+    plan = transfer.plan_calibration(60, epsilon=4.0, held_out=held_out)
+    assert (plan.first, plan.fitted, plan.held_out) == (3, 0, 57)
+    assert calibrate(held_out=held_out, count=60).agents == 60
+
+
 def test_the_plan_states_the_formula():
     plan = transfer.plan_calibration(50_000, epsilon=1.0, base_rate=0.1, response_rate=0.5)
     edge, spread = math.tanh(0.5), 0.09

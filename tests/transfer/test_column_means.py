@@ -135,6 +135,23 @@ def test_released_means_are_as_near_as_they_say():
     assert means.half_width(0.01) > means.half_width(0.2)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("setting", ["warn", "raise"])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        np.array([[np.longdouble("1e4000")], [0]]),
+        np.array([[0x7FA00000], [0]], np.uint32).view(np.float32),
+        np.array([[5e-324], [np.inf]]),
+    ],
+    ids=["beyond floats", "signaling NaN", "subnormal"],
+)
+def test_no_value_warns_or_raises(odd, setting):
+    with np.errstate(all=setting):
+        means = transfer.release_means(odd, epsilon=1.0, delta=1e-6, low=-1e308, high=1e308)
+    assert means.n == 2
+
+
 def test_a_release_is_charged_once():
     budget = Budget(1.0, delta=1e-6)
     means = transfer.release_means(X, **PRICE, budget=budget)

@@ -10,7 +10,7 @@ from ..exceptions import ParameterError, UtilityWarning
 from ..stability import GaussianVote, VoteTable
 from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
-from ..transfer.calibration_plan import INTERCEPT, LEAST_AGENTS
+from ..transfer.calibration_plan import LEAST_AGENTS
 from .sizes import Sizes
 from .worlds import (
     World,
@@ -96,10 +96,7 @@ def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
     with warnings.catch_warnings():
         # An intercept that nobody will know is a forecast here.
         warnings.simplefilter("ignore", UtilityWarning)
-        try:
-            return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
-        except ParameterError:  # no number of agents is enough: what is left is the prior
-            return INTERCEPT[1]
+        return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
 
 
 def _mended(sizes: Sizes, world: World) -> float:

@@ -136,10 +136,20 @@ def plan_calibration(
         count, float(epsilon), base, rate, first, fitted, checking, labels, error, forecast
     )
     if error >= _USELESS:
-        needed = _agents_needed(_USELESS / 5, edge, base, share, rate)
         text = f"agents = {count:,} with epsilon = {epsilon:g} tell the intercept to {error:.2g}"
-        note(f"{text} at best, and will hardly move a model: {needed:,} tell it to {_USELESS / 5}")
+        note(
+            f"{text} at best, and will hardly move a model: {_say_enough(edge, base, share, rate)}"
+        )
     return plan
+
+
+def _say_enough(edge: float, base: float, held_out: float, rate: float) -> str:
+    """How many agents would be of use, if any number would."""
+    wanted = _USELESS / 5
+    try:
+        return f"{_agents_needed(wanted, edge, base, held_out, rate):,} tell it to {wanted}"
+    except ParameterError:
+        return f"even {MOST_AGENTS:.0e} do not tell it to {wanted}"
 
 
 def check_held_out(value: float) -> float:
@@ -161,8 +171,8 @@ def check_count(name: str, value: int) -> int:
 
 def divide(count: int, held_out: float, *, locate: bool) -> tuple[int, int, int]:
     """Divide the agents into those who locate the scores, those of the fit, and those who check."""
-    checking = int(held_out * count)
     first = int(FIRST_SHARE * count) if locate else 0
+    checking = min(int(held_out * count), count - first)
     return first, count - first - checking, checking
 
 
@@ -173,15 +183,19 @@ def _count_labels(first: int, fitted: int, checking: int) -> int:
 
 
 def _standard_error(labels: float, edge: float, base: float) -> float:
+    return _deviation_of_one(edge, base) / math.sqrt(max(labels, 1e-9))
+
+
+def _deviation_of_one(edge: float, base: float) -> float:
+    """The standard error that one agent's label gives, infinite beyond floats."""
     spread = base * (1 - base)
-    noise = (1 - edge**2) / (4 * edge**2) + spread
-    return math.sqrt(noise / max(labels, 1e-9)) / spread
+    return math.hypot(math.sqrt(1 - edge**2) / (2 * edge), math.sqrt(spread)) / spread
 
 
 def _agents_needed(error: float, edge: float, base: float, held_out: float, rate: float) -> int:
     """The least N whose plan has this standard error."""
-    spread = base * (1 - base)
-    labels = ((1 - edge**2) / (4 * edge**2) + spread) / (error * spread) ** 2 / rate
+    root = _deviation_of_one(edge, base) / error
+    labels = root * root / rate
     if not labels < MOST_AGENTS / 4:
         raise ParameterError(f"standard_error = {error} {TOO_MANY}")
     low, high = LEAST_AGENTS - 1, max(LEAST_AGENTS, 64 * math.ceil(labels / (1 - held_out)))

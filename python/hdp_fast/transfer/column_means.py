@@ -17,6 +17,7 @@ from .. import accounting, noise
 from .._support.feature_names import FeatureNames, names_of
 from .._support.json_text import JsonObject
 from .._support.notes import note_large_delta
+from .._support.numbers import floats
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
@@ -281,10 +282,12 @@ class _Bounds:
 
     def scale(self, values: NDArray[Any]) -> Floats:
         """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
-        plain = np.asarray(values, np.float64)
+        plain = floats(values)
         clipped = np.clip(np.where(np.isnan(plain), self.low, plain), self.low, self.high)
-        # Both halves are finite where the bounds are.
-        scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        # Private values neither warn nor raise, whatever numpy is set to do about rounding. Both
+        # halves are finite where the bounds are.
+        with np.errstate(all="ignore"):
+            scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
         return scaled.clip(0.0, 1.0)
 
 

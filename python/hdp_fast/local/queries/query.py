@@ -185,10 +185,11 @@ class _Predictor:
 
     def compute(self, rows: Floats) -> Floats:
         """The predictions as numbers."""
-        values = self.predict(with_bits(rows))
         if self.model is None:
+            # Which type the rows have must not depend on other rows, as it would for bits.
+            values = self.predict(rows)
             return predictions("model.predict(X)", values, len(rows)).astype(np.float64)
-        return floats(np.asarray(values))
+        return floats(np.asarray(self.predict(with_bits(rows))))
 
 
 @dataclass(frozen=True, eq=False)
@@ -226,9 +227,13 @@ class Query:
     answers 0 and 1 it says whether both hold.
 
     Simulated agents answer it like any function of X and y, and real ones from its JSON. No record
-    causes an error: a column that is missing or not finite in a record makes the answer 0, and so
-    does a label that is no number, or a record that the model cannot score. A model that cannot
-    predict counts as wrong.
+    causes an error: a column that is missing or infinite in a record makes the answer 0 (but
+    `value` clips what is infinite), and so does a label that is no number, or a record that the
+    model cannot score. A model that cannot predict counts as wrong.
+
+    A model of other code gets rows of float64, or of uint8 where it refuses a row of zeros as
+    float64. It must score each record on its own: where what it returns about one record depends
+    on the others of a call, so do the answers of simulated agents.
 
     Thresholds and models must be public or released before. Scores of a model that takes few values
     can equal a threshold; a threshold between two of them counts the same on every machine.
@@ -472,11 +477,10 @@ class Query:
         largest = max(getattr(term, "column", -1) for term in terms)
         if largest >= d:
             raise ShapeError(f"query asks about column {largest}, but a record has {d} features")
-        zeros = np.zeros((1, d))
         for compute in (compute for term in terms for compute in _models_of(term)):
             try:
                 with silence():
-                    compute(zeros)
+                    _takes_floats(compute, d)
             except Exception as error:
                 rule = f"it must take records of {d} features"
                 raise ShapeError(f"query asks about a model, but {rule}: {error}") from None
@@ -613,16 +617,42 @@ def _answer_each(question: Callable[[Any, Any], Floats], default: float, X: Any,
     )
 
 
+def _takes_floats(compute: Score, d: int) -> bool:
+    """Whether a model takes rows of floats, rather than bits alone; no record decides it.
+
+    Raises:
+        Exception: What the model raises about zeros of type float64, if it takes no bits either.
+    """
+    zeros = np.zeros((1, d))
+    try:
+        compute(zeros)
+    except Exception as error:
+        try:
+            compute(zeros.astype(np.uint8))
+        except Exception:
+            raise error from None
+        return False
+    return True
+
+
 def _compute_each(compute: Score, rows: Floats) -> Floats:
     """A number for each record; NaN for one that the model fails on, whatever it raises."""
     if not len(rows):
         return np.zeros(0)
+    if _takes_floats(compute, rows.shape[1]):
+        return _compute_or_fail(compute, rows)
+    bits = (rows == 0) | (rows == 1)
+    numbers = _compute_or_fail(compute, np.where(bits, rows, 0).astype(np.uint8))
+    return np.where(bits.all(axis=1), numbers, np.nan)
+
+
+def _compute_or_fail(compute: Score, rows: NDArray[Any]) -> Floats:
     try:
         return compute(rows)
     except Exception:
         if len(rows) == 1:
             return np.full(1, np.nan)
-    return np.concatenate([_compute_each(compute, row[None]) for row in rows])
+    return np.concatenate([_compute_or_fail(compute, row[None]) for row in rows])
 
 
 def _is_of_statistics(described: Any) -> bool:
