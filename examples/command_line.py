@@ -62,7 +62,7 @@ SESSION = [
     (
         "Customers opted in, and the town did not: learn from the customers what holds in town, "
         "where everybody answers one question, randomized.",
-        f"hdp-fast {TRANSFER} --alpha .1 --kappa .1 --eta 1 --rounds 10 --budget ledger",
+        f"hdp-fast {TRANSFER} --budget ledger",
         0,
     ),
     (

@@ -289,7 +289,7 @@ def test_every_printed_call_runs(name):
         ({"n": 2.5}, "n = 2.5, but"),
         ({"n": 1 << 60}, "n = .*, but it must be an integer from 0 to"),
         ({"d": 0}, "d = 0, but"),
-        ({"epsilon": 0}, r"epsilon = 0, but it must lie in \[0.001, 1000\], or be math.inf"),
+        ({"epsilon": 0}, r"epsilon = 0, but it must lie in \[0.001, 1000\], or be infinite"),
         ({"epsilon": 1e4}, "epsilon = 10000.0, but"),
         ({"delta": 1e-300}, "delta = 1e-300, but it must be at least 1e-200"),
         ({"base_rate": 1e-9}, "base_rate = 1e-09, but it must lie in"),

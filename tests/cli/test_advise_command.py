@@ -50,9 +50,12 @@ def test_nothing_of_use_is_a_note_and_fails_with_strict(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--records", "0", "--features", "5", "--epsilon", "1"], "n = 0, but there must be"),
+        (
+            ["--records", "0", "--features", "5", "--epsilon", "1"],
+            "--records = 0, but there must be",
+        ),
         (["--records", "9", "--features", "5"], "required: --epsilon"),
-        (["--records", "9", "--features", "5", "--epsilon", "0"], "epsilon = 0"),
+        (["--records", "9", "--features", "5", "--epsilon", "0"], "--epsilon = 0"),
         (["--records", "9", "--features", "5", "--epsilon", "1", "--target", "smae"], "'same'"),
         (["--records", "x", "--features", "5", "--epsilon", "1"], "--records"),
     ],

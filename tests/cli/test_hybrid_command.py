@@ -292,6 +292,14 @@ def test_bad_input_is_refused_before_anything_is_spent(folder, capsys, changes, 
     assert Budget.open("ledger").spent == before
 
 
+def test_one_file_for_both_sides_is_protected_by_the_sum(folder, capsys):
+    files = ["panel.csv", "panel.csv", "--schema", "schema.json"]
+    assert main(["hybrid", *files, *PRIVACY, "--features", "numbers"]) == 0
+    err = capsys.readouterr().err
+    assert "protected: panel.csv, epsilon = 3, delta = 1e-06\n" in err
+    assert "note: panel.csv is the panel and plays the people asked" in err
+
+
 def test_private_values_cause_no_error(tmp_path, monkeypatch, capsys):
     write_tables(tmp_path, panel=19_998, town=900, later=10)
     for name in ("panel", "town"):

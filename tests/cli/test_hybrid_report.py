@@ -88,6 +88,12 @@ def test_every_number_is_that_of_the_json(made):
         assert needed in keys
 
 
+def test_the_page_says_what_label_1_is(made):
+    _, reader, _ = made
+    assert ("label.positive", "yes") in reader.marked
+    assert ("label.column", "bought") in reader.marked
+
+
 def test_a_wrong_number_would_show(made):
     _, reader, summary = made
     summary = json.loads(json.dumps(summary))

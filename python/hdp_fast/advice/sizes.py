@@ -145,7 +145,7 @@ def _count(name: str, value: Any) -> int:
 def _check_epsilon(value: Any) -> float:
     epsilon = number("epsilon", value)
     if epsilon != math.inf and not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        refuse("epsilon", value, "it must lie in [0.001, 1000], or be math.inf")
+        refuse("epsilon", value, "it must lie in [0.001, 1000], or be infinite")
     return epsilon
 
 
@@ -167,7 +167,7 @@ def _check_together(sizes: Sizes) -> None:
     if sizes.classes < 2:
         refuse("classes", sizes.classes, "it must be at least 2")
     if sizes.learner == "finite" and sizes.size is None:
-        refuse("size", sizes.size, "a finite class has a number of hypotheses: pass it")
+        refuse("size", sizes.size, "a finite class has a number of hypotheses: pass their number")
     if sizes.learner == "finite" and sizes.classes != 2:
         refuse("classes", sizes.classes, "the hypotheses of a finite class say 0 or 1: take 2")
     if sizes.learner != "finite" and sizes.size is not None:

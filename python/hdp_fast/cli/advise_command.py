@@ -10,6 +10,7 @@ from typing import get_args
 from ..advice import advise
 from ..advice.sizes import Learner, Source, Target
 from ..data import files
+from ..exceptions import ParameterError
 from .output import check_output, say
 
 # From the names of options to those of arguments, where the two differ.
@@ -78,7 +79,17 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
 def _advise(arguments: argparse.Namespace) -> None:
     check_output(arguments)
     values = {_ARGUMENTS.get(name, name): getattr(arguments, name) for name in _TAKEN}
-    advice = advise(**values)
+    try:
+        advice = advise(**values)
+    except ParameterError as error:
+        raise ParameterError(_name_options(str(error))) from None
     if arguments.output is not None:
         files.write_atomically(arguments.output, (advice.to_json() + "\n").encode())
     say(json.dumps(json.loads(advice.to_json()), indent=2) if arguments.json else repr(advice))
+
+
+def _name_options(message: str) -> str:
+    """An error "name = value, but rule" with the option that was typed instead of the argument."""
+    options = {_ARGUMENTS.get(name, name): name.replace("_", "-") for name in _TAKEN}
+    name, sign, rest = message.partition(" = ")
+    return f"--{options[name]}{sign}{rest}" if name in options else message

@@ -22,6 +22,7 @@ from .output import (
     check_outputs,
     coefficient_table,
     inform,
+    protect_both,
     record_of,
     say_protected,
     spent,
@@ -147,10 +148,8 @@ def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | No
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
-    protected = {
-        arguments.panel: (arguments.epsilon, arguments.delta),
-        arguments.survey: (arguments.agents_epsilon, None),
-    }
+    guarantee = arguments.epsilon, arguments.delta
+    protected = protect_both(arguments.panel, guarantee, arguments.survey, arguments.agents_epsilon)
     say_protected(arguments, protected, [] if arguments.predict is None else [arguments.predict])
 
 

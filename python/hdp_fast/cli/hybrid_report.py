@@ -88,7 +88,7 @@ def render(summary: Mapping[str, Any]) -> str:
     element with the attribute data-key, which is its path in the summary.
     """
     page = Page(summary)
-    title = f"Hybrid run: {summary['label']['column']}"
+    title = f"{summary['label']['column']}: a model of the panel, checked by the survey"
     parts = [*_head(page, title), *_errors(page), *_reliability(page), *_shift(page)]
     parts += [*_model(page), *_records(page), *_settings(page)]
     body = "\n".join(parts)
@@ -122,13 +122,23 @@ def _head(page: Page, title: str) -> Iterator[str]:
         f"<p>A model of {page.show('panel.rows')} records in {page.show('panel.file')} "
         f"(epsilon {page.show('settings.epsilon', 0)}, delta {page.show('settings.delta', 0)}), "
         f"checked by {page.show('survey.people')} people of {page.show('survey.file')}, each of "
-        f"whom answered one question with epsilon {page.show('settings.agents_epsilon', 0)}.</p>"
+        f"whom answered one question with epsilon {page.show('settings.agents_epsilon', 0)}. "
+        "This is a simulation: rows of the survey play the people, and this program drew their "
+        f"coins.{_meaning(page)}</p>"
     )
     if page.find("settings.seed") is not None:
         yield (
             f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
             "this run protects nobody who knows it.</strong></p>"
         )
+
+
+def _meaning(page: Page) -> str:
+    """A sentence on what label 1 is, where the schema names texts for it."""
+    if not page.find("label").get("positive"):
+        return ""
+    column, texts = page.show("label.column"), page.show("label.positive")
+    return f" Label 1 means that {column} is {texts}, label 0 that it is not."
 
 
 def _section(title: str, parts: Iterator[str]) -> Iterator[str]:
@@ -190,8 +200,9 @@ def _error_parts(page: Page) -> Iterator[str]:
     yield _table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
     if has_constant:
         yield (
-            f"<p>Always 0 would err on {page.show(f'{constant}.zero')} of them, "
-            f"always 1 on {page.show(f'{constant}.one')}.</p>"
+            "<p>For comparison, without any model: label 0 for everybody would be wrong about "
+            f"{page.show(f'{constant}.zero')} of them, label 1 for everybody about "
+            f"{page.show(f'{constant}.one')} (estimates).</p>"
         )
 
 
@@ -236,8 +247,8 @@ def _reliability_parts(page: Page) -> Iterator[str]:
         ]
         for i in bins
     ]
-    heads = ["", "panel's model", "calibrated", "observed", "interval"]
-    yield _table("Probability of label 1 in bins of the score", heads, rows)
+    heads = ["", "panel's model", "calibrated", "told by the survey", "interval"]
+    yield _table("Probability of label 1 among people of similar score", heads, rows)
 
 
 def _shift(page: Page) -> Iterator[str]:
@@ -248,9 +259,9 @@ def _shift(page: Page) -> Iterator[str]:
 def _shift_parts(page: Page) -> Iterator[str]:
     left_out = page.find("left_out")
     yield (
-        f"<p>{page.show('agents.screen')} people were asked for one column each. All intervals "
-        f"hold at once, but for a probability of {page.show('shift.beta', 0)}; a difference above "
-        f"{page.show('shift.visible')} of a column's range is sure to show.</p>"
+        f"<p>{page.show('agents.screen')} people answered one bit about one column each. All "
+        f"intervals hold at once, but for a probability of {page.show('shift.beta', 0)}; a "
+        f"difference above {page.show('shift.visible')} of a column's range is sure to show.</p>"
     )
     names = page.show("left_out") if left_out else "nothing"
     yield (
@@ -290,7 +301,7 @@ def _shift_parts(page: Page) -> Iterator[str]:
         ]
         for column, p in paths
     ]
-    heads = ["column", "panel", "survey", "difference between", "moved"]
+    heads = ["column", "panel", "survey", "survey less panel", "moved"]
     yield _table("Means of all columns, in units of their bounds", heads, cells)
 
 

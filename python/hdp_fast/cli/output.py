@@ -124,6 +124,20 @@ def say_protected(
             note(f"{path} is protected and public at once: what is written of it is not protected")
 
 
+def protect_both(
+    panel: Path, guarantee: tuple[float, float], people: Path, epsilon: float
+) -> dict[Path, tuple[float, float | None]]:
+    """What protects a panel and the people asked, for say_protected.
+
+    A file that plays both has rows that take part in both: what protects them is the sum, and a
+    note asks whether that is meant.
+    """
+    if os.path.realpath(panel) != os.path.realpath(people):
+        return {panel: guarantee, people: (epsilon, None)}
+    note(f"{people} is the panel and plays the people asked: it tells nothing of anybody else")
+    return {panel: (guarantee[0] + epsilon, guarantee[1])}
+
+
 def note_swapped(protected: Path, rows: int, public: Path, public_rows: int) -> None:
     """Warns that the larger of two labeled files is the public one, which is rarely meant."""
     if public_rows > rows:

@@ -21,7 +21,7 @@ from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
 from ..weights import DenseWeights
 from .logistic import LogisticLearner
-from .output import add_plot, check_output, inform, record_of, say, say_protected
+from .output import add_plot, check_output, inform, protect_both, record_of, say, say_protected
 from .predictions import Features, add_predict, deliver_predictor, place_results, read_request
 from .tables import FILE_HELP, add_delimiter, read
 
@@ -152,13 +152,13 @@ def _transfer(arguments: argparse.Namespace) -> None:
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
-    agents = {arguments.target: (arguments.agents_epsilon, None)}
+    target, epsilon = arguments.target, arguments.agents_epsilon
     public = [] if arguments.predict is None else [arguments.predict]
     if arguments.non_private:
-        say_protected(arguments, agents, [arguments.source, *public])
+        say_protected(arguments, {target: (epsilon, None)}, [arguments.source, *public])
     else:
         source = arguments.epsilon, arguments.delta
-        say_protected(arguments, {arguments.source: source, **agents}, public)
+        say_protected(arguments, protect_both(arguments.source, source, target, epsilon), public)
 
 
 def _count_agents(arguments: argparse.Namespace) -> int:

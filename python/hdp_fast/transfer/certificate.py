@@ -420,10 +420,11 @@ def _constants(labels: Bits, beta: float, epsilon: float) -> Constants | None:
 def _note_no_knowledge(certificate: Certificate) -> None:
     constants, measured = certificate.constants, certificate.measured
     if constants is not None and not certificate.beats_constant:
-        have = f"{measured} of at most {certificate.high:.3f}"
+        article = "an" if measured == "error" else "a"
+        have = f"{article} {measured} of at most {certificate.high:.3f}"
         rule = f"the better constant's is {constants.better:.3f}, at least {constants.low:.3f}"
         help_ = "ask more agents" if certificate.value < constants.better else "predict a constant"
-        note(f"agents = {certificate.agents:,} show an {have}, but {rule}: {help_}")
+        note(f"agents = {certificate.agents:,} show {have}, but {rule}: {help_}")
     elif measured == "difference" and certificate.better is None:
         ends = f"[{certificate.low:.3f}, {certificate.high:.3f}]"
         note(f"agents = {certificate.agents:,} do not show which model is better: {ends} holds 0")
