@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded, require_data
+from scripts import PAPERS, at_length, loaded, require_data
 
 pytestmark = pytest.mark.skipif(not PAPERS.exists(), reason="needs benches/")
 
@@ -118,6 +118,7 @@ def test_targets_that_are_not_there_are_smaller(data):
         assert sizes.test < found.printed.test
 
 
+@at_length
 @pytest.mark.data
 def test_reviews_are_split_as_described(data):
     found = require_data(data.REVIEWS[0])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scripts import PAPERS, loaded, require_data
+from scripts import PAPERS, at_length, loaded, require_data
 
 pytestmark = pytest.mark.skipif(not PAPERS.exists(), reason="needs benches/")
 
@@ -156,6 +156,7 @@ def test_the_figure_of_private_rivals_has_all_methods_at_every_size(script, monk
     assert rivals.repeat(1, only="adult") == []
 
 
+@at_length
 @pytest.mark.data
 def test_one_split_of_the_wind(script, tmp_path, monkeypatch, capsys):
     require_data(sys.modules["_adaptation_data"].REGRESSION[0])

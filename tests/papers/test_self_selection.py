@@ -15,6 +15,7 @@ def script():
         yield module
 
 
+@at_length
 @pytest.mark.parametrize("name", ["lalonde", pytest.param("investors", marks=at_length)])
 def test_reweighing_closes_part_of_the_gap(script, name):
     problem = next(problem for problem in script.PROBLEMS if problem.name == name)

@@ -4,7 +4,7 @@ import json
 import warnings
 
 import pytest
-from scripts import PAPERS, loaded
+from scripts import PAPERS, at_length, loaded
 
 pytestmark = [
     pytest.mark.skipif(not PAPERS.exists(), reason="needs benches/"),
@@ -36,6 +36,7 @@ def test_one_round_fails_where_two_do_not(tmp_path, monkeypatch):
     assert all(row["exact"] >= row["runs"] - 2 for row in report["agents"])
 
 
+@at_length
 def test_agents_alone_need_exponentially_many_and_a_curator_does_not(tmp_path, monkeypatch):
     report = quick("parity_separation", tmp_path, monkeypatch)
     slopes = {(each["learner"], each["kind"]): each["slope"] for each in report["slopes"]}

@@ -285,6 +285,7 @@ def test_private_labeler_answers_as_the_votes_of_the_experiment(script):
     assert (given.labels == winners)[~given.is_bottom].all()
 
 
+@at_length
 def test_a_quick_run_says_who_answers_most(script, few, monkeypatch, capsys, tmp_path):
     few((10, 100), (32, 200), (5, 50))
     options = ["--quick", "--json", "--output", str(tmp_path)]

@@ -261,7 +261,7 @@ CALLS = [
     row(160, "transfer: kappa 2", "transfer(kappa=2)", ParameterError,
         r"kappa = 2, but it must lie in \(0, 1\]"),
     row(161, "transfer: a word as kappa", "transfer(kappa='automatic')", ParameterError,
-        "kappa = 'automatic', but it must be a real number"),
+        r"kappa = 'automatic', but it must lie in \(0, 1\]"),
     row(162, "transfer: two agents for three tests", "transfer(people=agents(2), alpha='auto')",
         ParameterError, "N = 2, but 3 tests need .* or more to say anything"),
     row(163, "transfer: a tuple as agents", "transfer(people=(BITS, PARITY))", ParameterError,
