@@ -137,7 +137,7 @@ def calibrate_source(setting: Setting, people: People, seed: int) -> Any:
     agents = local.Agents(*people.agents, epsilon=setting.epsilon)
 
     def score(X: NDArray[Any]) -> NDArray[np.float64]:
-        return 4.0 * alone.predict(X.astype(np.uint8)) - 2
+        return 4.0 * alone.predict(X) - 2
 
     return transfer.calibrate(score, agents, thresholds=(-1.0, 1.0), random_state=seed)
 

@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
-from hdp_fast import Budget, accounting, audit, gf2, local, noise, parity
+from hdp_fast import Budget, accounting, advise, audit, gf2, local, noise, parity
 from hdp_fast.adaptation import ConvexAdaptation
 from hdp_fast.exceptions import (
     AgentsExhausted,
@@ -34,7 +34,7 @@ from hdp_fast.learners import (
     PrivateSGD,
     SufficientStatistics,
 )
-from hdp_fast.transfer import SubsampleTestReweigh, certify, survey
+from hdp_fast.transfer import SubsampleTestReweigh, certify, plan_calibration, survey
 
 COINS = np.random.default_rng(6)
 X = COINS.normal(size=(600, 2))
@@ -344,4 +344,19 @@ CALLS = [
         ParameterError, "weights are for strata, but strata = None"),
     row(201, "survey: too few agents", "survey(QUESTION, agents(2))", None,
         r"agents = 2 for 1 questions tell nothing about 1 of 1 rows \(y\)"),
+    row(202, "advise: delta as percents", "advise(n=500, d=9, epsilon=1.0, delta=5)",
+        ParameterError, "delta = 5, but it must lie strictly between 0 and 1"),
+    row(203, "advise: a finite class without its size",
+        "advise(n=500, d=9, epsilon=1.0, learner='finite')", ParameterError,
+        "size = None, but a finite class has a number of hypotheses"),
+    row(204, "advise: a public source without records",
+        "advise(n=500, d=9, epsilon=1.0, source='public')", ParameterError,
+        "pool = 0, but a public source has records: pass their number"),
+    row(205, "advise: a share of label 1 of three classes",
+        "advise(n=500, d=9, epsilon=1.0, classes=3, base_rate=.2)", ParameterError,
+        "base_rate = 0.2, but it is the share of label 1 of 2 classes"),
+    row(206, "advise: ten records", "advise(n=10, d=9, epsilon=.1)", None,
+        "n = 10 and agents = 0, but no method keeps a quarter of what can be learned"),
+    row(207, "a plan of a calibration: hopelessly few", "plan_calibration(60, epsilon=1e-9)",
+        None, "agents = 60 .* will hardly move a model: even 1e.18 do not tell it to 0.2"),
 ]  # fmt: skip

@@ -254,4 +254,12 @@ COMMANDS = [
     row(106, "a question that is there",
         "local question mean pay --low 0 --high 9 --epsilon 2 --output question.json", 2,
         "got question.json, which is there: --force replaces it"),
+    row(107, "advise: no number of features", "advise --records 500 --epsilon 1", 2,
+        "the following arguments are required: --features"),
+    row(108, "advise: a finite class without its size",
+        "advise --records 500 --features 9 --epsilon 1 --learner finite", 2, "size = None, but"),
+    row(109, "advise: ten rows", "advise --records 10 --features 9 --epsilon .1", 0,
+        "no method keeps a quarter of what can be learned"),
+    row(110, "hybrid: epsilon 1e-9", HYBRID.replace("--epsilon 1 ", "--epsilon 1e-9 "), 2,
+        "--epsilon = 1e-09, but it must be at least 1e-08"),
 ]  # fmt: skip

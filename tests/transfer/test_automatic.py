@@ -230,3 +230,10 @@ def test_too_few_agents_for_a_given_width():
         SubsampleTestReweigh(LEARNER, **PRIVATE, alpha=0.02).fit(
             X, y, local.Agents(X, y, epsilon=1.0)
         )
+
+
+def test_agents_are_not_left_out_of_a_plan_in_silence():
+    model = SubsampleTestReweigh(LEARNER, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="agents_epsilon = None, but what N agents tell"):
+        model.plan(500, N=1_000)
+    assert model.plan(500, N=1_000, agents_epsilon=1.0).N == 1_000

@@ -495,6 +495,20 @@ def test_an_empty_pool_is_refused():
         transfer.calibrate(first_column, agents)
 
 
+def test_a_score_that_takes_bits_alone_is_calibrated():
+    X = np.random.default_rng(0).integers(0, 2, (20_000, 6), np.uint8)
+    agents = local.Agents(X, X[:, 0], epsilon=4.0)
+    learner = learners.ExponentialLearner(learners.Conjunctions(6, 2), epsilon=5.0)
+    rule = learner.learn(X, X[:, 0], random_state=0)
+    with pytest.raises(ParameterError):
+        rule.predict(X.astype(float))
+    result = transfer.calibrate(
+        lambda X: 4.0 * rule.predict(X) - 2, agents, thresholds=(-1.0, 1.0), random_state=0
+    )
+    assert result.outcome == "calibrated"
+    assert result.predict(X[:9]).tolist() == X[:9, 0].tolist()
+
+
 BAD_PLANS = [
     ({}, "agents and standard_error"),
     ({"agents": 1_000, "standard_error": 0.1}, "agents and standard_error"),
@@ -519,8 +533,11 @@ def test_bad_plans_are_refused(changed, words):
 
 @pytest.mark.parametrize(
     "hopeless",
-    [{"epsilon": 1e-9}, {"epsilon": 1e-12}, {"base_rate": 1e-20}, {"base_rate": 1e-300}]
-    + [{"base_rate": 5e-324}, {"base_rate": 1 - 2**-53}, {"response_rate": 1e-300}],
+    [
+        *({"epsilon": epsilon} for epsilon in (1e-9, 1e-12)),
+        *({"base_rate": base_rate} for base_rate in (5e-324, 1e-300, 1e-20, 1 - 2**-53)),
+        {"response_rate": 1e-300},
+    ],
     ids=str,
 )
 def test_a_hopeless_plan_says_so_instead_of_failing(hopeless):

@@ -39,6 +39,8 @@ class Counts(NamedTuple):
 
 # What of the panel's epsilon and delta the means of its columns take.
 _SCREEN_PRICE = 0.2
+# The accounting of gradients states no epsilon below 1e-9.
+_LEAST_EPSILON = 1e-8
 # From this many records times epsilon on, a bit for each cut of a number pays for its noise.
 _MANY = 10_000
 # Who says what moved, unless even a shift of half a column's range might not show.
@@ -90,6 +92,8 @@ class Settings:
     def __post_init__(self) -> None:
         """Validate what the flags alone do not show."""
         check_random_state(self.seed)
+        if self.epsilon < _LEAST_EPSILON:
+            refuse("--epsilon", self.epsilon, f"it must be at least {_LEAST_EPSILON:g}")
         local.agents_needed(alpha=0.5, beta=0.5, epsilon=self.agents_epsilon)
 
     @property
@@ -266,6 +270,10 @@ class HybridRun:
     def _check_prices(self) -> None:
         """Refuses an epsilon or delta for which no noise is enough, before anything is spent."""
         self._make_learner().plan(n=self.rows, d=len(self._features.names) + 1)
+        if self.counts.screen:
+            epsilon, delta = self.settings.screen_price
+            price = squared_distance(self.schema, self._features.bits)
+            calibrate_means(price, n=self.rows, epsilon=epsilon, delta=delta)
 
     def _make_learner(self) -> PrivateSGD:
         epsilon, delta = self.settings.model_price

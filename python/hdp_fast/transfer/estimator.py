@@ -316,7 +316,7 @@ class SubsampleTestReweigh(SettableParameters):
             The plan.
 
         Raises:
-            ParameterError: As for `transfer.plan`.
+            ParameterError: As for `transfer.plan`, or N comes without agents_epsilon.
 
         Cost:
             A few seconds for a private run.

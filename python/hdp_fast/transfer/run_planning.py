@@ -189,6 +189,9 @@ def _validate_facts(
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     else:
         _refuse_delta(delta)
+    if N is not None and agents_epsilon is None:
+        rule = "what N agents tell depends on it: pass it, or neither for an SQ oracle"
+        refuse("agents_epsilon", agents_epsilon, rule)
     return Facts(
         learner=learner,
         epsilon=float(cast(float, epsilon)),
