@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .. import local
 from .._support.json_text import JsonText
 from .._support.validate import positive, probability, probability_or_one
+from .certificate import agents_to_certify
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,7 +19,7 @@ class CertificatePlan(JsonText):
 
     Attributes:
         n: Number of the curator's records, 0: any model can be measured.
-        N: Number of agents to ask.
+        N: Number of agents to ask, a fifth of them for their label.
         error: None, since no error is promised.
         failure: Probability with which the interval may miss the error.
         alpha: Half width of the interval of the error, in (0, 1).
@@ -27,14 +27,14 @@ class CertificatePlan(JsonText):
         response_rate: Share of the agents asked who are expected to answer, in (0, 1].
 
     Source:
-        Hoeffding's inequality for randomized response; see `local.agents_needed`.
+        Clopper and Pearson 1934; see `transfer.agents_to_certify`.
 
     Examples:
         >>> from hdp_fast import transfer
         >>> transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0).N
-        3455
+        2299
         >>> transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=1.0).N
-        21593
+        14186
     """
 
     n: int
@@ -62,5 +62,5 @@ def plan_certificate(
     epsilon = positive("agents_epsilon", agents_epsilon)
     width, failure = probability("alpha", alpha), probability("beta", beta)
     rate = probability_or_one("response_rate", response_rate)
-    agents = local.agents_needed(alpha=width, beta=failure, epsilon=epsilon, response_rate=rate)
+    agents = agents_to_certify(width, epsilon=epsilon, beta=failure, response_rate=rate)
     return CertificatePlan(0, agents, None, failure, width, epsilon, rate)
