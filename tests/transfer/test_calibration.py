@@ -171,7 +171,7 @@ def test_the_step_grows_with_the_answers():
     for size in (300, 3_000, 30_000, 3_000_000):
         fit = fit_map(expected_counts(size, 0.46), 0.46, AXIS, PLAIN)
         odds = fit.log_odds(AXIS.middles)
-        steps.append(choose_step(fit, odds, tolerance=0.008, confidence=4.5))
+        steps.append(choose_step(fit, odds, tolerance=0.006, confidence=4.0))
     assert steps == sorted(steps)
     assert steps[0] < 0.3
     assert steps[-1] == 1
@@ -197,10 +197,10 @@ def test_answers_that_put_the_base_rate_near_zero_do_not_make_the_step_bold():
     scores, odds = AXIS.middles, fit.log_odds(AXIS.middles)
     # A truth with a base rate of .1, which such answers do not rule out, would lose.
     truth = sigmoid(scores - 2.2)
-    step = choose_step(fit, odds, tolerance=0.008, confidence=4.5)
+    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
     reached = scores + step * (odds - scores)
     lost = softplus(reached) - softplus(scores) - truth * (reached - scores)
-    assert float(fit.masses @ lost) <= 0.008
+    assert float(fit.masses @ lost) <= 0.006
 
 
 def test_a_location_that_misses_a_fifth_of_the_scores_does_not_move_a_right_model():
@@ -218,11 +218,11 @@ def test_a_location_that_misses_a_fifth_of_the_scores_does_not_move_a_right_mode
     counts = Counts(questions.thresholds, questions.labeled, sizes, ones)
     fit = fit_map(counts, edge, location.axis(thresholds), PLAIN)
     odds = fit.log_odds(fit.axis.middles)
-    step = choose_step(fit, odds, tolerance=0.008, confidence=4.5)
+    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
     slope, intercept = 1 + step * (fit.coefficients[0] - 1), step * fit.coefficients[1]
     rates, reached = sigmoid(scores), slope * scores + intercept
     lost = softplus(reached) - softplus(scores) - rates * (reached - scores)
-    assert lost.mean() < 0.008
+    assert lost.mean() < 0.006
 
 
 def test_the_difference_of_losses_is_the_mean_over_cells():

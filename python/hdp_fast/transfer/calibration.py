@@ -44,7 +44,7 @@ from .reliability import draw_up
 
 # The map goes as far as keeps the log loss within this of the model's, for each truth that explains
 # the answers nearly as well as the fit: as well as one so many standard deviations away.
-TOLERANCE, CONFIDENCE = 0.008, 4.5
+TOLERANCE, CONFIDENCE = 0.006, 4.0
 # How far the check must speak against the map, in standard errors.
 _AGAINST = 1.645
 # The check is about a map that differs from the score, whatever the fit dares.
@@ -80,8 +80,8 @@ def calibrate(
     more log loss the map has that the others' answers give; where that is above 1.645 of its
     standard errors, the model is returned as it was. Otherwise the map is fitted to all answers.
     The result goes from the model as it was towards that map as far as the log loss stays within
-    0.008 of the model's for every truth whose log posterior, under a prior three times as wide, is
-    at most `4.5**2 / 2` below the largest: 4.5 standard deviations, where it is normal. With few
+    0.006 of the model's for every truth whose log posterior, under a prior three times as wide, is
+    at most `4**2 / 2` below the largest: 4 standard deviations, where it is normal. With few
     agents the model hardly moves, or not at all.
 
     Args:
