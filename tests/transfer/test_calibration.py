@@ -25,14 +25,20 @@ from hdp_fast.transfer.calibration_fit import (
     Counts,
     Posterior,
     Prior,
-    choose_step,
     compare,
     fit_map,
     log_likelihood,
     make_monotone,
     sigmoid,
+    softplus,
 )
-from hdp_fast.transfer.calibration_questions import first_questions, locate, main_questions
+from hdp_fast.transfer.calibration_questions import (
+    Location,
+    first_questions,
+    locate,
+    main_questions,
+)
+from hdp_fast.transfer.calibration_step import Worst, choose_step
 
 EDGE = Fraction(1, 3)
 
@@ -165,10 +171,58 @@ def test_the_step_grows_with_the_answers():
     for size in (300, 3_000, 30_000, 3_000_000):
         fit = fit_map(expected_counts(size, 0.46), 0.46, AXIS, PLAIN)
         odds = fit.log_odds(AXIS.middles)
-        steps.append(choose_step(fit, odds, tolerance=0.005, confidence=3.5))
+        steps.append(choose_step(fit, odds, tolerance=0.006, confidence=4.0))
     assert steps == sorted(steps)
     assert steps[0] < 0.3
     assert steps[-1] == 1
+
+
+def test_many_answers_bound_the_worst_truth_as_a_normal_posterior_does():
+    fit = fit_map(expected_counts(3_000_000, 0.46), 0.46, AXIS, PLAIN)
+    scores = AXIS.middles
+    odds, worst = scores - 0.5, Worst(fit, 4.5)
+    gain = compare(fit, odds, scores)
+    assert not worst.is_within(gain.value + 0.5 * 4.5 * gain.deviation, odds, scores)
+    assert worst.is_within(gain.value + 1.5 * 4.5 * gain.deviation, odds, scores)
+
+
+def test_answers_that_put_the_base_rate_near_zero_do_not_make_the_step_bold():
+    """At a rate near 0 the log loss hardly changes with the intercept, and a standard deviation
+    from the curvature says that the truth is known."""
+    edge, questions = 0.245, main_questions(PLACES)
+    rates = np.where(questions.labeled, 0.0, sigmoid((-0.5 - questions.thresholds) / 1.0))
+    sizes = questions.sizes(2_000)
+    ones = np.rint(sizes * ((1 - edge) / 2 + edge * rates)).astype(int)
+    fit = fit_map(Counts(questions.thresholds, questions.labeled, sizes, ones), edge, AXIS, PLAIN)
+    scores, odds = AXIS.middles, fit.log_odds(AXIS.middles)
+    # A truth with a base rate of .1, which such answers do not rule out, would lose.
+    truth = sigmoid(scores - 2.2)
+    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
+    reached = scores + step * (odds - scores)
+    lost = softplus(reached) - softplus(scores) - truth * (reached - scores)
+    assert float(fit.masses @ lost) <= 0.006
+
+
+def test_a_location_that_misses_a_fifth_of_the_scores_does_not_move_a_right_model():
+    """The few answers of the first stage often find one part of a mixture only."""
+    rng, edge = np.random.default_rng(0), 0.46
+    parts = rng.random(20_000) < 0.8
+    scores = np.where(parts, rng.normal(-4, 1, 20_000), rng.normal(1, 1, 20_000))
+    location = Location(-4.0, 0.4, 0.0)
+    thresholds = location.thresholds()
+    questions = main_questions(thresholds)
+    rates = np.where(questions.labeled[:, None], sigmoid(scores), 1.0)
+    means = ((scores > questions.thresholds[:, None]) * rates).mean(axis=1)
+    sizes = questions.sizes(20_000)
+    ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
+    counts = Counts(questions.thresholds, questions.labeled, sizes, ones)
+    fit = fit_map(counts, edge, location.axis(thresholds), PLAIN)
+    odds = fit.log_odds(fit.axis.middles)
+    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
+    slope, intercept = 1 + step * (fit.coefficients[0] - 1), step * fit.coefficients[1]
+    rates, reached = sigmoid(scores), slope * scores + intercept
+    lost = softplus(reached) - softplus(scores) - rates * (reached - scores)
+    assert lost.mean() < 0.006
 
 
 def test_the_difference_of_losses_is_the_mean_over_cells():

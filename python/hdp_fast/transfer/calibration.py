@@ -25,7 +25,6 @@ from .calibration_fit import (
     Counts,
     Fit,
     Prior,
-    choose_step,
     compare,
     fit_map,
     make_monotone,
@@ -40,11 +39,12 @@ from .calibration_questions import (
     main_questions,
 )
 from .calibration_result import CalibratedModel, Check, Method, Outcome
+from .calibration_step import choose_step
 from .reliability import draw_up
 
-# The map goes as far as keeps the log loss within this of the model's even where the truth is so
-# many standard deviations worse than the fit.
-TOLERANCE, CONFIDENCE = 0.005, 3.5
+# The map goes as far as keeps the log loss within this of the model's, for each truth that explains
+# the answers nearly as well as the fit: as well as one so many standard deviations away.
+TOLERANCE, CONFIDENCE = 0.006, 4.0
 # How far the check must speak against the map, in standard errors.
 _AGAINST = 1.645
 # The check is about a map that differs from the score, whatever the fit dares.
@@ -80,8 +80,9 @@ def calibrate(
     more log loss the map has that the others' answers give; where that is above 1.645 of its
     standard errors, the model is returned as it was. Otherwise the map is fitted to all answers.
     The result goes from the model as it was towards that map as far as the log loss stays within
-    0.005 of the model's even where the truth is 3.5 standard deviations worse than the fit: with
-    few agents it hardly moves, or not at all.
+    0.006 of the model's for every truth whose log posterior, under a prior three times as wide, is
+    at most `4**2 / 2` below the largest: 4 standard deviations, where it is normal. With few
+    agents the model hardly moves, or not at all.
 
     Args:
         model: A released or public model of two classes, as learners.score_of takes it: one of this

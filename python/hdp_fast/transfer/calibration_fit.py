@@ -14,6 +14,8 @@ from .._support.types import Floats
 # a logistic distribution that it may show: their size, their smoothness and how many there are.
 _CELLS = 80
 _DEVIATION, _SMOOTHNESS, _ROUGHNESS = 1.5, 0.12, 0.7
+# The share of scores that may lie far from the others, and how much wider they are spread.
+_FAR, _FARTHER = 0.1, 3.0
 _STEPS = 60
 _STARTS = (0.0, -2.0, 2.0)
 
@@ -98,9 +100,13 @@ class Axis:
 
     @classmethod
     def around(cls, center: float, scale: float, low: float, high: float) -> Axis:
-        """Cut [low, high] into cells, for scores believed to be logistic about the center."""
+        """Cut [low, high] into cells, for scores believed to be logistic about the center.
+
+        A few of them may lie further away, since center and scale come from few answers.
+        """
         edges = np.linspace(low, high, _CELLS + 1)
-        below = sigmoid((edges - center) / scale)
+        places = (edges - center) / scale
+        below = (1 - _FAR) * sigmoid(places) + _FAR * sigmoid(places / _FARTHER)
         below[0], below[-1] = 0.0, 1.0
         base = np.log(np.maximum(np.diff(below), 1e-12))
         middles = (edges[1:] + edges[:-1]) / 2
@@ -158,6 +164,8 @@ class Fit:
         waves: Parameters of the masses, shape (w,).
         coefficients: Coefficients of the log-odds, shape (k,).
         covariance: Inverse of expected information and prior precision, of all w + k parameters.
+        posterior: The posterior itself.
+        excess: How much the covariance is inflated, since the answers misfit; at least 1.
     """
 
     axis: Axis
@@ -165,6 +173,8 @@ class Fit:
     waves: Floats
     coefficients: Floats
     covariance: Floats
+    posterior: Posterior
+    excess: float
 
     @property
     def deviations(self) -> Floats:
@@ -181,6 +191,21 @@ class Fit:
         """The map before it is made monotone or shrunk."""
         odds: Floats = self.prior.basis(scores) @ self.coefficients
         return odds
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """A multiple of the difference of log loss of two maps, as it is added to a log posterior.
+
+    Attributes:
+        weight: The factor, above 0.
+        losses: Difference of log loss for label 0, on the cells, shape (m,).
+        shifts: Difference of the log-odds on the cells, shape (m,).
+    """
+
+    weight: float
+    losses: Floats
+    shifts: Floats
 
 
 class Posterior:
@@ -205,13 +230,25 @@ class Posterior:
         slopes = np.where(labeled, self.above, 0.0) * (masses * rates * (1 - rates))
         return means, np.concatenate([by_mass, slopes @ self.basis], axis=1)
 
-    def value(self, state: Floats) -> float:
-        """The log of the posterior, up to a constant."""
+    def value(self, state: Floats, tilt: Tilt | None = None) -> float:
+        """The log of the posterior, up to a constant, plus the tilt."""
         masses = self.axis.masses(state[: self.waves])
         rates = sigmoid(self.basis @ state[self.waves :])
         shares = self.above * np.where(self.counts.labeled[:, None], rates, 1.0)
         distance = float((self.precision * (state - self.center) ** 2).sum())
-        return float(log_likelihood(self.counts, shares @ masses, self.edge)) - distance / 2
+        value = float(log_likelihood(self.counts, shares @ masses, self.edge)) - distance / 2
+        if tilt is not None:
+            value += tilt.weight * float(masses @ (tilt.losses - rates * tilt.shifts))
+        return value
+
+    def lean(self, state: Floats, tilt: Tilt) -> Floats:
+        """The gradient of the tilt."""
+        masses = self.axis.masses(state[: self.waves])
+        rates = sigmoid(self.basis @ state[self.waves :])
+        losses = tilt.losses - rates * tilt.shifts
+        by_mass = (masses * (losses - masses @ losses)) @ self.axis.waves
+        by_rate = -(masses * rates * (1 - rates) * tilt.shifts) @ self.basis
+        return tilt.weight * np.concatenate([by_mass, by_rate])
 
     def curvature(self, state: Floats) -> tuple[Floats, Floats]:
         """Gradient, and expected information plus prior precision."""
@@ -237,18 +274,22 @@ class Posterior:
         chance = 1 + 2 * math.sqrt(2 / len(self.counts))
         return max(1.0, float(np.mean(misfits)) / chance)
 
-    def climb(self, state: Floats) -> tuple[float, Floats]:
-        """Fisher scoring with damping from one start."""
-        value, damping = self.value(state), 1e-3
+    def climb(
+        self, state: Floats, tilt: Tilt | None = None, rest: float = 1e-9
+    ) -> tuple[float, Floats]:
+        """Fisher scoring with damping from one start, until steps gain less than `rest`."""
+        value, damping = self.value(state, tilt), 1e-3
         for _ in range(_STEPS):
             gradient, information = self.curvature(state)
+            if tilt is not None:
+                gradient = gradient + self.lean(state, tilt)
             scaled = information + damping * np.diag(np.diag(information))
             step = np.linalg.solve(scaled, gradient)
-            reached = self.value(state + step)
+            reached = self.value(state + step, tilt)
             if reached >= value:
                 state, gain, value = state + step, reached - value, reached
                 damping = max(damping / 8, 1e-9)
-                if gain < 1e-9 * (1 + abs(value)):
+                if gain < rest * (1 + abs(value)):
                     break
             else:
                 damping *= 16
@@ -277,9 +318,10 @@ def fit_map(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Fit:
             best = value, state
     state = best[1]
     _, information = posterior.curvature(state)
-    covariance = _invert(information) * posterior.excess(state)
+    excess = posterior.excess(state)
+    covariance = _invert(information) * excess
     split = posterior.waves
-    return Fit(axis, prior, state[:split], state[split:], covariance)
+    return Fit(axis, prior, state[:split], state[split:], covariance, posterior, excess)
 
 
 def find_covariance(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Floats:
@@ -314,21 +356,6 @@ def compare(fit: Fit, odds: Floats, other: Floats) -> Gain:
     by_rate = -(masses * rates * (1 - rates) * (odds - other)) @ fit.prior.basis(fit.axis.middles)
     gradient = np.concatenate([by_mass, by_rate])
     return Gain(value, float(math.sqrt(max(gradient @ fit.covariance @ gradient, 0.0))))
-
-
-def choose_step(fit: Fit, odds: Floats, *, tolerance: float, confidence: float) -> float:
-    """Choose how far to go from the score itself (0) to the fitted log-odds on the cells (1).
-
-    The log loss is convex on this way, and its least value by the fit is near 1. The step is the
-    largest one whose log loss is at most `tolerance` above that of the score itself even where the
-    truth is `confidence` standard deviations worse than the fit.
-    """
-    scores = fit.axis.middles
-    for step in np.linspace(1, 0.05, 20):
-        gain = compare(fit, scores + step * (odds - scores), scores)
-        if gain.value + confidence * gain.deviation <= tolerance:
-            return float(step)
-    return 0.0
 
 
 def make_monotone(values: Floats, weights: Floats) -> Floats:

@@ -23,6 +23,8 @@ THRESHOLDS = 8
 _ABOUT_SCORES, _ABOUT_LABELS = 0.4, 0.45
 # A logistic distribution has but a share of 3e-4 further than 8 scales from its center.
 _TAILS = 8.0
+# The axis reaches further, since a scale that is found from few answers may be too small.
+_REACH = 12.0
 
 
 @dataclass(frozen=True)
@@ -93,8 +95,8 @@ class Location:
 
     def axis(self, thresholds: Floats) -> Axis:
         """Cells that reach beyond the tails of the distribution and all thresholds of the fit."""
-        low = min(self.center - _TAILS * self.scale, thresholds[0] - self.scale)
-        high = max(self.center + _TAILS * self.scale, thresholds[-1] + self.scale)
+        low = min(self.center - _REACH * self.scale, thresholds[0] - self.scale)
+        high = max(self.center + _REACH * self.scale, thresholds[-1] + self.scale)
         return Axis.around(self.center, self.scale, low, high)
 
     def thresholds(self) -> Floats:
