@@ -12,6 +12,7 @@ pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
 
 import pandas
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
@@ -19,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning, accounting
 from hdp_fast.budget import Budget
-from hdp_fast.data import Category, Label, Number, Schema
+from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
 from hdp_fast.sklearn.unit_rows import UnitRows
@@ -126,6 +127,37 @@ def test_a_schema_reads_frames_by_name():
     assert len(set(learner.predict(strange))) == 1
     with pytest.raises(ParameterError, match="lacks 1 column"):
         learner.predict(FRAME[["age"]])
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "nullable", "categorical", "table"])
+def test_a_schema_reads_frames_of_every_kind(kind, tmp_path):
+    learner = classifier(bounds=None, schema=SCHEMA).fit(FRAME, BITS)
+    if kind == "polars":
+        frame = pytest.importorskip("polars").DataFrame(FRAME.to_dict("list"))
+    elif kind == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table(FRAME.to_dict("list"))
+    elif kind == "table":
+        np.savez(
+            tmp_path / "rows.npz",
+            **{name: FRAME[name].to_numpy(dtype=None if name == "age" else str) for name in FRAME},
+        )
+        frame = read_table(tmp_path / "rows.npz")
+    else:
+        frame = (
+            FRAME.convert_dtypes() if kind == "nullable" else FRAME.astype({"place": "category"})
+        )
+    assert (learner.predict(frame) == learner.predict(FRAME)).all()
+    again = classifier(bounds=None, schema=SCHEMA).fit(frame, BITS)
+    assert list(again.feature_names_in_) == ["other", "place", "age"]
+    assert (again.predict(FRAME) == learner.predict(FRAME)).all()
+
+
+def test_a_budget_is_routed_as_metadata():
+    budget = Budget(8.0, 1e-5)
+    with config_context(enable_metadata_routing=True):
+        learner = classifier().set_fit_request(budget=True)
+        make_pipeline(FunctionTransformer(), learner).fit(ROWS, BITS, budget=budget)
+    assert budget.remaining.epsilon == 0
 
 
 def test_it_works_in_pipelines_and_is_pickled_and_shown():
