@@ -72,6 +72,14 @@ def test_targets_are_learned_by_both_methods(method):
     assert ((learner.predict(ROWS * 100) >= 0) & (learner.predict(ROWS * 100) <= 20)).all()
 
 
+def test_the_method_is_chosen_by_public_numbers():
+    many = np.arange(N) % 8
+    assert classifier().fit(ROWS, BITS).method_ == "sgd"
+    assert classifier(classes=range(8)).fit(ROWS, many).method_ == "statistics"
+    assert regressor().fit(ROWS, TARGETS).method_ == "statistics"
+    assert regressor().fit(ROWS[:200], TARGETS[:200]).method_ == "sgd"
+
+
 def test_a_fit_is_charged_once_and_whole():
     budget = Budget(10.0, 1e-5)
     learner = classifier().fit(ROWS, BITS, budget=budget)

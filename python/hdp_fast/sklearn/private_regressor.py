@@ -44,7 +44,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             epsilon = math.inf None takes them from the data.
         method: "statistics" for least squares on what learners.SufficientStatistics releases,
             "sgd" for least squares by learners.PrivateSGD, or "auto", which takes "statistics"
-            where the noise on second moments is smaller than they are on average.
+            where the noise on second moments is far smaller than they are on average.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
