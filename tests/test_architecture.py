@@ -37,6 +37,7 @@ PYTHON_LAYERS = [
     {"parity", "transfer", "collection"},
     {"advice"},
     {"audit"},
+    {"sklearn"},
     {"plotting"},
     {"cli", "demo", "bench"},
     {"__main__"},

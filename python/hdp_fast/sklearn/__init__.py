@@ -1,0 +1,15 @@
+"""Private learners as estimators of scikit-learn: they can be cloned, piped, searched and pickled.
+
+This module needs scikit-learn 1.6 or newer (the extra `sklearn`), and is loaded only where it is
+imported. What must be public comes from the caller: bounds or a schema of the columns, the classes,
+the bounds of a target. PrivateClassifier and PrivateRegressor choose everything else themselves,
+from the numbers of records and columns, epsilon and delta.
+"""
+
+from .._support.lazy import list_only
+from .private_classifier import PrivateClassifier
+from .private_regressor import PrivateRegressor
+
+__all__ = ["PrivateClassifier", "PrivateRegressor"]
+
+__dir__ = list_only(__all__)

@@ -1,0 +1,282 @@
+"""A private linear classifier as scikit-learn has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.types import Floats, RandomState
+from ..budget.account import Budget
+from ..data.schema import Schema
+from ..exceptions import ParameterError
+from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners.moment_equation import softmax
+from ..learners.sufficient_statistics import calibrate
+from .linear_estimator import Model, PrivateLinearEstimator, clip_to
+from .toolkit import ClassifierMixin, check_classification_targets
+
+# Rows longer than this share of their root mean square are shrunk: less noise for most of them.
+_REACH = 0.7
+# From here on least squares were measured to be better than softmax regression.
+_MANY_CLASSES = 8
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
+    """A linear classifier under differential privacy that needs no settings but public facts.
+
+    fit scales every column by its public bounds, releases the means of all columns and the mean
+    squares of numbers with a tenth of epsilon and delta, and centers and standardizes by them. With
+    the rest it learns a linear model. Everything that is not public or released is chosen by rules
+    from the numbers of records, columns and classes, epsilon and delta.
+
+    Args:
+        epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
+            protects nobody.
+        delta: Privacy parameter, strictly between 0 and 1.
+        bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
+            them, or one such pair for each, shape (d, 2). Only with epsilon = math.inf None takes
+            them from the data.
+        schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
+            used. None for columns of numbers.
+        classes: The public labels, at least two. Only with epsilon = math.inf None takes them from
+            the data.
+        method: "sgd" for logistic or softmax regression by learners.PrivateSGD, "statistics" for
+            least squares on what learners.SufficientStatistics releases, or "auto", which takes
+            "sgd", but "statistics" for 8 classes or more at a finite epsilon.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Attributes:
+        classes_: The classes in order, shape (K,).
+        n_features_in_: Number of columns of X in fit.
+        feature_names_in_: Their names; only where X had names.
+        record_: The PrivacyRecord of the fit; None with epsilon = math.inf.
+        method_: The method that was used.
+        model_: The model of the centered rows, as its learner made it.
+        rows_: The map from records to centered rows.
+
+    Guarantee:
+        That of fit.
+
+    Cost:
+        A pass over X, and that of the method.
+
+    Source:
+        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
+        learner.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.sklearn import PrivateClassifier
+        >>> X = np.tile([[25.0, 10.0], [60.0, 90.0]], (5_000, 1))
+        >>> y = np.tile(["no", "yes"], 5_000)
+        >>> learner = PrivateClassifier(epsilon=1.0, bounds=(0, 100), classes=["no", "yes"])
+        >>> learner.fit(X, y).predict([[30, 20], [70, 80]]).tolist()
+        ['no', 'yes']
+        >>> learner.record_.epsilon, learner.record_.delta
+        (1.0, 1e-06)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        bounds: ArrayLike | None = None,
+        schema: Schema | None = None,
+        classes: ArrayLike | None = None,
+        method: str = "auto",
+        random_state: RandomState = None,
+    ):
+        """Keep the parameters, which fit validates."""
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.schema = schema
+        self.classes = classes
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+        """Learns from private records.
+
+        Args:
+            X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
+            y: Their labels, shape (n,), entries of classes.
+            budget: The budget that the fit is charged to, as a whole and before anything is drawn;
+                None charges nothing. In a pipeline it is passed as STEP__budget.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ParameterError: A parameter lies outside its range, something public was not given at a
+                finite epsilon, a label is none of classes, or a fit without noise comes with a
+                budget.
+            ShapeError: bounds do not fit the columns of X.
+            ValueError: X or y is no array of finite numbers, or of another length.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
+            is released is the means, the model, and n. classes, bounds and schema must not be
+            chosen by a look at the records. Nothing is spent where an error is raised.
+        """
+        epsilon = self._check_privacy()
+        classes = None if self.classes is None else _check_classes(self.classes)
+        if classes is None and epsilon < math.inf:
+            rule = (
+                "with a finite epsilon what is public must be given: classes = all labels that"
+                " there can be; epsilon = math.inf takes them from the data and protects nobody"
+            )
+            raise ParameterError(f"classes = None, but {rule}")
+        unit, rows, labels = self._read_training(X, y, numeric=False)
+        check_classification_targets(labels)
+        self.classes_ = _check_classes(labels) if classes is None else classes
+        self._release(unit, rows, _encode(labels, self.classes_), epsilon, budget)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Computes the scores of records.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            A float64 array: of shape (m,) for two classes, above 0 where the second is predicted,
+            else (m, K).
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
+                or its columns are others or in another order.
+        """
+        scores: Floats = self._score_rows(self._read_rows(X))
+        return scores
+
+    def _score_rows(self, rows: Floats) -> Floats:
+        """Computes the scores of centered rows, as rows_ makes them of records.
+
+        Args:
+            rows: Centered rows with their constant, shape (m, d + 1).
+
+        Returns:
+            The scores, as decision_function returns them.
+        """
+        model: Model = self.model_
+        scores: Floats = model.scores(rows)
+        if isinstance(model, StatisticsModel) and len(self.classes_) == 2:
+            return scores[:, 1] - scores[:, 0]
+        return scores
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Computes the probability of every class.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            A float64 array of shape (m, K), whose rows add up to 1. With "statistics" they are
+            least-squares estimates, clipped to be at least 0.
+
+        Raises:
+            ValueError: As in decision_function.
+        """
+        rows, model = self._read_rows(X), self.model_
+        if isinstance(model, LinearModel):
+            scores = model.scores(rows)
+            return softmax(np.column_stack([-scores / 2, scores / 2]))
+        shares: Floats = model.predict_proba(rows)
+        return shares
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicts the class of the largest score.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            An array of shape (m,) of classes.
+
+        Raises:
+            ValueError: As in decision_function.
+        """
+        scores = self.decision_function(X)
+        places = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
+        labels: NDArray[Any] = self.classes_[places]
+        return labels
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Computes the share of records that are classified correctly.
+
+        The score is an unprotected release about X and y, and no budget is charged. Where they are
+        private, as the folds of a search or a cross-validation are, neither publish it nor choose
+        anything by it that is published. The first call in a process warns of this.
+
+        Args:
+            X: The records, with the columns of fit; public ones.
+            y: Their labels, shape (m,).
+            sample_weight: Public weights of shape (m,); None weighs all alike.
+
+        Returns:
+            The share, from 0 to 1.
+
+        Raises:
+            ValueError: As in decision_function, or y or sample_weight has another length.
+        """
+        self._note_score()
+        return float(super().score(X, y, sample_weight))
+
+    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
+        many = len(self.classes_) >= _MANY_CLASSES
+        return "statistics" if many and epsilon < math.inf else "sgd"
+
+    def _learner(
+        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+        n, columns = shape
+        classes, bound = len(self.classes_), norm * _REACH
+        if method == "statistics":
+            statistics = SufficientStatistics(
+                clip_to(columns, bound), classes=np.arange(classes), second_moments=True
+            )
+            if epsilon < math.inf:
+                calibrate(statistics, n, epsilon, delta)
+            return lambda rows, y, stream: statistics.release(
+                rows, y, epsilon=epsilon, delta=delta, random_state=stream
+            ).solve()
+        loss: Any = {"loss": "logistic"}
+        if classes > 2:
+            loss = {"loss": "softmax", "classes": classes}
+        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
+        sgd.plan(n=n, d=columns)
+        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+
+
+def _check_classes(classes: Any) -> NDArray[Any]:
+    """The distinct classes in order."""
+    names = np.asarray(classes)
+    try:
+        ordered = np.unique(names)
+    except TypeError:
+        raise ParameterError(
+            "classes hold labels of several kinds, but all must be alike"
+        ) from None
+    if names.ndim != 1 or len(ordered) < 2:
+        rule = "a classifier needs 2 or more of them in one dimension"
+        raise ParameterError(f"classes have shape {names.shape}, 1 class or fewer, but {rule}")
+    return ordered
+
+
+def _encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """The place of each label; the error names neither row nor value."""
+    names = classes
+    if classes.dtype.kind in "OU":
+        names, labels = classes.astype(str), labels.astype(str)
+    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
+    if not (names[codes] == labels).all():
+        raise ParameterError("y holds something else, but every entry must be one of classes")
+    return codes.astype(np.int64)

@@ -1,0 +1,210 @@
+"""A private linear regression as scikit-learn has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.types import Floats, RandomState
+from .._support.validate import ordered_pair
+from ..budget.account import Budget
+from ..data.schema import Schema
+from ..exceptions import ParameterError
+from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners.sufficient_statistics import calibrate
+from .linear_estimator import Model, PrivateLinearEstimator, clip_to, moments_stand_out
+from .toolkit import RegressorMixin
+
+# Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
+# and costs nothing where no noise is added.
+_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
+    """Linear regression under differential privacy that needs no settings but public facts.
+
+    fit scales every column by its public bounds, releases the means and mean squares of all columns
+    with a tenth of epsilon and delta, and centers and standardizes by them. With the rest it learns
+    a linear model.
+
+    Args:
+        epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
+            protects nobody.
+        delta: Privacy parameter, strictly between 0 and 1.
+        bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
+            them, or one such pair for each, shape (d, 2). Only with epsilon = math.inf None takes
+            them from the data.
+        schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
+            used. None for columns of numbers.
+        target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
+            epsilon = math.inf None takes them from the data.
+        method: "statistics" for least squares on what learners.SufficientStatistics releases,
+            "sgd" for least squares by learners.PrivateSGD, or "auto", which takes "statistics"
+            where the noise on second moments is far smaller than they are on average.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Attributes:
+        n_features_in_: Number of columns of X in fit.
+        feature_names_in_: Their names; only where X had names.
+        target_bounds_: The bounds of the target, a pair.
+        record_: The PrivacyRecord of the fit; None with epsilon = math.inf.
+        method_: The method that was used.
+        model_: The model of the centered rows and the scaled target, as its learner made it.
+        rows_: The map from records to centered rows.
+
+    Guarantee:
+        That of fit.
+
+    Cost:
+        A pass over X, and that of the method.
+
+    Source:
+        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
+        learner.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.sklearn import PrivateRegressor
+        >>> X = np.tile([[20.0], [60.0]], (20_000, 1))
+        >>> y = np.tile([2.0, 6.0], 20_000)
+        >>> learner = PrivateRegressor(epsilon=1.0, bounds=(0, 100), target_bounds=(0, 10))
+        >>> bool(abs(learner.fit(X, y).predict([[40]])[0] - 4) < 0.5)
+        True
+        >>> learner.method_, learner.record_.epsilon
+        ('statistics', 1.0)
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float = 1e-6,
+        bounds: ArrayLike | None = None,
+        schema: Schema | None = None,
+        target_bounds: tuple[float, float] | None = None,
+        method: str = "auto",
+        random_state: RandomState = None,
+    ):
+        """Keep the parameters, which fit validates."""
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bounds = bounds
+        self.schema = schema
+        self.target_bounds = target_bounds
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+        """Learns from private records.
+
+        Args:
+            X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
+            y: Their targets, finite real numbers of shape (n,).
+            budget: The budget that the fit is charged to, as a whole and before anything is drawn;
+                None charges nothing. In a pipeline it is passed as STEP__budget.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ParameterError: A parameter lies outside its range, something public was not given at a
+                finite epsilon, or a fit without noise comes with a budget.
+            ShapeError: bounds do not fit the columns of X.
+            ValueError: X or y is no array of finite numbers, or of another length.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
+            is released is the means, the model, and n. Bounds and schema must not be chosen by a
+            look at the records. Nothing is spent where an error is raised.
+        """
+        epsilon = self._check_privacy()
+        if self.target_bounds is None and epsilon < math.inf:
+            rule = (
+                "with a finite epsilon what is public must be given: target_bounds = (low, high);"
+                " epsilon = math.inf takes them from the data and protects nobody"
+            )
+            raise ParameterError(f"target_bounds = None, but {rule}")
+        if self.target_bounds is not None:
+            self.target_bounds_ = ordered_pair("target_bounds", self.target_bounds)
+        unit, rows, targets = self._read_training(X, y, numeric=True)
+        if self.target_bounds is None:
+            low, high = float(targets.min()), float(targets.max())
+            self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
+        middle, half = self._target_scale
+        self._release(unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon, budget)
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        """Predicts the target.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            A float64 array of shape (m,), within the bounds of the target.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
+                or its columns are others or in another order.
+        """
+        rows, model = self._read_rows(X), self.model_
+        scores = model.scores(rows)
+        scores = scores[:, 0] if isinstance(model, StatisticsModel) else scores
+        middle, half = self._target_scale
+        targets: Floats = scores.clip(-1.0, 1.0) * half + middle
+        return targets
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Computes the coefficient of determination.
+
+        The score is an unprotected release about X and y, and no budget is charged. Where they are
+        private, as the folds of a search or a cross-validation are, neither publish it nor choose
+        anything by it that is published. The first call in a process warns of this.
+
+        Args:
+            X: The records, with the columns of fit; public ones.
+            y: Their targets, shape (m,).
+            sample_weight: Public weights of shape (m,); None weighs all alike.
+
+        Returns:
+            1 less the squared error over that of the mean of y; at most 1.
+
+        Raises:
+            ValueError: As in predict, or y or sample_weight has another length.
+        """
+        self._note_score()
+        return float(super().score(X, y, sample_weight))
+
+    @property
+    def _target_scale(self) -> tuple[float, float]:
+        low, high = self.target_bounds_
+        return low / 2 + high / 2, high / 2 - low / 2
+
+    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
+        return "statistics" if moments_stand_out(n, d + 1, epsilon, self.delta) else "sgd"
+
+    def _learner(
+        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+        n, columns = shape
+        bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _REACH)
+        if method == "statistics":
+            statistics = SufficientStatistics(
+                clip_to(columns, bound), label_bound=1.0, second_moments=True
+            )
+            if epsilon < math.inf:
+                calibrate(statistics, n, epsilon, delta)
+            return lambda rows, y, stream: statistics.release(
+                rows, y, epsilon=epsilon, delta=delta, random_state=stream
+            ).solve()
+        sgd = PrivateSGD(
+            loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
+        )
+        sgd.plan(n=n, d=columns)
+        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)

@@ -1,0 +1,119 @@
+"""Records as rows of numbers in [0, 1], by public bounds or a public schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.feature_names import names_of
+from .._support.types import Floats
+from .._support.validate import numbers, refuse
+from ..data.schema import Ignore, Number, Schema
+from ..data.table import Column, Table
+from ..exceptions import ParameterError, ShapeError
+
+_MISSING = {"None", "nan", "NaN", "<NA>", "NaT"}
+
+
+@dataclass(frozen=True, eq=False)
+class UnitRows:
+    """A public map from a record to a row of numbers in [0, 1].
+
+    Attributes:
+        low: Lower bound of each column; None with a schema.
+        high: Upper bound of each column, above `low`; None with a schema.
+        schema: Schema of a table; None for columns of numbers.
+        is_number: For each column of the rows, whether it is a number and no category's bit.
+        sources: Number of columns that the rows are made of. Two rows differ by at most 1 in a
+            number, and by at most 1 in at most two bits of a category.
+    """
+
+    low: Floats | None
+    high: Floats | None
+    schema: Schema | None
+    is_number: NDArray[np.bool_]
+    sources: int
+
+    @classmethod
+    def within(cls, bounds: ArrayLike, columns: int) -> UnitRows:
+        """Those of columns of numbers within these bounds: one pair for all, or one for each."""
+        pairs = np.asarray(numbers("bounds", bounds), np.float64)
+        if pairs.shape not in {(2,), (columns, 2)}:
+            rule = f"it must be (2,), or ({columns}, 2) as X has {columns} columns"
+            raise ShapeError(f"bounds has shape {pairs.shape}, but {rule}")
+        low, high = np.broadcast_to(pairs, (columns, 2)).T.copy()
+        if not (np.isfinite(pairs).all() and (low < high).all()):
+            raise ParameterError("bounds has a pair that is no (low, high), but low must be below")
+        return cls(low, high, None, np.ones(columns, bool), columns)
+
+    @classmethod
+    def spanned_by(cls, rows: Floats) -> UnitRows:
+        """Those within the bounds of these rows, which are not protected by that."""
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        width = np.where(high > low, high - low, np.maximum(np.abs(low), 1.0))
+        return cls(low, low + width, None, np.ones(len(low), bool), len(low))
+
+    @classmethod
+    def of_schema(cls, schema: Schema) -> UnitRows:
+        """Those of the float features of a schema."""
+        if not isinstance(schema, Schema):
+            refuse("schema", schema, "it must be a data.Schema or None")
+        used = [kind for kind in schema.columns.values() if not isinstance(kind, Ignore)]
+        flags = [
+            isinstance(kind, Number)
+            for kind in used
+            for _ in range(1 if isinstance(kind, Number) else len(kind.values))
+        ]
+        return cls(None, None, schema, np.array(flags), len(used))
+
+    def __call__(self, X: Any) -> Floats:
+        """The rows of records, which are validated."""
+        if self.schema is not None:
+            return self.schema.floats(X if isinstance(X, Table) else to_table(X, self.schema))
+        assert self.low is not None
+        assert self.high is not None
+        # Halves do not overflow.
+        scaled: Floats = (np.clip(X, self.low, self.high) / 2 - self.low / 2) / (
+            self.high / 2 - self.low / 2
+        )
+        return scaled
+
+
+def to_table(X: Any, schema: Schema) -> Table:
+    """The columns of a frame that the schema reads, as a table.
+
+    Raises:
+        ParameterError: The frame has no names, or not those of the schema.
+    """
+    names = names_of(X)
+    if isinstance(X, Mapping) or names is None:
+        rule = "with a schema it must be a frame with named columns, or a data.Table"
+        raise ParameterError(f"X is {type(X).__name__}, but {rule}")
+    used = [name for name, kind in schema.columns.items() if not isinstance(kind, Ignore)]
+    missing = [name for name in used if name not in names]
+    if missing:
+        rule = "the schema's columns must be there"
+        raise ParameterError(f"X lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}")
+    columns = {name: to_column(np.asarray(X[name])) for name in used}
+    return Table(columns, len(X), "X")
+
+
+def to_column(values: NDArray[Any]) -> Column:
+    """The distinct values as texts, as a table has them."""
+    if values.dtype.kind == "b":
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "iuf":
+        values = values.astype(str)
+    distinct, codes = np.unique(values, return_inverse=True)
+    return Column(tuple(_to_text(value) for value in distinct.tolist()), codes.reshape(-1))
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    text = str(value).strip()
+    return "" if text in _MISSING else text

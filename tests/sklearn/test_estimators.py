@@ -1,0 +1,231 @@
+"""What the estimators promise beyond the contract of scikit-learn."""
+
+import math
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", minversion="1.6")
+pytest.importorskip("pandas")
+
+import pandas
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from hdp_fast import ParameterError, ShapeError, UtilityWarning, accounting
+from hdp_fast.budget import Budget
+from hdp_fast.data import Category, Label, Number, Schema, read_table
+from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
+from hdp_fast.sklearn.unit_rows import UnitRows
+from hdp_fast.transfer.column_means import calibrate_means, means_epsilon
+
+N = 4_000
+ROWS = np.random.default_rng(0).uniform(0, 10, (N, 3))
+CODES = np.digitize(ROWS[:, 0], [3, 7])
+TEXTS = np.array(["low", "middle", "up"])[CODES]
+SCHEMA = Schema(
+    Label("unused", above=0), {"age": Number(0, 10), "place": Category(("town", "village"))}
+)
+FRAME = pandas.DataFrame(
+    {"other": "x", "place": np.where(ROWS[:, 1] > 5, "town", "village"), "age": ROWS[:, 0]}
+)
+WARNED = "ignore::hdp_fast.UtilityWarning"
+
+
+def classifier(**changed):
+    settings = {"epsilon": 8.0, "bounds": (0, 10), "classes": ["low", "up"], "random_state": 1}
+    return PrivateClassifier(**settings | changed)
+
+
+def regressor(**changed):
+    settings = {"epsilon": 8.0, "bounds": (0, 10), "target_bounds": (0, 20), "random_state": 1}
+    return PrivateRegressor(**settings | changed)
+
+
+BITS = np.where(ROWS[:, 0] > 5, "up", "low")
+TARGETS = ROWS[:, 0] + ROWS[:, 1]
+
+
+@pytest.mark.parametrize("method", ["sgd", "statistics"])
+@pytest.mark.parametrize(("labels", "classes"), [(BITS, ["low", "up"]), (TEXTS, np.unique(TEXTS))])
+def test_classes_are_learned_by_both_methods(method, labels, classes):
+    learner = classifier(method=method, classes=classes).fit(ROWS, labels)
+    assert learner.method_ == method
+    assert learner.score(ROWS, labels) > 0.6
+    shares = learner.predict_proba(ROWS)
+    assert shares.shape == (N, len(classes))
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (learner.classes_[shares.argmax(axis=1)] == learner.predict(ROWS)).mean() > 0.99
+
+
+@pytest.mark.parametrize("method", ["sgd", "statistics"])
+def test_targets_are_learned_by_both_methods(method):
+    learner = regressor(method=method).fit(ROWS, TARGETS)
+    assert learner.score(ROWS, TARGETS) > 0.6
+    assert ((learner.predict(ROWS * 100) >= 0) & (learner.predict(ROWS * 100) <= 20)).all()
+
+
+def test_the_method_is_chosen_by_public_numbers():
+    many = np.arange(N) % 8
+    assert classifier().fit(ROWS, BITS).method_ == "sgd"
+    assert classifier(classes=range(8)).fit(ROWS, many).method_ == "statistics"
+    assert regressor().fit(ROWS, TARGETS).method_ == "statistics"
+    assert regressor().fit(ROWS[:200], TARGETS[:200]).method_ == "sgd"
+
+
+def test_a_fit_is_charged_once_and_whole():
+    budget = Budget(10.0, 1e-5)
+    learner = classifier().fit(ROWS, BITS, budget=budget)
+    assert budget.remaining.epsilon == pytest.approx(2)
+    assert (learner.record_.epsilon, learner.record_.delta) == (8.0, 1e-6)
+    with pytest.raises(BudgetExceeded):
+        classifier().fit(ROWS, BITS, budget=budget)
+    assert budget.remaining.epsilon == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("learner", "labels", "text"),
+    [
+        (PrivateClassifier(), BITS, "epsilon = None"),
+        (classifier(bounds=None), BITS, "bounds = None"),
+        (classifier(classes=None), BITS, "classes = None"),
+        (classifier(classes=["low"]), BITS, "1 class"),
+        (classifier(classes=["low", "other"]), BITS, "one of classes"),
+        (classifier(bounds=(1, 1)), BITS, "low must be below"),
+        (classifier(bounds=[(0, 1), (0, 1)]), BITS, "bounds has shape"),
+        (classifier(schema=SCHEMA), BITS, "only one of them"),
+        (classifier(bounds=None, schema=SCHEMA), BITS, "named columns"),
+        (classifier(method="tree"), BITS, "method"),
+        (classifier(delta=0), BITS, "delta"),
+        (classifier(epsilon=0), BITS, "epsilon"),
+        (classifier(epsilon=math.inf), BITS, "charged to a budget"),
+        (classifier(epsilon=1e-12, delta=1e-15), BITS, "epsilon"),
+        (regressor(target_bounds=None), TARGETS, "target_bounds = None"),
+        (regressor(target_bounds=(1, 0)), TARGETS, "must"),
+    ],
+)
+def test_what_is_wrong_is_refused_before_anything_is_spent(learner, labels, text):
+    budget = Budget(10.0, 1e-5)
+    with pytest.raises((ParameterError, ShapeError), match=text):
+        learner.fit(ROWS, labels, budget=budget)
+    assert budget.remaining.epsilon == 10
+
+
+def test_frames_keep_the_order_of_their_columns():
+    frame = pandas.DataFrame(ROWS, columns=["a", "b", "c"])
+    learner = classifier().fit(frame, BITS)
+    assert list(learner.feature_names_in_) == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="order"):
+        learner.predict(frame[["b", "a", "c"]])
+
+
+def test_a_schema_reads_frames_by_name():
+    learner = classifier(bounds=None, schema=SCHEMA).fit(FRAME, BITS)
+    assert learner.n_features_in_ == 3
+    strange = FRAME.assign(place=None, age=None)[["age", "place"]]
+    assert (learner.predict(FRAME[["age", "place"]]) == learner.predict(FRAME)).all()
+    assert learner.score(FRAME, BITS) > 0.8
+    assert len(set(learner.predict(strange))) == 1
+    with pytest.raises(ParameterError, match="lacks 1 column"):
+        learner.predict(FRAME[["age"]])
+
+
+@pytest.mark.parametrize("kind", ["polars", "pyarrow", "nullable", "categorical", "table"])
+def test_a_schema_reads_frames_of_every_kind(kind, tmp_path):
+    learner = classifier(bounds=None, schema=SCHEMA).fit(FRAME, BITS)
+    if kind == "polars":
+        frame = pytest.importorskip("polars").DataFrame(FRAME.to_dict("list"))
+    elif kind == "pyarrow":
+        frame = pytest.importorskip("pyarrow").table(FRAME.to_dict("list"))
+    elif kind == "table":
+        np.savez(
+            tmp_path / "rows.npz",
+            **{name: FRAME[name].to_numpy(dtype=None if name == "age" else str) for name in FRAME},
+        )
+        frame = read_table(tmp_path / "rows.npz")
+    else:
+        frame = (
+            FRAME.convert_dtypes() if kind == "nullable" else FRAME.astype({"place": "category"})
+        )
+    assert (learner.predict(frame) == learner.predict(FRAME)).all()
+    again = classifier(bounds=None, schema=SCHEMA).fit(frame, BITS)
+    assert list(again.feature_names_in_) == ["other", "place", "age"]
+    assert (again.predict(FRAME) == learner.predict(FRAME)).all()
+
+
+def test_a_budget_is_routed_as_metadata():
+    budget = Budget(8.0, 1e-5)
+    with config_context(enable_metadata_routing=True):
+        learner = classifier().set_fit_request(budget=True)
+        make_pipeline(FunctionTransformer(), learner).fit(ROWS, BITS, budget=budget)
+    assert budget.remaining.epsilon == 0
+
+
+def test_it_works_in_pipelines_and_is_pickled_and_shown():
+    columns = make_column_transformer((FunctionTransformer(np.sqrt), [0]), remainder="passthrough")
+    pipeline, budget = make_pipeline(columns, classifier()), Budget(8.0, 1e-5)
+    pipeline.fit(ROWS, BITS, privateclassifier__budget=budget)
+    assert budget.remaining.epsilon == 0
+    again = pickle.loads(pickle.dumps(pipeline))
+    assert (again.predict(ROWS) == pipeline.predict(ROWS)).all()
+    assert "PrivateClassifier" in pipeline._repr_html_()
+    assert clone(pipeline[-1]).get_params() == pipeline[-1].get_params()
+
+
+def test_the_first_score_warns(monkeypatch):
+    monkeypatch.setattr(linear_estimator, "_noted_scores", set())
+    learner = classifier().fit(ROWS, BITS)
+    with pytest.warns(UtilityWarning, match="unprotected release"):
+        learner.score(ROWS, BITS)
+
+
+# The release of means -----------------------------------------------------------------------------
+
+
+def worst_distance(unit, candidates):
+    """The largest squared distance of what two records add to the sums."""
+    rows = unit(candidates)
+    values = np.hstack([rows, rows[:, unit.is_number] ** 2])
+    return max(float(((values - row) ** 2).sum(axis=1).max()) for row in values)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "schema"])
+def test_no_two_records_are_farther_apart_than_the_noise_is_for(kind):
+    grid = np.array([-math.inf, -1, 0, 0.3, 0.9, 1, 5, math.inf])
+    if kind == "numbers":
+        unit = UnitRows.within((0, 1), 2)
+        candidates = np.array([(a, b) for a in grid for b in grid])
+    else:
+        unit = UnitRows.of_schema(SCHEMA)
+        pairs = [(10 * a, b) for a in grid for b in ("town", "village", "sea", None)]
+        candidates = pandas.DataFrame(pairs, columns=["age", "place"])
+    price = 2 * unit.sources
+    assert price - 1e-9 <= worst_distance(unit, candidates) <= price
+    # A sensitivity without the squares, or with one bit of a category, would not do.
+    assert worst_distance(unit, candidates) > price - 1
+
+
+def test_the_noise_on_means_has_the_epsilon_of_its_share():
+    bits, sigma = calibrate_means(6, n=N, epsilon=0.1, delta=1e-7)
+    assert means_epsilon(6, bits, sigma, 1e-7) <= 0.1
+    sensitivity = math.sqrt(6) * 2**bits
+    assert accounting.gaussian_epsilon(sensitivity / float(sigma), 1e-7) <= 0.1 + 1e-9
+
+
+def test_the_module_is_loaded_on_demand_and_names_what_it_needs():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import hdp_fast\n"
+        "assert 'hdp_fast.sklearn' not in sys.modules\n"
+        "try:\n    import hdp_fast.sklearn\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'hdp-fast[sklearn]'" in shown.stdout
