@@ -79,9 +79,8 @@ def test_hardly_any_map_costs_a_hundredth_of_log_loss(method):
     pytest.importorskip("sklearn")
     with loaded(SCRIPT) as script:
         result = script.simulate_all(300 if AT_LENGTH else 8, method, 100)
-    # Measured: two of 3,000 above the limit, the worst at 1.3 times the limit.
-    assert result["worst"] <= 2 * script.LIMIT
-    assert result["above limit"] <= (3 if AT_LENGTH else 0)
+    # Measured: none of 2,216 above the limit, and some 2 of 100,000 are expected.
+    assert result["above limit"] == 0
     if AT_LENGTH:
         # Without the safeguards the same maps would.
         assert result["unguarded above limit"] > 10
