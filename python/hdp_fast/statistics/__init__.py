@@ -1,0 +1,15 @@
+"""Private statistics of columns between public bounds, each with an interval and its price.
+
+count, sum, mean and variance take a vector or the columns of a table; all columns of one call share
+one release. With `by=` and public keys they are released for each group. Every value is clipped to
+public bounds, added up exactly in integers and released with exact noise, so that no private value
+causes an error.
+"""
+
+from .._support.lazy import list_only
+from .moments import count, mean, sum, variance
+from .results import Statistic
+
+__all__ = ["Statistic", "count", "mean", "sum", "variance"]
+
+__dir__ = list_only(__all__)
