@@ -3,13 +3,27 @@
 count, sum, mean and variance take a vector or the columns of a table; all columns of one call share
 one release. With `by=` and public keys they are released for each group. Every value is clipped to
 public bounds, added up exactly in integers and released with exact noise, so that no private value
-causes an error.
+causes an error. histogram, top_k and quantiles take public bins, categories or bounds.
 """
 
 from .._support.lazy import list_only
 from .moments import count, mean, sum, variance
-from .results import Statistic
+from .ranks import quantiles
+from .results import Histogram, Quantiles, Statistic, TopCategories
+from .tallies import histogram, top_k
 
-__all__ = ["Statistic", "count", "mean", "sum", "variance"]
+__all__ = [
+    "Histogram",
+    "Quantiles",
+    "Statistic",
+    "TopCategories",
+    "count",
+    "histogram",
+    "mean",
+    "quantiles",
+    "sum",
+    "top_k",
+    "variance",
+]
 
 __dir__ = list_only(__all__)

@@ -76,6 +76,35 @@ class Histogram(JsonText):
         return f"Histogram({len(self.value)} counts, {_price(self.record)})"
 
 
+@dataclass(frozen=True)
+class TopCategories(JsonText):
+    """The most frequent categories of a column, privately chosen.
+
+    Attributes:
+        value: The chosen categories, the first choice first.
+        count_error: With probability `confidence`, over the coins alone, no choice has a count
+            that is farther below the largest count left at its turn.
+        confidence: Probability of that statement.
+        record: What protects the records.
+
+    Examples:
+        >>> from hdp_fast import statistics
+        >>> words = ["yes"] * 900 + ["no"] * 300
+        >>> statistics.top_k(words, 1, categories=["no", "yes"], epsilon=1.0).value
+        ('yes',)
+    """
+
+    value: tuple[Any, ...]
+    count_error: float
+    confidence: float
+    record: PrivacyRecord
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.value))
+        error = f"within {self.count_error:.3g} records of the best"
+        return f"TopCategories({shown}, {error}, {_price(self.record)})"
+
+
 @dataclass(frozen=True, eq=False)
 class Quantiles(JsonText):
     """Released quantiles of one column.
@@ -83,9 +112,10 @@ class Quantiles(JsonText):
     Attributes:
         value: The quantiles, float64 of shape (k,), in increasing order of their levels.
         levels: The k levels, in increasing order.
-        rank_error: With probability `confidence`, over the coins alone, each value taken alone is
-            off by at most so many records: a true quantile of the clipped records lies between it
-            and the value of a record so many ranks away.
+        rank_error: With probability `confidence`, over the coins alone, the value y that was chosen
+            for level q is off by at most so many of the n clipped records: at most q n +
+            `rank_error` of them lie below y, and at least q n - `rank_error` at y or below. Each
+            choice has this probability by itself.
         confidence: Probability of that statement.
         record: What protects the records.
 
