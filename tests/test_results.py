@@ -73,6 +73,7 @@ MAKERS = {
     "comparison": lambda: labels.PopulationTest(distance=0.2, most=0.1, epsilon=0.1, delta=1e-7),
     "method": lambda: labels.MethodChoice(method="votes", reason="as asked", signal=0.5),
     "mean": lambda: statistics.mean(X[:, 0], low=0, high=1, epsilon=1.0),
+    "covariance": lambda: statistics.covariance(X, low=0, high=1, epsilon=1.0),
     "histogram": lambda: statistics.histogram(X[:, 0], categories=[0, 1], epsilon=1.0),
     "quantiles": lambda: statistics.quantiles(X[:, 0], [0.5], low=0, high=1, epsilon=1.0),
     "top categories": lambda: statistics.top_k(X[:, 0], 1, categories=[0, 1], epsilon=1.0),

@@ -7,17 +7,20 @@ causes an error. histogram, top_k and quantiles take public bins, categories or 
 """
 
 from .._support.lazy import list_only
+from .covariances import covariance
 from .moments import count, mean, sum, variance
 from .ranks import quantiles
-from .results import Histogram, Quantiles, Statistic, TopCategories
+from .results import Covariance, Histogram, Quantiles, Statistic, TopCategories
 from .tallies import histogram, top_k
 
 __all__ = [
+    "Covariance",
     "Histogram",
     "Quantiles",
     "Statistic",
     "TopCategories",
     "count",
+    "covariance",
     "histogram",
     "mean",
     "quantiles",

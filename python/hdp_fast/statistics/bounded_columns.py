@@ -68,7 +68,8 @@ def add_up(
 
     Args:
         rows: Records, shape (n, d).
-        count: Makes integers of shape (m, ...) from m rows, row by row.
+        count: Makes integers of shape (m, ...) from m rows, row by row; without groups it may add
+            up the rows itself, and return one. It gets `2**16` rows at most.
         groups: The group of each row; None adds up all rows.
     """
     shape = count(rows[:0]).shape[1:]

@@ -76,6 +76,39 @@ class Histogram(JsonText):
         return f"Histogram({len(self.value)} counts, {_price(self.record)})"
 
 
+@dataclass(frozen=True, eq=False)
+class Covariance(JsonText):
+    """A released covariance matrix.
+
+    Attributes:
+        value: The matrix, float64 of shape (d, d), symmetric.
+        low: Lower ends of the intervals, of the same shape.
+        high: Upper ends of the intervals, of the same shape.
+        names: Names of the d columns.
+        confidence: Probability, over the noise alone, with which the interval of one entry covers
+            that of the clipped records.
+        record: What protects the records.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> rows = np.tile([[0.0, 1.0], [1.0, 0.0]], (50_000, 1))
+        >>> released = statistics.covariance(rows, low=0, high=1, epsilon=2.0)
+        >>> released.names, bool(released.low[0, 1] <= released.high[0, 1] < 0)
+        (('x0', 'x1'), True)
+    """
+
+    value: Floats
+    low: Floats
+    high: Floats
+    names: tuple[str, ...]
+    confidence: float
+    record: PrivacyRecord
+
+    def __repr__(self) -> str:
+        return f"Covariance({len(self.value)} columns, {_price(self.record)})"
+
+
 @dataclass(frozen=True)
 class TopCategories(JsonText):
     """The most frequent categories of a column, privately chosen.
