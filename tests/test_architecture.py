@@ -32,7 +32,7 @@ PYTHON_LAYERS = [
     {"record"},
     {"budget"},
     {"noise", "data"},
-    {"learners", "stability"},
+    {"learners", "stability", "statistics"},
     {"local", "labels", "adaptation"},
     {"parity", "transfer", "collection"},
     {"advice"},

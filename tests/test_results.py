@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hdp_fast import labels, learners, local, transfer
+from hdp_fast import labels, learners, local, statistics, transfer
 from hdp_fast._support.json_text import JsonText
 
 X = np.random.default_rng(0).integers(0, 2, (2_000, 3), dtype=np.uint8)
@@ -72,6 +72,11 @@ MAKERS = {
     "survey": lambda: transfer.survey({"y": local.Query.label()}, people(), random_state=0),
     "comparison": lambda: labels.PopulationTest(distance=0.2, most=0.1, epsilon=0.1, delta=1e-7),
     "method": lambda: labels.MethodChoice(method="votes", reason="as asked", signal=0.5),
+    "mean": lambda: statistics.mean(X[:, 0], low=0, high=1, epsilon=1.0),
+    "covariance": lambda: statistics.covariance(X, low=0, high=1, epsilon=1.0),
+    "histogram": lambda: statistics.histogram(X[:, 0], categories=[0, 1], epsilon=1.0),
+    "quantiles": lambda: statistics.quantiles(X[:, 0], [0.5], low=0, high=1, epsilon=1.0),
+    "top categories": lambda: statistics.top_k(X[:, 0], 1, categories=[0, 1], epsilon=1.0),
     "model of statistics": lambda: release(second_moments=True).solve(),
 }
 

@@ -7,9 +7,9 @@ kappa-dense weights over records. local: randomized response and agents who answ
 exact coins and integer noise. budget: one ledger for all releases about the same records.
 stability: private answers from the votes of an ensemble. labels: labels for public points from
 private records, by any learner. adaptation: learning for a target domain from a source and a few
-records of its own. advice: which method to take. accounting: guarantees as functions. audit: how
-much privacy a mechanism spends at least. Every release carries a PrivacyRecord; docs/guarantees
-says what its words mean.
+records of its own. advice: which method to take. accounting: guarantees as functions. statistics:
+private counts, means and quantiles. audit: how much privacy a mechanism spends at least. Every
+release carries a PrivacyRecord; docs/guarantees says what its words mean.
 """
 
 import logging
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         parity,
         plotting,
         stability,
+        statistics,
         transfer,
         weights,
     )
@@ -82,6 +83,7 @@ __all__ = [
     "parity",
     "plotting",
     "stability",
+    "statistics",
     "transfer",
     "weights",
 ]

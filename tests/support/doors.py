@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from calls import CALLS
 
-from hdp_fast import adaptation, labels, learners, local, parity, transfer, weights
+from hdp_fast import adaptation, labels, learners, local, parity, statistics, transfer, weights
 from hdp_fast.local import Agents
 
 BITS = np.random.default_rng(3).integers(2, size=(40, 4), dtype=np.uint8)
@@ -252,6 +252,16 @@ DOORS = {
         lambda records: transfer.release_means(records, epsilon=1.0, delta=1e-3),
         {"records": RECORDS["X"]},
         ("records",),
+    ),
+    "statistics.mean": Door(
+        lambda values: statistics.mean(values, low=0, high=1, epsilon=1.0),
+        {"values": RECORDS["X"]},
+        ("values",),
+    ),
+    "statistics.quantiles": Door(
+        lambda values: statistics.quantiles(values, [0.5], low=0, high=1, epsilon=1.0),
+        {"values": RECORDS["X"]},
+        ("values",),
     ),
     "learn by hand": Door(lambda X, y: parity.learn(X, y, epsilon=1, affine=True), RECORDS, XY),
 }

@@ -101,12 +101,14 @@ def test_no_neighbors_move_the_sums_by_more_than_is_priced(n, d, monkeypatch):
     """All data sets over values within, at and beyond the bounds, and all neighbors, in
     integers."""
     values, seen = (-9.0, 0.0, 0.3, 1.0, 9.0, math.nan), {}
-    bounds = column_means._Bounds(np.zeros(d), np.ones(d))
+    bounds = column_means.Bounds(np.zeros(d), np.ones(d))
 
     def sums(records):
         key = repr(records)
         if key not in seen:
-            seen[key] = column_means._add_up(np.array(records), bounds, 20)
+            seen[key] = column_means.add_up(
+                np.array(records), lambda part: bounds.round(part, 1 << 20)
+            )
         return seen[key]
 
     rows = list(itertools.product(values, repeat=d))
@@ -117,7 +119,7 @@ def test_no_neighbors_move_the_sums_by_more_than_is_priced(n, d, monkeypatch):
             largest = max(largest, int((moved**2).sum()))
     assert largest == d * 4**20
     # Without bounds, a record could move them by more.
-    monkeypatch.setattr(column_means._Bounds, "scale", lambda self, x: np.nan_to_num(x) / 2)
+    monkeypatch.setattr(column_means.Bounds, "scale", lambda self, x: np.nan_to_num(x) / 2)
     seen.clear()
     most, least = (9.0,) * d, (-9.0,) * d
     moved = sums((most, *[least] * (n - 1))) - sums((least,) * n)

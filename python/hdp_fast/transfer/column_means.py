@@ -17,7 +17,6 @@ from .. import accounting, noise
 from .._support.feature_names import FeatureNames, names_of
 from .._support.json_text import JsonObject
 from .._support.notes import note_large_delta
-from .._support.numbers import floats
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
@@ -28,13 +27,13 @@ from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
+from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
 _MOST_RECORDS = 1 << 31
 # Values are integers up to 2**bits; sums stay below 2**61 and the noise's deviation below 2**48.
 _MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 20, 61, 48, 8
 _STRETCH = 1 - 1e-9
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +98,11 @@ class ColumnMeans(JsonObject):
         values = np.asarray(numbers("means", means), np.float64)
         if values.ndim != 1 or not values.size:
             raise ShapeError(f"means has shape {values.shape}, but it must be (d,) with d >= 1")
-        bounds = _Bounds(*_check_bounds(low, high, len(values)))
+        bounds = check_bounds(low, high, len(values))
         if not ((bounds.low <= values) & (values <= bounds.high)).all():
             raise ParameterError("means has an entry out of its bounds, but each must be within")
         labels = _check_names(names, None, len(values))
-        return cls(_freeze(bounds.scale(values)), bounds.low, bounds.high, labels)
+        return cls(freeze(bounds.scale(values)), bounds.low, bounds.high, labels)
 
     def half_width(self, beta: float) -> float:
         """Computes how far any of the means may be from that of the records, but for beta.
@@ -125,7 +124,7 @@ class ColumnMeans(JsonObject):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
-        arrays = {name: _freeze(np.array(fields[name], np.float64)) for name in _ARRAYS}
+        arrays = {name: freeze(np.array(fields[name], np.float64)) for name in _ARRAYS}
         if len({len(values) for values in (*arrays.values(), fields["names"])}) != 1:
             raise ValueError("columns differ in number")
         record = fields["record"]
@@ -219,7 +218,13 @@ def release_means(
             refuse("epsilon", epsilon, "only a private release can be charged to a budget")
         if delta is not None:
             probability("delta", delta)
-        return _make(_add_up(rows, bounds, _MOST_BITS), n, _MOST_BITS, bounds, labels)
+        return _make(
+            add_up(rows, lambda part: bounds.round(part, 1 << _MOST_BITS)),
+            n,
+            _MOST_BITS,
+            bounds,
+            labels,
+        )
     if delta is None:
         raise ParameterError("delta must be given: only epsilon = math.inf needs none")
     digits, sigma = calibrate_means(
@@ -236,7 +241,7 @@ def release_means(
         rng=rng_of(random_state),
     )
     note_large_delta(delta, n)
-    sums = _add_up(rows, bounds, digits)
+    sums = add_up(rows, lambda part: bounds.round(part, 1 << digits))
     with spend(budget, record):
         drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))
     return _make(sums + drawn, n, digits, bounds, labels, deviation, record)
@@ -273,27 +278,9 @@ def means_epsilon(price: int, bits: int, sigma: Fraction, delta: float) -> float
     return accounting.gaussian_epsilon(math.sqrt(squared) * (1 + 1e-12), delta)
 
 
-@dataclass(frozen=True)
-class _Bounds:
-    """Bounds of every column."""
-
-    low: Floats
-    high: Floats
-
-    def scale(self, values: NDArray[Any]) -> Floats:
-        """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
-        plain = floats(values)
-        clipped = np.clip(np.where(np.isnan(plain), self.low, plain), self.low, self.high)
-        # Private values neither warn nor raise, whatever numpy is set to do about rounding. Both
-        # halves are finite where the bounds are.
-        with np.errstate(all="ignore"):
-            scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
-        return scaled.clip(0.0, 1.0)
-
-
 def _read(
     records: Any, kind: tuple[Schema | None, bool], low: ArrayLike, high: ArrayLike, names: Any
-) -> tuple[NDArray[Any], _Bounds, tuple[str, ...], int]:
+) -> tuple[NDArray[Any], Bounds, tuple[str, ...], int]:
     """The rows, their bounds and names, and the squared distance of two of them at most."""
     schema, bits = kind
     if not isinstance(bits, bool) or (bits and schema is None):
@@ -308,7 +295,7 @@ def _read(
         rule = f"it must be (n, d) with an entry and at most {_MOST_RECORDS:,} rows"
         raise ShapeError(f"records has shape {rows.shape}, but {rule}")
     width = rows.shape[1]
-    bounds = _Bounds(*_check_bounds(low, high, width))
+    bounds = check_bounds(low, high, width)
     return rows, bounds, _check_names(names, kept, width), price
 
 
@@ -343,20 +330,6 @@ def _price(kind: Category | Number | Ignore, bits: bool) -> int:
     return 0
 
 
-def _check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> tuple[Floats, Floats]:
-    ends = []
-    for name, bound in (("low", low), ("high", high)):
-        values = np.asarray(numbers(name, bound), np.float64)
-        if values.shape not in ((), (width,)):
-            raise ShapeError(f"{name} has shape {values.shape}, but it must be () or ({width},)")
-        if not np.isfinite(values).all():
-            refuse(name, bound, "it must be finite")
-        ends.append(_freeze(np.broadcast_to(values, (width,)).copy()))
-    if not (ends[0] < ends[1]).all():
-        refuse("low", low, "it must be below high in every column")
-    return ends[0], ends[1]
-
-
 def _check_names(names: Any, kept: FeatureNames, width: int) -> tuple[str, ...]:
     if names is None:
         return kept or tuple(f"x{place}" for place in range(width))
@@ -366,25 +339,11 @@ def _check_names(names: Any, kept: FeatureNames, width: int) -> tuple[str, ...]:
     return texts
 
 
-def _freeze(values: Floats) -> Floats:
-    values.setflags(write=False)
-    return values
-
-
-def _add_up(rows: NDArray[Any], bounds: _Bounds, bits: int) -> Integers:
-    """The exact sums of the columns, of values rounded to integers up to 2**bits."""
-    total = np.zeros(rows.shape[1], np.int64)
-    for start in range(0, len(rows), _CHUNK):
-        scaled = bounds.scale(rows[start : start + _CHUNK])
-        total += np.rint(scaled * (1 << bits)).astype(np.int64).sum(axis=0)
-    return total
-
-
 def _make(
     sums: Integers,
     n: int,
     bits: int,
-    bounds: _Bounds,
+    bounds: Bounds,
     names: tuple[str, ...],
     deviation: float = 0.0,
     record: PrivacyRecord | None = None,
@@ -392,4 +351,4 @@ def _make(
     means = (sums / (2.0**bits * n)).clip(0.0, 1.0)
     # Values are rounded to half a step of the grid, and the noise to half an integer.
     grid = 2.0 ** -(bits + 1) + (0.5 / (2.0**bits * n) if record else 0.0)
-    return ColumnMeans(_freeze(means), bounds.low, bounds.high, names, n, deviation, grid, record)
+    return ColumnMeans(freeze(means), bounds.low, bounds.high, names, n, deviation, grid, record)

@@ -1,0 +1,158 @@
+"""Columns of private records between public bounds, and their exact sums on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.feature_names import FeatureNames, names_of
+from .._support.numbers import floats
+from .._support.types import Floats, Integers
+from .._support.validate import array, distinct_texts, numbers, refuse
+from ..exceptions import ParameterError, ShapeError
+
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Bounds of every column."""
+
+    low: Floats
+    high: Floats
+
+    def scale(self, values: NDArray[Any]) -> Floats:
+        """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
+        plain = floats(values)
+        clipped = np.clip(np.where(np.isnan(plain), self.low, plain), self.low, self.high)
+        # Private values neither warn nor raise, whatever numpy is set to do about rounding. Both
+        # halves are finite where the bounds are.
+        with np.errstate(all="ignore"):
+            scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
+        return scaled.clip(0.0, 1.0)
+
+    def round(self, values: NDArray[Any], steps: int) -> Integers:
+        """Values as integers from 0 to steps, the nearest points of an even grid."""
+        return np.rint(self.scale(values) * steps).astype(np.int64)
+
+
+def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:
+    """The bounds of each of `width` columns.
+
+    Raises: ShapeError for another shape; ParameterError unless low is finite and below high.
+    """
+    ends = []
+    for name, bound in (("low", low), ("high", high)):
+        values = np.asarray(numbers(name, bound), np.float64)
+        if values.shape not in ((), (width,)):
+            raise ShapeError(f"{name} has shape {values.shape}, but it must be () or ({width},)")
+        if not np.isfinite(values).all():
+            refuse(name, bound, "it must be finite")
+        ends.append(freeze(np.broadcast_to(values, (width,)).copy()))
+    if not (ends[0] < ends[1]).all():
+        refuse("low", low, "it must be below high in every column")
+    return Bounds(ends[0], ends[1])
+
+
+def freeze(values: Floats) -> Floats:
+    """The same array, which nobody can write to from now on."""
+    values.setflags(write=False)
+    return values
+
+
+def add_up(
+    rows: NDArray[Any], count: Callable[[NDArray[Any]], Integers], groups: Groups | None = None
+) -> Integers:
+    """The exact sums of the integers that `count` makes of rows, of each group or of all.
+
+    Args:
+        rows: Records, shape (n, d).
+        count: Makes integers of shape (m, ...) from m rows, row by row; without groups it may add
+            up the rows itself, and return one. It gets `2**16` rows at most.
+        groups: The group of each row; None adds up all rows.
+    """
+    shape = count(rows[:0]).shape[1:]
+    total = np.zeros(shape if groups is None else (len(groups.keys), *shape), np.int64)
+    for start in range(0, len(rows), _CHUNK):
+        part = count(rows[start : start + _CHUNK])
+        if groups is None:
+            total += part.sum(axis=0)
+        else:
+            codes = groups.codes[start : start + _CHUNK]
+            np.add.at(total, codes[codes >= 0], part[codes >= 0])
+    return total
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The group of every record.
+
+    Attributes:
+        keys: The public keys.
+        codes: For each record the place of its key, or -1 where it has none of them.
+    """
+
+    keys: tuple[Any, ...]
+    codes: Integers
+
+
+def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
+    """The places of private values among public keys; -1 where a value is none of them.
+
+    Values of dtype object are compared as texts.
+
+    Raises: ParameterError unless keys are a list of different values, ShapeError unless `by` is a
+    vector.
+    """
+    try:
+        public = tuple(np.asarray(keys).tolist() if isinstance(keys, np.ndarray) else keys)
+        distinct = len(set(public)) == len(public) > 0
+    except TypeError:
+        distinct = False
+    if isinstance(keys, str) or not distinct:
+        refuse(names[1], keys, "it must list public values, each once")
+    values = array(names[0], by)
+    if values.ndim != 1:
+        raise ShapeError(f"{names[0]} has {values.ndim} dimensions, but it must have one")
+    as_texts = values.dtype.kind == "O"
+    texts = values.astype(str) if as_texts else values
+    codes = np.full(len(values), -1, np.int64)
+    for place, key in enumerate(public):
+        codes[np.broadcast_to(texts == (str(key) if as_texts else key), codes.shape)] = place
+    return Groups(public, codes)
+
+
+def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:
+    """The records as rows, and the names of their columns; None for a single vector.
+
+    Raises: ShapeError unless there are one or two dimensions, ParameterError for another dtype.
+    """
+    if isinstance(values, Mapping):
+        names = distinct_texts("values", list(values))
+        columns = [numbers("values", values[name]) for name in values]
+        if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
+            raise ShapeError("values has columns that differ in length, but each has every record")
+        return np.stack(columns, axis=1), names
+    rows = numbers("values", values)
+    if rows.ndim == 1:
+        return rows[:, None], None
+    if rows.ndim != 2 or not rows.shape[1]:
+        rule = "it must have one dimension, or two with a column"
+        raise ShapeError(f"values has {rows.ndim} dimensions, but {rule}")
+    return rows, names_of(values) or tuple(f"x{place}" for place in range(rows.shape[1]))
+
+
+def bounds_by_name(bound: Any, names: FeatureNames, name: str) -> Any:
+    """Bounds that are passed by name of column, in the order of the columns.
+
+    Raises: ParameterError unless each column has one.
+    """
+    if not isinstance(bound, Mapping):
+        return bound
+    if names is None or set(bound) != set(names):
+        raise ParameterError(f"{name} has bounds by name, but it must have one for each column")
+    return [bound[column] for column in names]

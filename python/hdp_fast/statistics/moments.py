@@ -1,0 +1,550 @@
+"""Counts, sums, means and variances of private columns: exact integer sums with noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.types import Floats, Integers, RandomState
+from .._support.validate import refuse
+from ..budget.account import Budget, Neighbors
+from ..exceptions import ParameterError, ShapeError
+from .bounded_columns import (
+    Bounds,
+    Groups,
+    add_up,
+    bounds_by_name,
+    check_bounds,
+    read_columns,
+    read_groups,
+)
+from .release_noise import Asked, Noise, Sensitivity, release
+from .results import Statistic
+
+Released = Statistic | dict[Any, Any]
+
+# Steps of the grid between the bounds. Sums of up to 2**31 records stay below 2**61.
+_STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
+_LARGEST_BOUND = 1e30
+
+
+def count(
+    values: Any,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> Released:
+    """Counts the records that show something, privately.
+
+    Each entry counts 1 where it is neither 0 nor NaN. Counts of true conditions are released with
+    noise. They are unbiased, and may be negative.
+
+    Args:
+        values: Records, shape (n,) of bools or numbers; or columns as an array (n, d), a frame or a
+            dict of vectors.
+        epsilon: Privacy parameter of the whole call, finite and above 0.
+        delta: Privacy parameter in (0, 1), which allows normal noise where that is smaller; None
+            takes discrete Laplace noise, which is pure.
+        neighbors: "replace_one", for which the number of records is public, or "add_remove", for
+            which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
+        confidence: Probability of each interval alone, in (0, 1).
+        budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        A Statistic for a vector, a dict of them by column for columns. With groups, a dict of these
+            by key.
+
+    Raises:
+        ShapeError: values has no column or more than two dimensions, `by` has another length, or
+            the number of records is public and 0.
+        ParameterError: values has no dtype of numbers, or another argument is out of range.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+
+    Guarantee:
+        (epsilon, delta)-DP, and pure epsilon-DP where the record states delta 0. It holds for the
+        whole call, all columns and groups together, and is exact: what is added up are integers,
+        and noise is drawn from its law exactly. One record moves one count by 1. With groups,
+        replacing a record moves two of them.
+        No value of a record causes an error or a warning.
+
+    Cost:
+        A pass over the records.
+
+    Source:
+        Ghosh, Roughgarden and Sundararajan 2009; Balle and Wang 2018 for normal noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> ages = np.arange(10_000) % 80
+        >>> adults = statistics.count(ages >= 18, epsilon=1.0)
+        >>> abs(adults.value - 7750) < 30
+        True
+    """
+    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    records = _read(values, by, groups, asked, None)
+    return _release("count", _count(records), records, asked)
+
+
+def sum(
+    values: Any,
+    *,
+    low: Any,
+    high: Any,
+    epsilon: float,
+    delta: float | None = None,
+    neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> Released:
+    """Sums private values between public bounds.
+
+    Values are clipped to the bounds and rounded to a grid of at least `2**20` steps; NaN counts as
+    the lower bound. The sum is unbiased for these values, and so is what the interval covers.
+
+    Args:
+        values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+        low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
+            in [-1e30, 1e30].
+        high: Public upper bound of the same form, above `low`.
+        epsilon: Privacy parameter of the whole call, finite and above 0.
+        delta: Privacy parameter in (0, 1), which allows normal noise where that is smaller; None
+            takes discrete Laplace noise, which is pure.
+        neighbors: "replace_one", for which the number of records is public, or "add_remove", for
+            which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
+        confidence: Probability of each interval alone, in (0, 1).
+        budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        A Statistic for a vector, a dict of them by column for columns. With groups, a dict of these
+            by key.
+
+    Raises:
+        ShapeError: values has no column or more than two dimensions, `by` has another length, or
+            the number of records is public and 0.
+        ParameterError: values has no dtype of numbers, or another argument is out of range.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+
+    Guarantee:
+        (epsilon, delta)-DP, and pure epsilon-DP where the record states delta 0. It holds for the
+        whole call, all columns and groups together, and is exact: what is added up are integers,
+        and noise is drawn from its law exactly. Where the number of records is public, a
+        record moves the sum by at most high - low, else by the larger of |low| and |high|. With
+        groups, replacing a record moves two sums by as much.
+        No value of a record causes an error or a warning.
+
+    Cost:
+        A pass over the records.
+
+    Source:
+        Dwork et al. 2006; Balle and Wang 2018 for normal noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> hours = np.full(10_000, 7.5)
+        >>> total = statistics.sum(hours, low=0, high=24, epsilon=1.0)
+        >>> abs(total.value - 75_000) < 24 * 30
+        True
+    """
+    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    records = _read(values, by, groups, asked, (low, high))
+    return _release("sum", _sum(records), records, asked)
+
+
+def mean(
+    values: Any,
+    *,
+    low: Any,
+    high: Any,
+    epsilon: float,
+    delta: float | None = None,
+    neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> Released:
+    """Averages private values between public bounds.
+
+    Values are clipped to the bounds; NaN counts as the lower bound. Where the number of records is
+    public, their sum is released. Else two sums are released, of the distances from the lower bound
+    and of those from the upper one. Together they are the number of records, and cost no more than
+    one of them. The mean is clipped to the bounds.
+
+    Args:
+        values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+        low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
+            in [-1e30, 1e30].
+        high: Public upper bound of the same form, above `low`.
+        epsilon: Privacy parameter of the whole call, finite and above 0.
+        delta: Privacy parameter in (0, 1), which allows normal noise where that is smaller; None
+            takes discrete Laplace noise, which is pure.
+        neighbors: "replace_one", for which the number of records is public, or "add_remove", for
+            which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
+        confidence: Probability of each interval alone, in (0, 1).
+        budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        A Statistic for a vector, a dict of them by column for columns. With groups, a dict of these
+            by key.
+
+    Raises:
+        ShapeError: values has no column or more than two dimensions, `by` has another length, or
+            the number of records is public and 0.
+        ParameterError: values has no dtype of numbers, or another argument is out of range.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+
+    Guarantee:
+        (epsilon, delta)-DP, and pure epsilon-DP where the record states delta 0. It holds for the
+        whole call, all columns and groups together, and is exact: what is added up are integers,
+        and noise is drawn from its law exactly. A record adds two parts that together are 1,
+        which is the sensitivity of both; with groups, replacing a record moves twice as much.
+        No value of a record causes an error or a warning.
+
+    Cost:
+        A pass over the records.
+
+    Source:
+        Kulesza, Suresh and Wang 2024 for the two sums; Balle and Wang 2018 for normal noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> table = {"age": np.arange(10_000) % 80, "hours": np.full(10_000, 7.5)}
+        >>> means = statistics.mean(table, low=0, high={"age": 100, "hours": 24}, epsilon=1.0)
+        >>> abs(means["age"].value - 39.5) < 2, abs(means["hours"].value - 7.5) < 0.5
+        (True, True)
+    """
+    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    records = _read(values, by, groups, asked, (low, high))
+    return _release("mean", _mean(records), records, asked)
+
+
+def variance(
+    values: Any,
+    *,
+    low: Any,
+    high: Any,
+    epsilon: float,
+    delta: float | None = None,
+    neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> Released:
+    """Computes the variance of private values between public bounds.
+
+    It is the mean squared distance of clipped values from their mean (division by n); NaN counts as
+    the lower bound. For values u, scaled to [0, 1], the sums of u and of u (1 - u) are released
+    where the number of records is public, else those of `u**2`, 2 u (1 - u) and `(1 - u)**2`, which
+    add up to the number of records. The variance is m (1 - m) minus the mean of u (1 - u), with m
+    the mean of u, scaled back and clipped to what the bounds allow. The grid has `2**15` steps.
+
+    Args:
+        values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+        low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
+            in [-1e30, 1e30].
+        high: Public upper bound of the same form, above `low`.
+        epsilon: Privacy parameter of the whole call, finite and above 0.
+        delta: Privacy parameter in (0, 1), which allows normal noise where that is smaller; None
+            takes discrete Laplace noise, which is pure.
+        neighbors: "replace_one", for which the number of records is public, or "add_remove", for
+            which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
+        confidence: Probability of each interval alone, in (0, 1).
+        budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        A Statistic for a vector, a dict of them by column for columns. With groups, a dict of these
+            by key.
+
+    Raises:
+        ShapeError: values has no column or more than two dimensions, `by` has another length, or
+            the number of records is public and 0.
+        ParameterError: values has no dtype of numbers, or another argument is out of range.
+        BudgetExceeded: The budget has less than epsilon or delta left.
+
+    Guarantee:
+        (epsilon, delta)-DP, and pure epsilon-DP where the record states delta 0. It holds for the
+        whole call, all columns and groups together, and is exact: what is added up are integers,
+        and noise is drawn from its law exactly. Two values at a distance of t <= 1 differ by at
+        most t + t (1 - t) <= 1 in u and u (1 - u) together, and the three parts of a record add up
+        to 1; with groups, replacing a record moves twice as much.
+        No value of a record causes an error or a warning.
+
+    Cost:
+        A pass over the records.
+
+    Source:
+        Kulesza, Suresh and Wang 2024 for parts that add up to 1; Balle and Wang 2018 for normal
+        noise.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> answers = np.arange(100_000) % 2
+        >>> spread = statistics.variance(answers, low=0, high=1, epsilon=1.0)
+        >>> abs(spread.value - 0.25) < 0.01
+        True
+    """
+    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    records = _read(values, by, groups, asked, (low, high))
+    return _release("variance", _variance(records), records, asked)
+
+
+class _Records(NamedTuple):
+    """Private records, and what is public about them."""
+
+    rows: NDArray[Any]
+    names: tuple[str, ...] | None
+    bounds: Bounds
+    groups: Groups | None
+    known_n: int | None
+    moves: int
+
+
+def _read(
+    values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any] | None
+) -> _Records:
+    rows, names = read_columns(values)
+    if (by is None) != (groups is None):
+        raise ParameterError("by and groups must be passed together: keys must be public")
+    members = None if by is None else read_groups(by, groups, ("by", "groups"))
+    if members is not None and len(members.codes) != len(rows):
+        raise ShapeError("by and values differ in length, but each record has a group")
+    replaced = asked.neighbors == "replace_one"
+    known_n = len(rows) if replaced and members is None else None
+    if known_n == 0:
+        raise ShapeError("values has no record, but their public number must be at least 1")
+    bounds = _read_bounds(ends or (0.0, 1.0), names, rows.shape[1])
+    # Replacing a record takes one away from a group and adds one to another.
+    return _Records(rows, names, bounds, members, known_n, 2 if replaced and members else 1)
+
+
+def _read_bounds(ends: tuple[Any, Any], names: tuple[str, ...] | None, width: int) -> Bounds:
+    low = bounds_by_name(ends[0], names, "low")
+    high = bounds_by_name(ends[1], names, "high")
+    bounds = check_bounds(low, high, width)
+    for name, bound in (("low", bounds.low), ("high", bounds.high)):
+        if (np.abs(bound) > _LARGEST_BOUND).any():
+            refuse(name, bound, "it must lie in [-1e30, 1e30]")
+    return bounds
+
+
+Interval = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How a statistic is released.
+
+    Attributes:
+        count: Makes integers (m, d, parts) of rows (m, d).
+        sensitivity: How far the integers of all columns move.
+        estimate: Value and ends of the interval, of the noisy parts of a column.
+    """
+
+    count: Callable[[NDArray[Any]], Integers]
+    sensitivity: Sensitivity
+    estimate: Callable[[Integers, int, tuple[Noise, float]], Interval]
+
+
+def _release(name: str, kind: _Kind, records: _Records, asked: Asked) -> Released:
+    sums = add_up(records.rows, kind.count, records.groups)
+    noisy, drawn, record = release(sums, kind.sensitivity, asked, name=name, n=records.known_n)
+
+    def state(columns: Integers) -> Released:
+        results = [
+            Statistic(*kind.estimate(parts, place, (drawn, asked.beta)), asked.confidence, record)
+            for place, parts in enumerate(columns)
+        ]
+        return (
+            results[0] if records.names is None else dict(zip(records.names, results, strict=True))
+        )
+
+    if records.groups is None:
+        return state(noisy)
+    return {key: state(columns) for key, columns in zip(records.groups.keys, noisy, strict=True)}
+
+
+def _plain(most: int, records: _Records) -> Sensitivity:
+    """The sensitivity of parts that are at least 0 and of which a record adds up to `most`."""
+    moves = records.moves
+    return Sensitivity(moves * most, moves * most**2).times(records.rows.shape[1])
+
+
+def _count(records: _Records) -> _Kind:
+    most = math.inf if records.known_n is None else records.known_n
+
+    def shows(rows: NDArray[Any]) -> Integers:
+        shown = (rows != 0) & ~np.isnan(rows.astype(np.float64))
+        return np.asarray(shown[..., None], np.int64)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        value, half = int(parts[0]), noise[0].half_width(noise[1])
+        return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
+
+    return _Kind(shows, _plain(1, records), estimate)
+
+
+def _sum(records: _Records) -> _Kind:
+    return _sum_of_unknown(records) if records.known_n is None else _sum_of_known(records)
+
+
+def _sum_of_known(records: _Records) -> _Kind:
+    """Sums of the distances from the lower bound."""
+    bounds, n = records.bounds, records.known_n or 0
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        low, high = float(bounds.low[place]), float(bounds.high[place])
+        unit = (high - low) / _STEPS
+        value, half = n * low + unit * int(parts[0]), unit * noise[0].half_width(noise[1])
+        least, most = n * low, n * high
+        return value, _clip(value - half, least, most), _clip(value + half, least, most)
+
+    return _Kind(
+        lambda rows: bounds.round(rows, _STEPS)[..., None], _plain(_STEPS, records), estimate
+    )
+
+
+def _sum_of_unknown(records: _Records) -> _Kind:
+    """Sums of the values themselves, in steps of the larger bound."""
+    bounds = records.bounds
+    tops = np.maximum(np.abs(bounds.low), np.abs(bounds.high))
+
+    def steps(values: Floats) -> Integers:
+        rounded: Integers = np.rint(values / tops * _STEPS).astype(np.int64)
+        return rounded
+
+    def count(rows: NDArray[Any]) -> Integers:
+        plain = np.asarray(rows, np.float64)
+        filled = np.where(np.isnan(plain), bounds.low, plain)
+        return steps(np.clip(filled, bounds.low, bounds.high))[..., None]
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        unit = float(tops[place]) / _STEPS
+        value, half = int(parts[0]), noise[0].half_width(noise[1])
+        return unit * value, unit * (value - half), unit * (value + half)
+
+    plain = _plain(_STEPS, records)
+    # Within one group a value may change its sign.
+    spans = [int(span) ** 2 for span in steps(bounds.high) - steps(bounds.low)]
+    within = np.sum([max(2 * _STEPS**2, span) for span in spans], dtype=object)
+    squared = plain.squared if records.moves == 1 else int(within)
+    return _Kind(count, plain._replace(squared=squared), estimate)
+
+
+def _mean(records: _Records) -> _Kind:
+    bounds, n = records.bounds, records.known_n
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, _STEPS)
+        return np.stack([above] if n else [above, _STEPS - above], axis=-1)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        total = n * _STEPS if n else int(parts[0]) + int(parts[1])
+        if total <= 0:
+            return _scale_back((0.5, 0.0, 1.0), bounds, place)
+        half = (noise[0].average_half_width(noise[1])) / total + 0.5 / _STEPS
+        value = int(parts[0]) / total
+        return _scale_back((value, value - half, value + half), bounds, place)
+
+    return _Kind(count, _plain(_STEPS, records), estimate)
+
+
+def _scale_back(shares: Interval, bounds: Bounds, place: int) -> Interval:
+    low, high = float(bounds.low[place]), float(bounds.high[place])
+    value, lower, upper = (low + _clip(share, 0, 1) * (high - low) for share in shares)
+    return value, lower, upper
+
+
+def _variance(records: _Records) -> _Kind:
+    bounds, n = records.bounds, records.known_n
+    whole = _SQUARE_STEPS
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, whole)
+        below = whole - above
+        parts = [whole * above, above * below] if n else [above**2, 2 * above * below, below**2]
+        return np.stack(parts, axis=-1)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        squared = float(bounds.high[place] - bounds.low[place]) ** 2
+        shares = _variance_of_shares([int(part) for part in parts], noise, n)
+        value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
+        return value, lower, upper
+
+    return _Kind(count, _plain(whole**2, records), estimate)
+
+
+def _variance_of_shares(parts: list[int], noise: tuple[Noise, float], n: int | None) -> Interval:
+    """The variance in units of the squared range, and an interval for it.
+
+    All errors are below `half` at once but for beta. With an unknown number, of (1 - m) e2 + (1 / 2
+    - m) e1 - m e0, the error of the mean m times the noisy number, the weights add up to at most 3
+    / 2; for w, the mean of u (1 - u), they add up to at most 3 / 4.
+    """
+    half = noise[0].half_width(noise[1] / len(parts))
+    if n:
+        total, mean, within = n * _SQUARE_STEPS**2, float(parts[0]), float(parts[1])
+        mean_error, within_error = float(half), float(half)
+    else:
+        total, mean, within = _add(parts), parts[0] + parts[1] / 2, parts[1] / 2
+        mean_error, within_error = 1.5 * half, 0.75 * half
+    if total <= 0:
+        return 0.125, 0.0, 0.25
+    middle, width = mean / total, mean_error / total
+    ends = [_clip(middle - width, 0, 1), _clip(middle + width, 0, 1)]
+    products = [end * (1 - end) for end in ends]
+    top = 0.25 if ends[0] <= 0.5 <= ends[1] else max(products)
+    part, part_error = within / total, within_error / total
+    # Rounding to the grid moves each value by half a step at most, and the variance by one step.
+    slack = 1 / _SQUARE_STEPS
+    value = middle * (1 - middle) - part
+    return value, min(products) - part - part_error - slack, top - part + part_error + slack
+
+
+def _add(parts: list[int]) -> int:
+    """The sum: this module's own `sum` is another."""
+    return int(np.sum(np.array(parts, dtype=object)))
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)

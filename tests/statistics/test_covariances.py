@@ -1,0 +1,115 @@
+"""Covariance matrices: sensitivity in exact integers, coverage, bad input."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from hdp_fast import Budget, statistics
+from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
+from hdp_fast.statistics import covariances
+
+RELATIONS = ["replace_one", "add_remove"]
+BOUNDS = {"low": -1.0, "high": 1.0}
+ROWS = list(itertools.product([-1.0, -0.5, 0.25, 1.0, 9.0, math.nan], repeat=2))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("width", [1, 2])
+def test_no_neighbors_differ_by_more(monkeypatch, relation, width):
+    """And the sensitivity of one column is reached: half of it would be too small."""
+    caught = []
+    real = covariances.release
+
+    def release(sums, sensitivity, *arguments, **options):
+        caught[:] = [sums, sensitivity]
+        return real(sums, sensitivity, *arguments, **options)
+
+    monkeypatch.setattr(covariances, "release", release)
+
+    def sums_of(*rows):
+        table = np.array(rows)[:, :width]
+        statistics.covariance(table, epsilon=1.0, neighbors=relation, random_state=0, **BOUNDS)
+        return [int(part) for part in caught[0]]
+
+    alone = {row: sums_of(row) for row in ROWS}
+    kept = ROWS[0]
+    gaps = []
+    for row, sums in alone.items():
+        if relation == "replace_one":
+            gaps += [[a - b for a, b in zip(sums, other, strict=True)] for other in alone.values()]
+        else:
+            both = sums_of(kept, row)
+            gaps.append([a - b for a, b in zip(both, alone[kept], strict=True)])
+    assumed = caught[1]
+    absolute = max(sum(map(abs, gap)) for gap in gaps)
+    squared = max(sum(step**2 for step in gap) for gap in gaps)
+    assert assumed.absolute / 2 < absolute <= assumed.absolute
+    assert assumed.squared / 2 < squared <= assumed.squared
+    if width == 1:
+        assert squared == assumed.squared
+
+
+@pytest.mark.parametrize("delta", [None, 1e-5])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_intervals_cover(relation, delta):
+    rows = np.random.default_rng(0).uniform(-1.2, 1.2, (3_000, 3))
+    rows[:, 1] += rows[:, 0]
+    truth = np.cov(rows.clip(-1, 1), rowvar=False, bias=True)
+    coins, covered = np.random.default_rng(1), []
+    for _ in range(60):
+        released = statistics.covariance(
+            rows, epsilon=3.0, delta=delta, neighbors=relation, confidence=0.8,
+            random_state=coins, **BOUNDS,
+        )  # fmt: skip
+        covered.append((released.low <= truth) & (truth <= released.high))
+        assert (released.value == released.value.T).all()
+    assert np.mean(covered) > 0.78
+    exact = statistics.covariance(rows, epsilon=1e6, neighbors=relation, random_state=0, **BOUNDS)
+    assert np.abs(exact.value - truth).max() < 1e-3
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_private_values_show_in_no_error_warning_or_shape(relation):
+    worst = np.array([[math.nan, math.inf], [-math.inf, 1e308], [0.0, -1e308]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UtilityWarning)
+        released = statistics.covariance(worst, epsilon=1.0, neighbors=relation, **BOUNDS)
+    assert released.value.shape == (2, 2)
+    assert np.isfinite(released.value).all()
+    nobody = np.zeros((0, 2))
+    if relation == "add_remove":
+        options = {"epsilon": 1.0, "neighbors": relation}
+        assert statistics.covariance(nobody, **options, **BOUNDS).value.shape == (2, 2)
+    else:
+        with pytest.raises(ShapeError, match="no record"):
+            statistics.covariance(nobody, epsilon=1.0, **BOUNDS)
+
+
+BAD = {
+    "epsilon": [0, math.nan, math.inf, "1", 1e-12],
+    "delta": [0, 1, "x"],
+    "neighbors": ["local", None],
+    "confidence": [0, 1],
+    "low": [math.nan, 1.0, -1e31, "0", [0, 0, 0]],
+    "high": [math.inf, -1.0, None],
+    "random_state": [-1],
+    "values": [[["a"]], 3, [[1j]], np.zeros((2, 1_001))],
+    "budget": [1],
+}
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
+)
+def test_bad_input_is_refused_before_anything_is_spent(argument, value):
+    budget = Budget(5.0)
+    settings = {"epsilon": 1.0, "budget": budget, **BOUNDS, argument: value}
+    values = settings.pop("values", [[0.0, 1.0], [1.0, 0.0]])
+    with pytest.raises((ParameterError, ShapeError)) as error:
+        statistics.covariance(values, **settings)
+    assert argument in str(error.value)
+    assert budget.spent.epsilon == 0

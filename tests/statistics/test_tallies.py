@@ -1,0 +1,172 @@
+"""Histograms and most frequent categories: sensitivity, coverage, choices, bad input."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from hdp_fast import Budget, statistics
+from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
+from hdp_fast.statistics import tallies
+
+RELATIONS = ["replace_one", "add_remove"]
+EDGES = [0.0, 1.0, 2.5]
+VALUES = [-1.0, 0.0, 0.5, 1.0, 2.5, 9.0, math.nan]
+
+
+@pytest.fixture
+def counts_of(monkeypatch):
+    """The counts to which a call adds noise, and the sensitivity that it assumes."""
+    caught = []
+    real = tallies.release
+
+    def release(counts, sensitivity, *arguments, **options):
+        caught[:] = [counts, sensitivity]
+        return real(counts, sensitivity, *arguments, **options)
+
+    monkeypatch.setattr(tallies, "release", release)
+
+    def catch(values, **options):
+        statistics.histogram(np.array(values), epsilon=1.0, random_state=0, **options)
+        return [int(count) for count in caught[0]], caught[1]
+
+    return catch
+
+
+KINDS = {
+    "edges": (VALUES, {"edges": EDGES}),
+    "categories": (["a", "b", "none"], {"categories": ["a", "b"]}),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_no_neighbors_differ_by_more_and_some_by_as_much(counts_of, kind, relation):
+    values, options = KINDS[kind]
+    options = {"neighbors": relation, **options}
+    gaps = []
+    for one, other, kept in itertools.product(values, values, values):
+        first = counts_of([one, kept], **options)[0]
+        second = counts_of([other, kept] if relation == "replace_one" else [kept], **options)[0]
+        moved = [abs(left - right) for left, right in zip(first, second, strict=True)]
+        gaps.append((sum(moved), sum(step**2 for step in moved)))
+    assumed = counts_of(values, **options)[1]
+    assert tuple(max(column) for column in zip(*gaps, strict=True)) == assumed
+
+
+def test_bins_are_those_of_the_edges(counts_of):
+    assert counts_of(VALUES, edges=EDGES)[0] == [4, 3]
+
+
+@pytest.mark.parametrize("delta", [None, 1e-5])
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_intervals_cover(delta, relation):
+    values = np.repeat(np.arange(1_000), 50)
+    released = statistics.histogram(
+        values, categories=range(1_000), epsilon=0.5, delta=delta, neighbors=relation,
+        confidence=0.9, random_state=1,
+    )  # fmt: skip
+    covered = ((released.low <= 50) & (released.high >= 50)).mean()
+    assert 0.86 < covered < 0.97
+    assert (released.low >= 0).all()
+
+
+def test_a_histogram_keeps_empty_bins_and_its_price():
+    budget = Budget(1.0)
+    released = statistics.histogram(
+        ["a"] * 500, categories=["a", "b", "c"], epsilon=1.0, budget=budget
+    )
+    assert released.bins == ("a", "b", "c")
+    assert released.value.shape == (3,)
+    assert budget.spent.epsilon == 1.0
+    assert "3 counts" in repr(released)
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_private_values_show_in_no_error_warning_or_shape(relation):
+    numbers = np.array([math.nan, math.inf, -math.inf, 1e308, 0.0])
+    words = np.array([None, "a", 3, math.nan, "never seen"], dtype=object)
+    options = {"epsilon": 1.0, "neighbors": relation}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UtilityWarning)
+        assert len(statistics.histogram(numbers, edges=EDGES, **options).value) == 2
+        assert len(statistics.histogram(words, categories=["a", "b"], **options).value) == 2
+        assert len(statistics.top_k(words, 2, categories=["a", "b", "c"], **options).value) == 2
+
+
+def chances(epsilon, counts, relation, draws=4_000):
+    values = np.repeat(np.arange(len(counts)), counts)
+    coins = np.random.default_rng(1)
+    options = {"categories": range(len(counts)), "epsilon": epsilon, "neighbors": relation}
+    chosen = [statistics.top_k(values, 2, random_state=coins, **options) for _ in range(draws)]
+    return np.mean([one.value[0] == 0 for one in chosen]), chosen
+
+
+@pytest.mark.parametrize(("relation", "halves"), [("replace_one", 2), ("add_remove", 1)])
+def test_the_law_of_the_first_choice(relation, halves):
+    """Permute-and-flip of two with a gap of 2: the worse wins in half of its accepted visits."""
+    first, _ = chances(2.0, [3, 1], relation, 1_200)
+    worse = math.exp(-2 * (2.0 / 2) / halves) / 2
+    assert abs((1 - first) - worse) < 0.06
+
+
+def test_choices_are_the_best_and_within_the_stated_error():
+    values = np.repeat(np.arange(20), 100 * np.arange(20))
+    best = statistics.top_k(values, 3, categories=range(20), epsilon=30.0, random_state=0)
+    assert best.value == (19, 18, 17)
+    coins, misses = np.random.default_rng(2), []
+    for _ in range(200):
+        chosen = statistics.top_k(
+            values, 2, categories=range(20), epsilon=0.02, confidence=0.8, random_state=coins
+        )
+        first, second = (100 * place for place in chosen.value)
+        runner_up = 1_900 if chosen.value[0] != 19 else 1_800
+        misses.append(max(1_900 - first, runner_up - second) > chosen.count_error)
+    assert np.mean(misses) <= 0.3
+
+
+def test_all_choices_cost_epsilon_together():
+    budget = Budget(1.0)
+    statistics.top_k([1, 2, 2], 2, categories=[1, 2, 3], epsilon=1.0, budget=budget)
+    assert budget.spent.epsilon == 1.0
+
+
+BAD = {
+    "edges": [[1], [1, 0], [0, math.nan], [0, 0], "ab", [[0, 1]], 3],
+    "epsilon": [0, math.nan, math.inf, "1"],
+    "delta": [0, 1, "x"],
+    "neighbors": ["local"],
+    "confidence": [0, 1],
+    "categories": [["a"]],
+    "random_state": [-1],
+    "values": [["a"], [[1.0]], 3, [1j]],
+    "budget": [1],
+}
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
+)
+def test_bad_input_is_refused_before_anything_is_spent(argument, value):
+    budget = Budget(5.0)
+    settings = {"epsilon": 1.0, "budget": budget, "edges": EDGES, argument: value}
+    values = settings.pop("values", [0.0, 1.0])
+    with pytest.raises((ParameterError, ShapeError)) as error:
+        statistics.histogram(values, **settings)
+    assert argument in str(error.value)
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("k", "options"),
+    [(0, {}), (3, {}), (1.5, {}), (1, {"categories": []}), (1, {"epsilon": -1})],
+)
+def test_bad_input_of_top_k(k, options):
+    settings = {"categories": ["a", "b"], "epsilon": 1.0, **options}
+    budget = Budget(5.0)
+    with pytest.raises(ParameterError):
+        statistics.top_k(["a"], k, budget=budget, **settings)
+    assert budget.spent.epsilon == 0
