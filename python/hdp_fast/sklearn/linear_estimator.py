@@ -122,7 +122,11 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
         method = self._choose_method(n, d, epsilon) if self.method == "auto" else self.method
         share = (epsilon * _SHARE, self.delta * _SHARE)
-        rest = (epsilon - share[0] if private else epsilon, self.delta - share[1])
+        # Rounded down, so that both parts add up to no more than the whole.
+        rest = (
+            math.nextafter(epsilon - share[0], 0.0) if private else epsilon,
+            math.nextafter(self.delta - share[1], 0.0),
+        )
         # Settings for which no noise is enough are refused before anything is spent.
         self._learner(method, (n, d + 1), 1.0, *rest)
         if private:
