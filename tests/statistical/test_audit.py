@@ -299,7 +299,7 @@ AUDITS = [
     ),
     Audit(
         "curator's oracle, two queries", 1.0, curator(1.0), 1, 0,
-        curator(2.0), "half the noise", 0.55, runs=10_000, event=all,
+        curator(2.0), "half the noise", 0.55, runs=10_000, event=all, fewer=2,
     ),
     Audit(
         "parity, batches: hypothesis", 1.0, learner(ONE), records((1, 1)), records((1, 0)),
@@ -396,7 +396,7 @@ AUDITS = [
     Audit(
         "SGD, idealized", descent_epsilon(IDEALIZED), descent(IDEALIZED), 1, 0,
         descent(replace(IDEALIZED, noise_multiplier=2.0)), "a quarter of the noise", 0.14,
-        delta=0.01,
+        delta=0.01, fewer=2,
     ),
     Audit(
         "transfer: whole run of SGD", descent_epsilon(SHORT, 2), whole_descent(SHORT, 2), 1, 0,
@@ -406,13 +406,13 @@ AUDITS = [
     Audit(
         "discrepancy", 1.0, released_discrepancy(epsilon=1.0), [-1, 1, 1, 1], [-1, -1, 1, 1],
         released_discrepancy(epsilon=2.0), "half the noise", 0.5, runs=5_000,
-        event=lambda value: value <= 1,
+        event=lambda value: value <= 1, fewer=2,
     ),
     Audit(
         "discrepancy, Gaussian", accounting.gaussian_epsilon(1.0, 0.01),
         released_discrepancy(mu=1.0, delta=0.01), [-1, 1, 1, 1], [-1, -1, 1, 1],
         released_discrepancy(mu=4.0, delta=0.01), "a quarter of the noise", 0.2, delta=0.01,
-        runs=5_000, event=lambda value: value <= 1.3,
+        runs=5_000, event=lambda value: value <= 1.3, fewer=2,
     ),
     # A part of the budget is for the discrepancy, which is told, too.
     Audit(
@@ -439,12 +439,12 @@ AUDITS = [
     Audit(
         "private DM, exact: diagonal", 2.0, moment(along_axes, 2.0), *AXES,
         moment(along_axes, LESS), "a third of the noise", 0.2, delta=0.01, runs=6_000,
-        event=lambda value: value > 1.3,
+        event=lambda value: value > 1.3, fewer=2,
     ),
     Audit(
         "private DM, exact: off it", 2.0, moment(off_diagonal, 2.0), *DIAGONALS,
         moment(off_diagonal, LESS), "a third of the noise", 0.2, delta=0.01, runs=6_000,
-        event=lambda value: value > 0.65,
+        event=lambda value: value > 0.65, fewer=2,
     ),
     Audit(
         "private DM, idealized", 2.0, moment(off_diagonal, 2.0, numerics="idealized"), *DIAGONALS,

@@ -144,7 +144,7 @@ AUDITS = [
     ),
     Audit(
         "hazard table, adaptive", 1.0, ends(tuple, 42), True, False,
-        ends(printed, 24), "printed distance", 0.3, DELTA, 40_000, bool,
+        ends(printed, 24), "printed distance", 0.3, DELTA, 40_000, bool, fewer=2,
     ),
     Audit(
         "vote table", 1.0, minorities(tuple), (20, 20), (21, 19),
@@ -152,7 +152,7 @@ AUDITS = [
     ),
     Audit(
         "above threshold", 1.0, lambda values: agreement(ending(compared)(values)) >= 4,
-        VALUES, NEIGHBOUR, goes_on, "goes on after the last bottom", 0.15, 0.0, 12_000, bool,
+        VALUES, NEIGHBOUR, goes_on, "goes on after the last bottom", 0.15, 0.0, 12_000, bool, fewer=2,
     ),
     Audit(
         "stable release", 1.0, lambda votes: STABLE.release(votes) < 0, (5, 1), (6, 0),
