@@ -78,6 +78,7 @@ def test_enlarging_draws_with_replacement(data):
     assert (np.bincount(found.y.astype(int)) > 150).all()
 
 
+@at_length
 def test_rivals_are_chosen_by_validation_and_measured_on_the_test(data, rivals):
     found = invented(data)
     split = found.split(0)
@@ -129,6 +130,7 @@ def test_reviews_are_split_as_described(data):
     assert len(data.REVIEWS) == 12
 
 
+@at_length
 @pytest.mark.data
 def test_accents_have_two_classes_on_both_sides(data, rivals):
     found = require_data(data.CLASSIFICATION[2])

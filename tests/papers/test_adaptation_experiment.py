@@ -39,6 +39,7 @@ def result(script, errors, name="wind", task="regression"):
     return {"name": name, "task": task, "splits": 2, "errors": errors}
 
 
+@at_length
 def test_settings_are_the_best_of_other_splits(script, ours, monkeypatch):
     """The target's labels are those of the source turned round: its share should be small."""
     source, target = invented(script).read()

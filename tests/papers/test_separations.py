@@ -21,6 +21,7 @@ def quick(name, folder, monkeypatch):
     return json.loads((folder / f"{name}.json").read_text())
 
 
+@at_length
 def test_one_round_fails_where_two_do_not(tmp_path, monkeypatch):
     report = quick("masked_parity", tmp_path, monkeypatch)
     found = {(row["d"], row["strategy"]): row["failed"] for row in report["one round"]}

@@ -259,6 +259,7 @@ def test_a_label_in_bits_is_right_without_noise_and_missing_where_answers_differ
     assert abs(answered - share) <= 6 * math.sqrt(share * (1 - share) / 3_000)
 
 
+@at_length
 def test_private_labeler_answers_as_the_votes_of_the_experiment(script):
     from hdp_fast import stability
     from hdp_fast.labels import PrivateLabeler
@@ -308,6 +309,7 @@ def test_a_quick_run_says_who_answers_most(script, few, monkeypatch, capsys, tmp
     assert script.table(result).count("\n") == len(rows) + 9
 
 
+@at_length
 def test_rows_of_linear_models_need_no_votes(script, monkeypatch, capsys, tmp_path):
     options = ["--quick", "--rows", "linear", "--output", str(tmp_path)]
     monkeypatch.setattr("sys.argv", ["stability_labels.py", *options])

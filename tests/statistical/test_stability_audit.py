@@ -152,7 +152,8 @@ AUDITS = [
     ),
     Audit(
         "above threshold", 1.0, lambda values: agreement(ending(compared)(values)) >= 4,
-        VALUES, NEIGHBOUR, goes_on, "goes on after the last bottom", 0.15, 0.0, 12_000, bool, fewer=2,
+        VALUES, NEIGHBOUR, goes_on, "goes on after the last bottom", 0.15, 0.0, 12_000, bool,
+        fewer=2,
     ),
     Audit(
         "stable release", 1.0, lambda votes: STABLE.release(votes) < 0, (5, 1), (6, 0),
