@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.numbers import floats
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
@@ -414,7 +415,7 @@ def _count(records: _Records) -> _Kind:
     most = math.inf if records.known_n is None else records.known_n
 
     def shows(rows: NDArray[Any]) -> Integers:
-        shown = (rows != 0) & ~np.isnan(rows.astype(np.float64))
+        shown = (rows != 0) & ~np.isnan(floats(rows))
         return np.asarray(shown[..., None], np.int64)
 
     def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
@@ -454,7 +455,7 @@ def _sum_of_unknown(records: _Records) -> _Kind:
         return rounded
 
     def count(rows: NDArray[Any]) -> Integers:
-        plain = np.asarray(rows, np.float64)
+        plain = floats(rows)
         filled = np.where(np.isnan(plain), bounds.low, plain)
         return steps(np.clip(filled, bounds.low, bounds.high))[..., None]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise
+from .._support.numbers import floats
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import numbers, positive_int
@@ -106,7 +107,7 @@ def _by_edges(values: ArrayLike, edges: Any) -> tuple[Integers, tuple[Any, ...]]
     column = numbers("values", values)
     if column.ndim != 1:
         raise ShapeError(f"values has {column.ndim} dimensions, but it must have one")
-    plain = np.asarray(column, np.float64)
+    plain = floats(column)
     filled = np.where(np.isnan(plain), ends[0], plain)
     codes = np.searchsorted(ends, filled, side="right") - 1
     return codes.clip(0, len(ends) - 2).astype(np.int64), tuple(ends.tolist())
