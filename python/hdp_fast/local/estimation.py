@@ -10,7 +10,7 @@ from .._support.validate import bits, probability, probability_or_one
 from ..exceptions import ParameterError, ShapeError
 from .randomizers.aggregates import Estimate
 from .randomizers.concentration import MOST_AGENTS, TOO_MANY
-from .response import advantage
+from .response import advantage, debias
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float, response_rate: float = 1.0) -> int:
@@ -129,7 +129,7 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
     reports = bits("answers", answers)
     if reports.size == 0:
         raise ShapeError(f"answers has shape {reports.shape}, but it must be (N,) with N >= 1")
-    mean = (float(reports.mean()) - (1 - edge) / 2) / edge
+    mean = debias(float(reports.mean()), edge)
     half = half_width(reports.size, failure, epsilon)
     return Estimate(*(min(max(end, 0.0), 1.0) for end in (mean, mean - half, mean + half)))
 

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from .._support.binomial import clopper_pearson
 from .estimation import agents_for_width
 from .randomizers.aggregates import Estimate
-from .response import advantage
+from .response import advantage, debias
 
 # Beyond so many answers the exact number is not searched for, but bounded.
 _MOST_EXACT, _MOST_CHECKED = 10**6, 10**10
@@ -38,7 +38,7 @@ def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) ->
     """
     edge = advantage(epsilon)
     low, high = clopper_pearson(ones, answers, beta)
-    ends = ((end - (1 - edge) / 2) / edge for end in (ones / answers, low, high))
+    ends = (debias(end, edge) for end in (ones / answers, low, high))
     value, low, high = (min(max(end, 0.0), 1.0) for end in ends)
     return Estimate(value, low, high)
 

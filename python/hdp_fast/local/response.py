@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -108,3 +110,14 @@ def advantage(epsilon: float) -> float:
             f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
         )
     return difference
+
+
+def debias(shares: Any, edge: float) -> Any:
+    """The means of true answers, without bias, from the shares of ones among randomized ones.
+
+    A randomized answer is 1 with probability (1 - edge) / 2 + edge times the mean, where edge is
+    Pr[truth] - Pr[lie]. The results may lie outside [0, 1].
+
+    shares: a number or an array.
+    """
+    return (shares - (1 - edge) / 2) / edge

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
+from ..local.response import debias
 
 # Cells of the score axis in which the distribution of scores is estimated, and the deviations from
 # a logistic distribution that it may show: their size, their smoothness and how many there are.
@@ -62,7 +63,7 @@ class Counts:
         The deviation is the largest that any true mean allows; it is infinite without answers.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
-            means = (self.ones / self.sizes - (1 - edge) / 2) / edge
+            means = debias(self.ones / self.sizes, edge)
             deviations = 0.5 / (edge * np.sqrt(self.sizes))
         return np.where(self.sizes > 0, means, 0.5), deviations
 

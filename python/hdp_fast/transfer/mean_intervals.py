@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._support.binomial import clopper_pearson
 from .._support.types import Floats, Integers
-from ..local.response import advantage
+from ..local.response import advantage, debias
 
 # The probability of failure is smaller by this factor, which makes up for rounding.
 _MARGIN = 1 - 1e-6
@@ -48,7 +48,7 @@ def estimate_means(ones: Integers, answers: Integers, epsilon: float) -> Floats:
 
 
 def _solve(shares: Floats, edge: float) -> Floats:
-    means: Floats = np.clip((shares - (1 - edge) / 2) / edge, 0.0, 1.0)
+    means: Floats = np.clip(debias(shares, edge), 0.0, 1.0)
     return means
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from .._support.binomial import clopper_pearson
 from .._support.json_text import JsonText
 from .._support.types import Floats
+from ..local.response import debias
 from .calibration_fit import Counts, Fit, sigmoid
 
 # Rates are tried on a grid, and intervals widened by one of its steps.
@@ -125,7 +126,7 @@ class _Tail:
         """The estimate without bias."""
         if self.known is not None:
             return self.known
-        return self._debias(self.ones / self.size) if self.size else 0.5
+        return float(debias(self.ones / self.size, self.edge)) if self.size else 0.5
 
     @property
     def width(self) -> float:
@@ -141,10 +142,7 @@ class _Tail:
         if not self.size:
             return 0.0, 1.0
         low, high = clopper_pearson(self.ones, self.size, beta)
-        return self._debias(low), self._debias(high)
-
-    def _debias(self, mean: float) -> float:
-        return (mean - (1 - self.edge) / 2) / self.edge
+        return debias(low, self.edge), debias(high, self.edge)
 
 
 def _rate(
