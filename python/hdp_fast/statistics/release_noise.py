@@ -123,23 +123,30 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
     laplace = Noise("laplace", sensitivity.absolute / exact_epsilon(epsilon))
     kinds = [laplace]
     if delta is not None and accounting.gaussian_mu(epsilon, delta) > 1e-9:
-        kinds.append(Noise("gaussian", _gaussian_sigma(sensitivity.squared, epsilon, delta)))
+        kinds.append(Noise("gaussian", gaussian_sigma(sensitivity.squared, epsilon, delta)))
     least = min(kinds, key=lambda kind: kind.deviation)
     if least.scale >= _LARGEST_SCALE:
         refuse("epsilon", epsilon, "it needs more noise than is drawn: take a larger one")
     return least
 
 
-def _gaussian_sigma(squared: int, epsilon: float, delta: float) -> Fraction:
-    """A deviation, rounded up, at which the curve of the Gaussian mechanism is low enough."""
+def gaussian_sigma(squared: int, epsilon: float, delta: float) -> Fraction:
+    """A deviation, rounded up, at which normal noise on integers is private enough.
+
+    squared: the largest squared distance of the integers of neighbors.
+    """
     length = Fraction(math.isqrt(squared << 80) + 1, 1 << 40)
     mu = accounting.gaussian_mu(epsilon, delta)
     while True:
         sigma = round_sigma_up(length / Fraction(mu))
-        shift = float(length / sigma) * (1 + 1e-12)
-        if accounting.gaussian_epsilon(shift, delta) <= epsilon:
+        if sigma_epsilon(squared, sigma, delta) <= epsilon:
             return sigma
         mu *= _STRETCH
+
+
+def sigma_epsilon(squared: int, sigma: Fraction, delta: float) -> float:
+    """The epsilon of normal noise of this deviation on integers, rounded up."""
+    return accounting.gaussian_epsilon(math.sqrt(squared / sigma**2) * (1 + 1e-12), delta)
 
 
 def release(

@@ -20,7 +20,6 @@ from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
-from ..accounting.discrete_gaussian import round_sigma_up
 from ..budget.account import Budget, spend
 from ..data.schema import Category, Ignore, Number, Schema
 from ..data.table import Table
@@ -28,12 +27,12 @@ from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
 from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
+from ..statistics.release_noise import gaussian_sigma
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
 _MOST_RECORDS = 1 << 31
 # Values are integers up to 2**bits; sums stay below 2**61 and the noise's deviation below 2**48.
 _MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 20, 61, 48, 8
-_STRETCH = 1 - 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,26 +255,15 @@ def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tupl
     Raises:
         ParameterError: No noise that is drawn is enough.
     """
-    mu = accounting.gaussian_mu(epsilon, delta)
-    if mu * 1e9 < 1:
+    if accounting.gaussian_mu(epsilon, delta) * 1e9 < 1:
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
-    while True:
-        deviation = Fraction(math.isqrt(price << 80) + 1, 1 << 40) / Fraction(mu)
-        room = _NOISE_BITS - max(math.ceil(math.log2(deviation)), 0)
-        bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), room)
-        if bits < _LEAST_BITS:
-            rule = "the noise leaves too few digits for exact sums"
-            raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
-        sigma = round_sigma_up(deviation * (1 << bits))
-        if means_epsilon(price, bits, sigma, delta) <= epsilon:
-            return bits, sigma
-        mu *= _STRETCH
-
-
-def means_epsilon(price: int, bits: int, sigma: Fraction, delta: float) -> float:
-    """The epsilon of a release with this noise on integer sums, rounded up."""
-    squared = price * Fraction(1 << bits) ** 2 / sigma**2
-    return accounting.gaussian_epsilon(math.sqrt(squared) * (1 + 1e-12), delta)
+    room = _NOISE_BITS - max(math.ceil(math.log2(gaussian_sigma(price, epsilon, delta))), 0)
+    bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), room)
+    if bits < _LEAST_BITS:
+        raise ParameterError(
+            f"epsilon = {epsilon:g}, but the noise leaves too few digits for exact sums"
+        )
+    return bits, gaussian_sigma(price << (2 * bits), epsilon, delta)
 
 
 def _read(
