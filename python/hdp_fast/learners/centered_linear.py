@@ -17,7 +17,7 @@ from .._support.validate import refuse
 from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, spend
 from ..record import PrivacyRecord, rng_of
-from .centered_rows import CenteredRows, center
+from .centered_rows import CenteredRows, center, squared_distance
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel
 from .sgd import PrivateSGD
@@ -34,6 +34,9 @@ METHODS = ("auto", "statistics", "sgd")
 _SHARE = 0.1
 # How far second moments must stand out of their noise.
 _CLEAR = 18
+# Effective records for each root of a column from which squares were measured to help.
+_SQUARES = 300
+_RADIUS = 20.0
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _CLASS_REACH = 0.7
 # Shrinking bends a regression, and costs nothing where no noise is added.
@@ -79,7 +82,10 @@ class ClassTask:
                 clip_to(columns, bound), classes=np.arange(self.classes), second_moments=True
             )
             return learn_by_statistics(statistics, n, epsilon, delta)
-        loss: Any = {"loss": "logistic"}
+        loss: Any = {
+            "loss": "logistic",
+            "radius": _choose_radius(n, columns, epsilon, delta) / bound,
+        }
         if self.classes > 2:
             loss = {"loss": "softmax", "classes": self.classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
@@ -152,6 +158,9 @@ def release_linear(
     """
     n, d = rows.shape
     private = epsilon < math.inf
+    squares = squares_pay(n, d + int(unit.is_number.sum()), epsilon, delta)
+    if squares:
+        d += int(unit.is_number.sum())
     if not private and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
     if method == "auto":
@@ -165,11 +174,13 @@ def release_linear(
     task.learner(method, (n, d + 1), 1.0, *rest)
     record = None
     if private:
-        calibrate_means(2 * unit.sources, n=n, epsilon=share[0], delta=share[1])
+        calibrate_means(squared_distance(unit, squares), n=n, epsilon=share[0], delta=share[1])
         record = _make_record(name, method, d, (epsilon, delta), random_state)
     stream = make_stream(random_state)
     with spend(budget if private else None, record):  # type: ignore[arg-type]
-        centered = center(unit, rows, epsilon=share[0], delta=share[1], random_state=stream)
+        centered = center(
+            unit, rows, squares=squares, epsilon=share[0], delta=share[1], random_state=stream
+        )
         learn = task.learner(method, (n, d + 1), centered.norm, *rest)
         model = learn(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
@@ -212,6 +223,21 @@ def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
     return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
 
 
+def squares_pay(n: int, columns: int, epsilon: float, delta: float) -> bool:
+    """Whether squares of the numbers are worth their columns, as it was measured to be."""
+    return n * min(_mu(epsilon, delta), 1.0) >= _SQUARES * math.sqrt(columns)
+
+
+def _choose_radius(n: int, columns: int, epsilon: float, delta: float) -> float:
+    """The radius times the norm of rows: PrivateSGD's least, and more where noise is small."""
+    clear = n * _mu(epsilon, delta) / math.sqrt(columns)
+    return _RADIUS * min(max(clear / 150, 1.0), 3.0)
+
+
+def _mu(epsilon: float, delta: float) -> float:
+    return math.inf if epsilon == math.inf else float(accounting.gaussian_mu(epsilon, delta))
+
+
 def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:
     """Whether the noise on second moments is far below the mean of their eigenvalues.
 
@@ -219,7 +245,4 @@ def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> boo
     2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is not
     some twenty times that, noisy gradients were measured to be better.
     """
-    if epsilon == math.inf:
-        return True
-    mu = float(accounting.gaussian_mu(epsilon, delta))
-    return bool(n * mu >= _CLEAR * 2 * math.sqrt(2) * columns**1.5)
+    return bool(n * _mu(epsilon, delta) >= _CLEAR * 2 * math.sqrt(2) * columns**1.5)
