@@ -7,9 +7,16 @@ from the numbers of records and columns, epsilon and delta.
 """
 
 from .._support.lazy import list_only
+from .adaptation_classifier import AdaptationClassifier
+from .adaptation_regressor import AdaptationRegressor
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
 
-__all__ = ["PrivateClassifier", "PrivateRegressor"]
+__all__ = [
+    "AdaptationClassifier",
+    "AdaptationRegressor",
+    "PrivateClassifier",
+    "PrivateRegressor",
+]
 
 __dir__ = list_only(__all__)

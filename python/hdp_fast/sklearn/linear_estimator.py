@@ -33,6 +33,11 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     schema: Any
     method: str
     random_state: Any
+    _methods = METHODS
+
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, labels, and epsilon."""
 
     @property
     @abstractmethod
@@ -46,7 +51,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             )
         probability("delta", self.delta)
         check_random_state(self.random_state)
-        one_of("method", self.method, METHODS)
+        one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")
