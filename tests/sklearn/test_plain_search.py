@@ -23,11 +23,14 @@ from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 N = 300
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 3))
 BITS = (ROWS[:, 0] > 5).astype(int)
-GRID = {"method": ["sgd", "statistics"]}
+GRID = {"bounds": [(0, 10), (0, 11)]}
 KINDS = {
-    "classifier": (PrivateClassifier(epsilon=1.0, bounds=(0, 10), classes=[0, 1]), BITS),
+    "classifier": (
+        PrivateClassifier(epsilon=1.0, bounds=(0, 10), classes=[0, 1], method="statistics"),
+        BITS,
+    ),
     "regressor": (
-        PrivateRegressor(epsilon=1.0, bounds=(0, 10), target_bounds=(0, 10)),
+        PrivateRegressor(epsilon=1.0, bounds=(0, 10), target_bounds=(0, 10), method="statistics"),
         ROWS[:, 0],
     ),
 }
@@ -95,7 +98,7 @@ def test_the_budget_reaches_the_fits_of_a_pipeline_uncut_and_uncopied():
 
     pipeline = make_pipeline(FunctionTransformer(), Watched(**learner.get_params()))
     budget = Budget(10.0, 1e-4)
-    search = GridSearchCV(pipeline, {"watched__method": GRID["method"]}, cv=2)
+    search = GridSearchCV(pipeline, {"watched__bounds": GRID["bounds"]}, cv=2)
     search.fit(ROWS, labels, watched__budget=budget)
     assert len(seen) == 5
     assert all(passed is budget for passed in seen)
@@ -108,7 +111,7 @@ def test_a_budget_is_routed_through_a_search_and_its_pipeline():
     with config_context(enable_metadata_routing=True):
         asked = PrivateClassifier(**learner.get_params()).set_fit_request(budget=True)
         pipeline = make_pipeline(FunctionTransformer(), asked)
-        grid = {"privateclassifier__method": GRID["method"]}
+        grid = {"privateclassifier__bounds": GRID["bounds"]}
         GridSearchCV(pipeline, grid, cv=2).fit(ROWS, labels, budget=budget)
         cross_validate(pipeline, ROWS, labels, cv=2, params={"budget": budget})
     assert budget.spent.epsilon == 7
