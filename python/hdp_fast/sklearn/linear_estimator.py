@@ -16,7 +16,7 @@ from .._support.notes import note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability, refuse
-from ..budget.account import Budget, spend
+from ..budget.account import Budget
 from ..exceptions import ParameterError
 from ..learners import (
     FeatureMap,
@@ -30,6 +30,7 @@ from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
 from ..transfer.column_means import calibrate_means
 from .centered_rows import CenteredRows, center
+from .charges import spend
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 from .unit_rows import UnitRows
 
@@ -177,7 +178,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             note(
                 "score is an unprotected release wherever its records are private, as the folds of"
                 " a search or a cross-validation are: publish and choose by scores of public"
-                " records alone"
+                " records alone, or choose with PrivateSearchCV"
             )
 
 
