@@ -37,7 +37,6 @@ from .unit_rows import UnitRows
 Model = LinearModel | SoftmaxModel | StatisticsModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 
-METHODS = ("auto", "statistics", "sgd")
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
 # How far second moments must stand out of their noise.
@@ -54,6 +53,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     schema: Any
     method: str
     random_state: Any
+    _methods = ("auto", "statistics", "sgd")
 
     @abstractmethod
     def _choose_method(self, n: int, d: int, epsilon: float) -> str:
@@ -75,7 +75,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             )
         probability("delta", self.delta)
         check_random_state(self.random_state)
-        one_of("method", self.method, METHODS)
+        one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")

@@ -23,6 +23,7 @@ from .linear_estimator import (
     learn_by_statistics,
 )
 from .toolkit import ClassifierMixin, check_classification_targets
+from .unit_rows import UnitRows
 
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _REACH = 0.7
@@ -131,6 +132,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             is released is the means, the model, and n. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget)
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
         classes = None if self.classes is None else _check_classes(self.classes)
         if classes is None and epsilon < math.inf:
@@ -142,8 +148,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         unit, rows, labels = self._read_training(X, y, numeric=False)
         check_classification_targets(labels)
         self.classes_ = _check_classes(labels) if classes is None else classes
-        self._release(unit, rows, _encode(labels, self.classes_), epsilon, budget)
-        return self
+        return unit, rows, _encode(labels, self.classes_), epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
