@@ -1,4 +1,5 @@
-"""Searches and cross-validations of scikit-learn: every fit is charged, and none is lost silently."""
+"""Searches and cross-validations of scikit-learn: every fit is charged, and none is lost
+silently."""
 
 import math
 import warnings
