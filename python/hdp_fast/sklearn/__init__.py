@@ -12,7 +12,14 @@ from .bounds_scaler import BoundsScaler
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
 from .schema_transformer import SchemaTransformer
+from .student_classifier import PrivateStudentClassifier
 
-__all__ = ["BoundsScaler", "PrivateClassifier", "PrivateRegressor", "SchemaTransformer"]
+__all__ = [
+    "BoundsScaler",
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "PrivateStudentClassifier",
+    "SchemaTransformer",
+]
 
 __dir__ = list_only(__all__)

@@ -30,7 +30,10 @@ def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     names = classes
     if classes.dtype.kind in "OU":
         names, labels = classes.astype(str), labels.astype(str)
-    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
+    order = names.argsort()
+    codes: NDArray[np.intp] = order[
+        np.searchsorted(names, labels, sorter=order).clip(max=len(names) - 1)
+    ]
     if not (names[codes] == labels).all():
         raise ParameterError("y holds something else, but every entry must be one of classes")
     return codes.astype(np.int64)

@@ -7,8 +7,11 @@ try:
         OneToOneFeatureMixin,
         RegressorMixin,
         TransformerMixin,
+        clone,
     )
+    from sklearn.dummy import DummyClassifier
     from sklearn.utils import check_array, column_or_1d
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_feature_names_in as check_names_in
     from sklearn.utils.validation import check_is_fitted, validate_data
@@ -19,13 +22,26 @@ except ImportError as error:
 __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
+    "DummyClassifier",
     "OneToOneFeatureMixin",
     "RegressorMixin",
     "TransformerMixin",
+    "available_if",
     "check_array",
     "check_classification_targets",
     "check_is_fitted",
     "check_names_in",
+    "clone",
     "column_or_1d",
+    "usual_classifier",
     "validate_data",
 ]
+
+
+def usual_classifier() -> object:
+    """What members and students are where nothing else is asked for."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
