@@ -116,7 +116,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateStudentClassifier
         >>> rng = np.random.default_rng(0)
-        >>> X, pool = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
+        >>> X, pool = rng.normal(size=(9_000, 2)), rng.normal(size=(100, 2))
         >>> y = np.where(X[:, 0] > 0, "yes", "no")
         >>> public = {"pool": pool, "classes": ["no", "yes"]}
         >>> learner = PrivateStudentClassifier(epsilon=1.0, method="statistics", **public)
