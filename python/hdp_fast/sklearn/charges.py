@@ -34,7 +34,7 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
             _noted.add(budget)
             spent = f"epsilon = {record.epsilon:g} and delta = {record.delta:g}"
             note(
-                f"a fit was not made and its score is missing: the budget has less left than {spent};"
+                f"a fit was not made, its score is missing: the budget has less left than {spent};"
                 " later ones may be missing too, and error_score='raise' stops the search instead"
             )
         raise
