@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import noise
-from .._support.random_state import rehearse
 from .._support.types import Floats
+from .._support.validate import refuse
 from .search_plan import SearchPlan
 
 # What a record scores in a regression is rounded to this share of the most that it can.
 _STEPS = 1 << 20
+# Larger noise would leave the range of 64 bits.
+_LARGEST_SCALE = 1 << 49
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ class HeldOutJudge:
         index, total = choose(totals, self.unit, plan, stream)
         return Choice(index, min(max(total / (self.unit * len(self.y)), 0.0), 1.0), None)
 
-    def check(self, candidates: int, plan: SearchPlan) -> None:
-        """Raise the errors that the plan would cause, without a look at the records."""
-        with rehearse():
-            choose([0] * candidates, self.unit, plan, np.random.default_rng(0))
+    def check(self, plan: SearchPlan) -> None:
+        """Refuse a plan whose noise would not fit into integers of 64 bits."""
+        if plan.score * _LARGEST_SCALE < self.unit:
+            refuse("epsilon", plan.score, "a score with so little of it would be noise alone")
 
     def _add_up(self, predicted: NDArray[Any]) -> int:
         if self.target_bounds is None:

@@ -313,7 +313,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 public = _take(judge.X, rows), judge.y[rows]
                 check_columns(whole, self._rehearse_fit(params, plan.fit, *public)[0])
         if isinstance(judge, HeldOutJudge):
-            judge.check(len(candidates), plan)
+            judge.check(plan)
             note_miss(len(candidates), len(judge.y), plan.choice)
         return self._make_record(asked, plan)
 
