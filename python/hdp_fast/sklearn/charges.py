@@ -30,14 +30,19 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     try:
         return account.spend(budget, record)
     except BudgetExceeded:
-        if budget is not None and budget not in _noted and _is_searched():
-            _noted.add(budget)
-            spent = f"epsilon = {record.epsilon:g} and delta = {record.delta:g}"
-            note(
-                f"a fit was not made, its score is missing: the budget has less left than {spent};"
-                " later ones may be missing too, and error_score='raise' stops the search instead"
-            )
+        note_missing(budget, record.epsilon, record.delta)
         raise
+
+
+def note_missing(budget: Budget | None, epsilon: float, delta: float) -> None:
+    """Warn once for each budget of a fit that it was too small for, if a search has called."""
+    if budget is not None and budget not in _noted and _is_searched():
+        _noted.add(budget)
+        spent = f"epsilon = {epsilon:g} and delta = {delta:g}"
+        note(
+            f"a fit was not made and its score is missing: the budget has less left than {spent};"
+            " later ones may be missing too, and error_score='raise' stops the search instead"
+        )
 
 
 def _is_searched() -> bool:

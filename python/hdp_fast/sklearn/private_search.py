@@ -27,7 +27,6 @@ from .toolkit import (
     BaseEstimator,
     MetaEstimatorMixin,
     ParameterGrid,
-    _safe_indexing,
     available_if,
     check_consistent_length,
     check_is_fitted,
@@ -36,6 +35,7 @@ from .toolkit import (
     get_tags,
     indexable,
     is_regressor,
+    take_rows,
 )
 
 # The choice may miss the best candidate by this share of the records before it is noted.
@@ -500,4 +500,4 @@ def _take(X: Any, rows: NDArray[np.intp]) -> Any:
     if isinstance(X, Table):
         return X.select(rows)
     # pyarrow, which older versions of scikit-learn cannot index.
-    return X.take(rows) if hasattr(X, "column_names") else _safe_indexing(X, rows)
+    return X.take(rows) if hasattr(X, "column_names") else take_rows(X, rows)

@@ -6,14 +6,18 @@ try:
         BaseEstimator,
         ClassifierMixin,
         MetaEstimatorMixin,
+        OneToOneFeatureMixin,
         RegressorMixin,
+        TransformerMixin,
         clone,
         is_regressor,
     )
+    from sklearn.dummy import DummyClassifier
     from sklearn.metrics import check_scoring
     from sklearn.model_selection import ParameterGrid
+    from sklearn.utils import _safe_indexing as take_rows
     from sklearn.utils import (
-        _safe_indexing,
+        check_array,
         check_consistent_length,
         column_or_1d,
         get_tags,
@@ -21,6 +25,7 @@ try:
     )
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_feature_names_in as check_names_in
     from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
@@ -29,14 +34,18 @@ except ImportError as error:
 __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
+    "DummyClassifier",
     "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
     "ParameterGrid",
     "RegressorMixin",
-    "_safe_indexing",
+    "TransformerMixin",
     "available_if",
+    "check_array",
     "check_classification_targets",
     "check_consistent_length",
     "check_is_fitted",
+    "check_names_in",
     "check_scoring",
     "clone",
     "column_or_1d",
@@ -45,5 +54,16 @@ __all__ = [
     "has_fit_parameter",
     "indexable",
     "is_regressor",
+    "take_rows",
+    "usual_classifier",
     "validate_data",
 ]
+
+
+def usual_classifier() -> object:
+    """What members and students are where nothing else is asked for."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
