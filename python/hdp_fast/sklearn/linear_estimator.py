@@ -16,16 +16,26 @@ from .._support.notes import note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability, refuse
-from ..budget.account import Budget, spend
+from ..budget.account import Budget
 from ..exceptions import ParameterError
-from ..learners import FeatureMap, LinearModel, SoftmaxModel, StatisticsModel
+from ..learners import (
+    FeatureMap,
+    LinearModel,
+    PrivateSGD,
+    SoftmaxModel,
+    StatisticsModel,
+    SufficientStatistics,
+)
+from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
 from ..transfer.column_means import calibrate_means
 from .centered_rows import CenteredRows, center
+from .charges import spend
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 from .unit_rows import UnitRows
 
 Model = LinearModel | SoftmaxModel | StatisticsModel
+Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
@@ -56,33 +66,26 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _learner(
         self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+    ) -> Learner:
         """The function that learns from centered rows of this shape and norm.
 
         Raises all errors that the public settings alone can cause.
         """
 
     def _check_privacy(self) -> float:
-        if self.epsilon is None:
-            raise ParameterError(
-                "epsilon = None, but it must be chosen: math.inf for no protection"
-            )
-        probability("delta", self.delta)
-        check_random_state(self.random_state)
+        epsilon = check_privacy(self.epsilon, self.delta, self.random_state)
         one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")
-        if number("epsilon", self.epsilon) == math.inf:
-            return math.inf
-        if self.bounds is None and self.schema is None:
+        if epsilon < math.inf and self.bounds is None and self.schema is None:
             rule = (
                 "with a finite epsilon what is public must be given: bounds = (low, high) of all"
                 " columns, or one such pair for each, or a schema; epsilon = math.inf takes them"
                 " from the data and protects nobody"
             )
             raise ParameterError(f"bounds = None and schema = None, but {rule}")
-        return positive("epsilon", self.epsilon)
+        return epsilon
 
     def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[UnitRows, Floats, Any]:
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
@@ -167,18 +170,50 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _note_score(self) -> None:
         """Warn once that a score is no private release."""
-        if self.epsilon != math.inf and type(self).__name__ not in _noted_scores:
-            _noted_scores.add(type(self).__name__)
-            note(
-                "score is an unprotected release wherever its records are private, as the folds of"
-                " a search or a cross-validation are: publish and choose by scores of public"
-                " records alone"
-            )
+        note_score(self)
+
+
+def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
+    """Validate what every private estimator has, and return epsilon."""
+    if epsilon is None:
+        raise ParameterError("epsilon = None, but it must be chosen: math.inf for no protection")
+    probability("delta", delta)
+    check_random_state(random_state)
+    return math.inf if number("epsilon", epsilon) == math.inf else positive("epsilon", epsilon)
+
+
+def note_score(estimator: Any) -> None:
+    """Warn once for each class that a score is no private release."""
+    name = type(estimator).__name__
+    if estimator.epsilon != math.inf and name not in _noted_scores:
+        _noted_scores.add(name)
+        note(
+            "score is an unprotected release wherever its records are private, as the folds of a"
+            " search or a cross-validation are: publish and choose by scores of public records"
+            " alone, or choose with PrivateSearchCV"
+        )
 
 
 def clip_to(columns: int, norm: float) -> FeatureMap:
     """The map of centered rows to the unit ball: longer rows are shrunk to this norm."""
     return FeatureMap.identity(columns, norm_bound=norm)
+
+
+def learn_by_statistics(
+    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
+) -> Learner:
+    """Least squares on released statistics; raises what their calibration for n rows raises."""
+    if epsilon < math.inf:
+        calibrate(statistics, n, epsilon, delta)
+    return lambda rows, y, stream: statistics.release(
+        rows, y, epsilon=epsilon, delta=delta, random_state=stream
+    ).solve()
+
+
+def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
+    """Noisy gradients; raises what their plan for n rows of so many columns raises."""
+    sgd.plan(n=n, d=columns)
+    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
 
 
 def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:

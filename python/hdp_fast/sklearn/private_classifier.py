@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +14,15 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
-from ..learners.sufficient_statistics import calibrate
-from .linear_estimator import Model, PrivateLinearEstimator, clip_to
+from .class_labels import check_classes, encode
+from .linear_estimator import (
+    Learner,
+    Model,
+    PrivateLinearEstimator,
+    clip_to,
+    learn_by_gradients,
+    learn_by_statistics,
+)
 from .toolkit import ClassifierMixin, check_classification_targets
 from .unit_rows import UnitRows
 
@@ -133,7 +139,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = None if self.classes is None else _check_classes(self.classes)
+        classes = None if self.classes is None else check_classes(self.classes)
         if classes is None and epsilon < math.inf:
             rule = (
                 "with a finite epsilon what is public must be given: classes = all labels that"
@@ -142,8 +148,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
         check_classification_targets(labels)
-        self.classes_ = _check_classes(labels) if classes is None else classes
-        return unit, rows, _encode(labels, self.classes_), epsilon
+        self.classes_ = check_classes(labels) if classes is None else classes
+        return unit, rows, encode(labels, self.classes_), epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
@@ -219,7 +225,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
@@ -241,47 +248,16 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
     def _learner(
         self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+    ) -> Learner:
         n, columns = shape
         classes, bound = len(self.classes_), norm * _REACH
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), classes=np.arange(classes), second_moments=True
             )
-            if epsilon < math.inf:
-                calibrate(statistics, n, epsilon, delta)
-            return lambda rows, y, stream: statistics.release(
-                rows, y, epsilon=epsilon, delta=delta, random_state=stream
-            ).solve()
+            return learn_by_statistics(statistics, n, epsilon, delta)
         loss: Any = {"loss": "logistic"}
         if classes > 2:
             loss = {"loss": "softmax", "classes": classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        sgd.plan(n=n, d=columns)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
-
-
-def _check_classes(classes: Any) -> NDArray[Any]:
-    """The distinct classes in order."""
-    names = np.asarray(classes)
-    try:
-        ordered = np.unique(names)
-    except TypeError:
-        raise ParameterError(
-            "classes hold labels of several kinds, but all must be alike"
-        ) from None
-    if names.ndim != 1 or len(ordered) < 2:
-        rule = "a classifier needs 2 or more of them in one dimension"
-        raise ParameterError(f"classes have shape {names.shape}, 1 class or fewer, but {rule}")
-    return ordered
-
-
-def _encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each label; the error names neither row nor value."""
-    names = classes
-    if classes.dtype.kind in "OU":
-        names, labels = classes.astype(str), labels.astype(str)
-    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
-    if not (names[codes] == labels).all():
-        raise ParameterError("y holds something else, but every entry must be one of classes")
-    return codes.astype(np.int64)
+        return learn_by_gradients(sgd, n, columns)

@@ -1,10 +1,20 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+        clone,
+    )
+    from sklearn.dummy import DummyClassifier
     from sklearn.metrics import accuracy_score, r2_score
-    from sklearn.utils import check_consistent_length, column_or_1d
+    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_feature_names_in as check_names_in
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
@@ -13,12 +23,29 @@ except ImportError as error:
 __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
+    "DummyClassifier",
+    "OneToOneFeatureMixin",
     "RegressorMixin",
+    "TransformerMixin",
     "accuracy_score",
+    "available_if",
+    "check_array",
     "check_classification_targets",
     "check_consistent_length",
     "check_is_fitted",
+    "check_names_in",
+    "clone",
     "column_or_1d",
     "r2_score",
+    "usual_classifier",
     "validate_data",
 ]
+
+
+def usual_classifier() -> object:
+    """What members and students are where nothing else is asked for."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
