@@ -50,7 +50,10 @@ def _signs(sample_domain: Any) -> NDArray[np.bool_]:
     if entries.dtype.kind == "O":
         # Integers that may be missing, as data frames have them.
         entries = _to_floats(entries)
-    if entries.dtype.kind not in "iuf" or not (entries == np.rint(entries)).all():
+    if (
+        entries.dtype.kind not in "iuf"
+        or not (np.isfinite(entries) & (entries == np.rint(entries))).all()
+    ):
         refuse("sample_domain", entries.dtype, f"it must hold integers, {_NEEDED}")
     signs: NDArray[np.bool_] = entries < 0
     return signs

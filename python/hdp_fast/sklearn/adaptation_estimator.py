@@ -13,10 +13,11 @@ from .._support.notes import note
 from .._support.validate import one_of, probability, refuse
 from ..adaptation.discrepancies.exact import DOMAINS
 from ..budget.account import Budget
-from ..exceptions import ParameterError
+from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_rows import center
 from .adaptation_domains import read_domains, read_scored
 from .adaptation_models import Domains, Private, Promise
+from .charges import note_missing
 from .linear_estimator import PrivateLinearEstimator
 from .toolkit import check_consistent_length, check_is_fitted
 
@@ -89,7 +90,11 @@ class AdaptationEstimator(PrivateLinearEstimator):
         domains = Domains(centered.scale(rows), labels, is_target, self.private, centered.norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
         promise = Promise(epsilon, self.delta, self.random_state, budget)
-        model = self._adapt(method, domains, promise)
+        try:
+            model = self._adapt(method, domains, promise)
+        except BudgetExceeded:
+            note_missing(budget, epsilon, self.delta)
+            raise
         self.method_, self.record_ = method, model.record_
         self.rows_, self.model_ = centered, model
         self.domain_sizes_ = domains.sizes
