@@ -14,6 +14,8 @@ TRANSFER = (
 HYBRID = TRANSFER.replace("transfer", "hybrid")
 ROUNDS = "--kappa .1 --eta 1 --rounds 5"
 ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
+FIT = "fit priv.csv --schema schema.json --seed 1 --epsilon 1 --delta 1e-6 --output new.json"
+LEARN = FIT.replace("--epsilon 1", "--epsilon 20")
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
 NO_SCHEMA = "schema is (no|other) JSON, but it must be what hdp-fast schema .* wrote"
@@ -262,4 +264,38 @@ COMMANDS = [
         "no method keeps a quarter of what can be learned"),
     row(110, "hybrid: epsilon 1e-9", HYBRID.replace("--epsilon 1 ", "--epsilon 1e-9 "), 2,
         "--epsilon = 1e-09, but it must be at least 1e-08"),
+    row(260, "fit without delta", FIT.replace("--delta 1e-6 ", ""), 2,
+        "--delta must be given: it is the privacy of the private file"),
+    row(261, "fit without a file for the model", FIT.replace("--output new.json", ""), 2,
+        "the following arguments are required: --output"),
+    row(262, "fit: a column is missing", FIT.replace("priv", "no_age"), 2,
+        "column = 'age', .* 4 columns that no_age.csv names"),
+    row(263, "fit: labels unlike the schema's", LEARN.replace("priv", "unlike"), 0,
+        "the model predicts '0' for nearly all rows"),
+    row(264, "fit: ten rows", FIT.replace("priv", "ten").replace("--epsilon 1", "--epsilon .1"), 1,
+        "noise of all steps = .* times the longest gradient",
+        "signal = 0.* times the noise, but at 1 or below a model is no better than a constant"),
+    row(265, "fit: delta as percents", FIT.replace("1e-6", "5"), 2, "--delta = 5.0"),
+    row(266, "fit: a label that --classes lacks", f"{FIT} --classes '>50K,other'", 2,
+        "column 'income' holds something else, but every row must hold one of --classes"),
+    row(267, "fit: a budget with too little", f"{FIT} --budget half.budget", 3,
+        "epsilon = 1.0 and delta = 1e-06 was requested"),
+    row(268, "fit: a model that is there", FIT.replace("new.json", "there.csv"), 2,
+        "got there.csv, which is there: --force replaces it"),
+    row(269, "fit: an empty file", FIT.replace("priv", "empty"), 2, "empty.csv is empty"),
+    row(270, "fit: one label only", LEARN.replace("priv", "one_class"), 0,
+        "the model predicts '0' for nearly all rows"),
+    row(271, "predict: no model", "predict schema.json pub.csv", 2,
+        r"schema.json: model must have format and version \['hdp_fast.private_model', 1\]"),
+    row(272, "predict: a model that is no JSON", "predict no_json.json pub.csv", 2,
+        "no_json.json: model is no JSON, but it must be what hdp-fast fit wrote"),
+    row(273, "predict: a column is missing", "predict model.json no_age.csv", 2,
+        "column = 'age', .* 4 columns that no_age.csv names"),
+    row(274, "predict: categories that the schema lacks", "predict model.json unlike.csv", 0,
+        "predicted: 600 rows"),
+    row(275, "predict: a format that cannot be printed", "predict model.json bits.npz --output -",
+        2, "--output = '-', but .npz files cannot be printed"),
+    row(276, "predict: probabilities of a number",
+        "predict number_model.json pub.csv --probabilities", 2,
+        "--probabilities must go with a classifier: the model predicts a number"),
 ]  # fmt: skip

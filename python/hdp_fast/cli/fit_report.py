@@ -62,10 +62,10 @@ def _use(page: Page) -> Iterator[str]:
 
 
 def _use_parts(page: Page) -> Iterator[str]:
-    if page.has("always"):
+    if page.has("usual_label"):
         yield (
-            f"<p><strong>It predicts {page.show('always')} for every row that the schema allows: "
-            "only its probabilities tell rows apart.</strong></p>"
+            f"<p><strong>It predicts {page.show('usual_label')} for nearly all rows: only its "
+            "probabilities tell them apart.</strong></p>"
         )
     if not page.has("signal"):
         yield "<p>No noise was added: what is learned is not protected.</p>"
