@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.notes import note
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
@@ -112,6 +113,7 @@ def covariance(
         asked,
         name="covariance",
         n=known_n,
+        span=2 * _STEPS**2,
     )
     scale = bounds.high / 2 - bounds.low / 2
     value, error = _estimate(noisy, known_n, width, (drawn, asked.beta))
@@ -119,6 +121,10 @@ def covariance(
     low_ends, high_ends = ((value + side).clip(-1, 1) * products for side in (-error, error))
     labels = names or ("x0",)
     matrix = value.clip(-1, 1) * products
+    wide = (low_ends <= -products) & (high_ends >= products)
+    if known_n is None and wide.any():
+        rule = "entries have intervals that hold all that is possible: a larger epsilon helps"
+        note(f"{np.count_nonzero(wide):,} of {wide.size:,} released {rule}")
     return Covariance(matrix, low_ends, high_ends, labels, asked.confidence, record)
 
 

@@ -19,7 +19,7 @@ from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import public_number, read_bounds, read_columns
-from .release_noise import Asked
+from .release_noise import Asked, note_noise
 from .results import Quantiles
 
 _MOST_STEPS, _MOST_PARTS = 1 << 30, 1000
@@ -102,7 +102,7 @@ def quantiles(
     parts = _read_levels(levels)
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
-    public_number(rows, neighbors)
+    known_n = public_number(rows, neighbors)
     width = rows.shape[1]
     bounds = read_bounds(low, high, names, width)
     choices = width * len(parts)
@@ -115,6 +115,14 @@ def quantiles(
         noise="choices of probability proportional to exp(-rate distance in ranks)",
         rng=rng_of(random_state),
     )
+    errors = [
+        math.log((points + 1) / asked.beta) / float(rate * level.denominator)
+        for level, rate in zip(parts, rates, strict=True)
+    ]
+    if known_n and any(
+        error >= max(level, 1 - level) * known_n for level, error in zip(parts, errors, strict=True)
+    ):
+        note_noise("quantiles", known_n, asked.epsilon)
     grid, stream, results = bounds.round(rows, points), make_stream(random_state), []
     with spend(budget, record):
         for place in range(width):
@@ -125,13 +133,9 @@ def quantiles(
             ]
             share = np.sort(np.array(drawn)) / points
             least, most = float(bounds.low[place]), float(bounds.high[place])
-            error = max(
-                math.log((points + 1) / asked.beta) / float(rate * level.denominator)
-                for level, rate in zip(parts, rates, strict=True)
-            )
             value = (least + share * (most - least)).clip(least, most)
             stated = tuple(map(float, parts))
-            results.append(Quantiles(value, stated, error, asked.confidence, record))
+            results.append(Quantiles(value, stated, max(errors), asked.confidence, record))
     return results[0] if names is None else dict(zip(names, results, strict=True))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise
+from .._support.notes import note
 from .._support.numbers import floats
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
@@ -19,7 +20,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import read_groups
-from .release_noise import Asked, Sensitivity, release
+from .release_noise import Asked, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 
 
@@ -94,9 +95,11 @@ def histogram(
     width = len(bins) - (categories is None)
     counts = np.bincount(codes[codes >= 0], minlength=width).astype(np.int64)
     noisy, drawn, record = release(
-        counts, Sensitivity(moved, moved), asked, name="histogram", n=known_n
+        counts, Sensitivity(moved, moved), asked, name="histogram", n=known_n, span=1
     )
     half = drawn.half_width(asked.beta)
+    if known_n is None and noisy.max() <= drawn.half_width(asked.beta / width):
+        note("no released count of histogram is larger than its noise: a larger epsilon helps")
     most = np.iinfo(np.int64).max if known_n is None else known_n
     low, high = ((noisy + side).clip(0, most) for side in (-half, half))
     return Histogram(noisy, low, high, bins, asked.confidence, record)
@@ -198,6 +201,10 @@ def top_k(
         noise="coins of probability exp(-rate (best count - count))",
         rng=rng_of(random_state),
     )
+    rate = float(selection_rate(asked.epsilon, choices, one_way))
+    error = math.log(len(keys) * choices / asked.beta) / rate
+    if not one_way and error >= len(codes):
+        note_noise("top_k", len(codes), asked.epsilon)
     stream, chosen = make_stream(random_state), []
     with spend(budget, record):
         for _ in range(choices):
@@ -212,6 +219,4 @@ def top_k(
             )
             chosen.append(keys[left[place]])
             left = np.delete(left, place)
-    rate = float(selection_rate(asked.epsilon, choices, one_way))
-    error = math.log(len(keys) * choices / asked.beta) / rate
     return TopCategories(tuple(chosen), error, asked.confidence, record)
