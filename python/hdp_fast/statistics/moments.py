@@ -14,7 +14,6 @@ from .._support.notes import note
 from .._support.numbers import floats
 from .._support.types import Floats, Integers, RandomState
 from ..budget.account import Budget, Neighbors
-from ..exceptions import ParameterError, ShapeError
 from .bounded_columns import (
     Bounds,
     Groups,
@@ -22,7 +21,7 @@ from .bounded_columns import (
     public_number,
     read_bounds,
     read_columns,
-    read_groups,
+    read_members,
 )
 from .release_noise import Asked, Noise, Sensitivity, hides_all, release
 from .results import Statistic
@@ -345,11 +344,7 @@ def _read(
     values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any]
 ) -> _Records:
     rows, names = read_columns(values)
-    if (by is None) != (groups is None):
-        raise ParameterError("by and groups must be passed together: keys must be public")
-    members = None if by is None else read_groups(by, groups, ("by", "groups"))
-    if members is not None and len(members.codes) != len(rows):
-        raise ShapeError("by and values differ in length, but each record has a group")
+    members = read_members(by, groups, len(rows))
     replaced = asked.neighbors == "replace_one"
     known_n = public_number(rows, asked.neighbors) if members is None else None
     most_n = len(rows) if replaced else None

@@ -18,7 +18,7 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import public_number, read_bounds, read_columns
+from .bounded_columns import public_number, read_bounds, read_columns, read_members
 from .release_noise import Asked, note_noise
 from .results import Quantiles
 
@@ -35,11 +35,13 @@ def quantiles(
     high: Any,
     epsilon: float,
     neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
     steps: int = 1 << 20,
     confidence: float = 0.95,
     budget: Budget | None = None,
     random_state: RandomState = None,
-) -> Quantiles | dict[str, Quantiles]:
+) -> Quantiles | dict[Any, Any]:
     """Chooses quantiles of private values between public bounds, by the exponential mechanism.
 
     The candidates are the points of an even grid from `low` to `high`, to which values are clipped
@@ -60,25 +62,31 @@ def quantiles(
             which it is not.
         steps: Number of steps of the grid, from 1 to `2**30`. For whole numbers take high - low:
             no other point is chosen then.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
         confidence: Probability of the statement about the ranks of each value, in (0, 1).
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Returns:
-        The quantiles of a vector, or a dict of them by column. They come with an error in ranks; an
-        interval for the value needs further levels, on both sides.
+        The quantiles of a vector, or a dict of them by column; with groups, a dict of these by key.
+        They come with an error in ranks; an interval for the value needs further levels, on both
+        sides.
 
     Raises:
         ShapeError: values has no column or more than two dimensions, the number of records is
-            public and 0, or levels has more than one dimension or no entry.
+            public and 0, levels has more than one dimension or no entry, or `by` has another
+            length.
         ParameterError: values has no dtype of numbers, or another argument is out of range.
         BudgetExceeded: The budget has less than epsilon left.
 
     Guarantee:
-        Pure epsilon-DP for `neighbors`, for all levels and columns together; exact. Replacing a
-        record moves a rank by 1; adding one moves the rank's distance from level q by at most the
-        larger of q and 1 - q. No value of a record causes an error or a warning. The running time
+        Pure epsilon-DP for `neighbors`, for all levels, columns and groups together; exact.
+        Replacing a record moves a rank by 1; adding one moves the rank's distance from level q by
+        at most the larger of q and 1 - q, and with groups, replacing one does so in two of them. No
+        value of a record causes an error or a warning. The running time
         depends on the records.
 
     Cost:
@@ -102,13 +110,16 @@ def quantiles(
     parts = _read_levels(levels)
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
-    known_n = public_number(rows, neighbors)
+    members = read_members(by, groups, len(rows))
+    if members is None:
+        public_number(rows, neighbors)
     width = rows.shape[1]
     bounds = read_bounds(low, high, names, width)
     choices = width * len(parts)
-    rates = [_rate(level, asked, choices) for level in parts]
+    rates = [choose_rate(level, asked, choices, grouped=members is not None) for level in parts]
+    many = "" if members is None else f" in each of {len(members.keys)} groups"
     record = PrivacyRecord(
-        mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each",
+        mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
         source="McSherry and Talwar 2007",
         neighbors=neighbors,
         epsilon=asked.epsilon,
@@ -119,24 +130,34 @@ def quantiles(
         math.log((points + 1) / asked.beta) / float(rate * level.denominator)
         for level, rate in zip(parts, rates, strict=True)
     ]
-    if known_n and any(
-        error >= max(level, 1 - level) * known_n for level, error in zip(parts, errors, strict=True)
+    if neighbors == "replace_one" and any(
+        error >= max(level, 1 - level) * len(rows)
+        for level, error in zip(parts, errors, strict=True)
     ):
-        note_noise("quantiles", known_n, asked.epsilon)
-    grid, stream, results = bounds.round(rows, points), make_stream(random_state), []
+        note_noise("quantiles", len(rows), asked.epsilon)
+    grid, stream = bounds.round(rows, points), make_stream(random_state)
+    levels_of = list(zip(parts, rates, strict=True))
+    stated = tuple(map(float, parts))
+
+    def choose(place: int, records: Integers) -> Quantiles:
+        """The quantiles of the records of one group, in one column."""
+        pieces = cut_at_records(records, points)
+        drawn = [draw(pieces, pieces.distances(level), rate, stream) for level, rate in levels_of]
+        share = np.sort(np.array(drawn)) / points
+        least, most = float(bounds.low[place]), float(bounds.high[place])
+        value = (least + share * (most - least)).clip(least, most)
+        return Quantiles(value, stated, max(errors), asked.confidence, record)
+
+    def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
+        results = [choose(place, records[:, place]) for place in range(width)]
+        return results[0] if names is None else dict(zip(names, results, strict=True))
+
     with spend(budget, record):
-        for place in range(width):
-            pieces = cut_at_records(grid[:, place], points)
-            drawn = [
-                draw(pieces, pieces.distances(level), rate, stream)
-                for level, rate in zip(parts, rates, strict=True)
-            ]
-            share = np.sort(np.array(drawn)) / points
-            least, most = float(bounds.low[place]), float(bounds.high[place])
-            value = (least + share * (most - least)).clip(least, most)
-            stated = tuple(map(float, parts))
-            results.append(Quantiles(value, stated, max(errors), asked.confidence, record))
-    return results[0] if names is None else dict(zip(names, results, strict=True))
+        if members is None:
+            return choose_all(grid)
+        return {
+            key: choose_all(grid[members.codes == code]) for code, key in enumerate(members.keys)
+        }
 
 
 def _read_levels(levels: Any) -> list[Fraction]:
@@ -148,20 +169,26 @@ def _read_levels(levels: Any) -> list[Fraction]:
     return sorted(Fraction(level).limit_denominator(_MOST_PARTS) for level in values.tolist())
 
 
-def _rate(level: Fraction, asked: Asked, choices: int) -> Fraction:
+def choose_rate(level: Fraction, asked: Asked, choices: int, *, grouped: bool) -> Fraction:
     """How fast a point's chances fall with its distance."""
-    rate = selection_rate(
-        asked.epsilon, largest_move(level, asked.neighbors) * choices, monotonic=False
-    )
+    move = largest_move(level, asked.neighbors, grouped=grouped)
+    rate = selection_rate(asked.epsilon, move * choices, monotonic=False)
     if rate * _LARGEST_SCALE < 1:
         refuse("epsilon", asked.epsilon, "it needs more noise than is drawn: take a larger one")
     return rate
 
 
-def largest_move(level: Fraction, neighbors: str) -> int:
-    """The most by which a distance differs between neighbors, in parts of the level."""
+def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> int:
+    """The most by which distances differ between neighbors, in parts of the level.
+
+    With groups, those of all groups are added up: replacing a record takes one away from a group
+    and adds one to another, which is more than replacing it within a group.
+    """
     parts, whole = level.as_integer_ratio()
-    return whole if neighbors == "replace_one" else max(parts, whole - parts)
+    one = max(parts, whole - parts)
+    if neighbors == "replace_one":
+        return 2 * one if grouped else whole
+    return one
 
 
 @dataclass(frozen=True)
