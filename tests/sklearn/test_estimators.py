@@ -19,13 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning, accounting
+from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.learners.unit_rows import UnitRows
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
-from hdp_fast.sklearn.unit_rows import UnitRows
-from hdp_fast.statistics.release_noise import sigma_epsilon
-from hdp_fast.transfer.column_means import calibrate_means
 
 N = 4_000
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 3))

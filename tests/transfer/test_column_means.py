@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, accounting, gf2, transfer
+from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Column, Ignore, Label, Number, Schema, Table
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
-from hdp_fast.statistics.release_noise import sigma_epsilon
 from hdp_fast.transfer import column_means
-from hdp_fast.transfer.column_means import calibrate_means
 
 RNG = np.random.default_rng(3)
 X = RNG.random((500, 3))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,16 +12,11 @@ from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners import LinearModel, StatisticsModel
+from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
-from ..learners.sufficient_statistics import calibrate
-from .linear_estimator import Model, PrivateLinearEstimator, clip_to
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import ClassifierMixin, check_classification_targets
-
-# Rows longer than this share of their root mean square are shrunk: less noise for most of them.
-_REACH = 0.7
-# From here on least squares were measured to be better than softmax regression.
-_MANY_CLASSES = 8
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -230,30 +224,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self._note_score()
         return float(super().score(X, y, sample_weight))
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        many = len(self.classes_) >= _MANY_CLASSES
-        return "statistics" if many and epsilon < math.inf else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
-        n, columns = shape
-        classes, bound = len(self.classes_), norm * _REACH
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), classes=np.arange(classes), second_moments=True
-            )
-            if epsilon < math.inf:
-                calibrate(statistics, n, epsilon, delta)
-            return lambda rows, y, stream: statistics.release(
-                rows, y, epsilon=epsilon, delta=delta, random_state=stream
-            ).solve()
-        loss: Any = {"loss": "logistic"}
-        if classes > 2:
-            loss = {"loss": "softmax", "classes": classes}
-        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        sgd.plan(n=n, d=columns)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+    @property
+    def _task(self) -> ClassTask:
+        return ClassTask(len(self.classes_))
 
 
 def _check_classes(classes: Any) -> NDArray[Any]:

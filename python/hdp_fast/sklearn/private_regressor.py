@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
-from ..learners.sufficient_statistics import calibrate
-from .linear_estimator import Model, PrivateLinearEstimator, clip_to, moments_stand_out
+from ..learners import StatisticsModel
+from ..learners.centered_linear import TargetTask
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import RegressorMixin
-
-# Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
-# and costs nothing where no noise is added.
-_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -186,25 +180,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         low, high = self.target_bounds_
         return low / 2 + high / 2, high / 2 - low / 2
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        return "statistics" if moments_stand_out(n, d + 1, epsilon, self.delta) else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
-        n, columns = shape
-        bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _REACH)
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), label_bound=1.0, second_moments=True
-            )
-            if epsilon < math.inf:
-                calibrate(statistics, n, epsilon, delta)
-            return lambda rows, y, stream: statistics.release(
-                rows, y, epsilon=epsilon, delta=delta, random_state=stream
-            ).solve()
-        sgd = PrivateSGD(
-            loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
-        )
-        sgd.plan(n=n, d=columns)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+    @property
+    def _task(self) -> TargetTask:
+        return TargetTask()

@@ -14,13 +14,12 @@ from .._support.notes import note, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.validate import one_of, positive, probability, refuse
-from ..accounting.discrete_gaussian import round_sigma_up
+from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
 from ..noise import exact_epsilon
 from ..record import PrivacyRecord, rng_of
 
 _LARGEST_SCALE = 1 << 50
-_STRETCH = 1 - 1e-9
 _SLACK = 1 + 1e-9
 
 
@@ -128,25 +127,6 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
     if least.scale >= _LARGEST_SCALE:
         refuse("epsilon", epsilon, "it needs more noise than is drawn: take a larger one")
     return least
-
-
-def gaussian_sigma(squared: int, epsilon: float, delta: float) -> Fraction:
-    """A deviation, rounded up, at which normal noise on integers is private enough.
-
-    squared: the largest squared distance of the integers of neighbors.
-    """
-    length = Fraction(math.isqrt(squared << 80) + 1, 1 << 40)
-    mu = accounting.gaussian_mu(epsilon, delta)
-    while True:
-        sigma = round_sigma_up(length / Fraction(mu))
-        if sigma_epsilon(squared, sigma, delta) <= epsilon:
-            return sigma
-        mu *= _STRETCH
-
-
-def sigma_epsilon(squared: int, sigma: Fraction, delta: float) -> float:
-    """The epsilon of normal noise of this deviation on integers, rounded up."""
-    return accounting.gaussian_epsilon(math.sqrt(squared / sigma**2) * (1 + 1e-12), delta)
 
 
 def release(
