@@ -59,6 +59,11 @@ HELP = {
     "schema": VerbHelp(
         "hdp-fast schema public.csv --label income --positive '>50K' --output schema.json"
     ),
+    "fit": VerbHelp(
+        f"hdp-fast fit private.csv --schema schema.json {_PRIVACY} --output model.json "
+        "--report report.html"
+    ),
+    "predict": VerbHelp("hdp-fast predict model.json visitors.csv --output predicted.csv"),
     "transfer": VerbHelp(
         f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
     ),
