@@ -16,6 +16,7 @@ ROUNDS = "--kappa .1 --eta 1 --rounds 5"
 ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
+STATS = "stats priv.csv --schema schema.json --epsilon 1"
 NO_SCHEMA = "schema is (no|other) JSON, but it must be what hdp-fast schema .* wrote"
 ONE_LABEL = "all 100 answers are one label, '<=50K'"
 NO_CLASS = "but it must be a class with fit and predict"
@@ -262,4 +263,34 @@ COMMANDS = [
         "no method keeps a quarter of what can be learned"),
     row(110, "hybrid: epsilon 1e-9", HYBRID.replace("--epsilon 1 ", "--epsilon 1e-9 "), 2,
         "--epsilon = 1e-09, but it must be at least 1e-08"),
+    row(208, "stats: a column that the schema lacks", f"{STATS} --mean agee", 2,
+        "--mean = 'agee', but it must be a column of the schema .*: did you mean 'age'"),
+    row(209, "stats: the mean of a category", f"{STATS} --mean gender", 2,
+        "--mean = 'gender', but the schema must have it as a number"),
+    row(210, "stats: a level of 50", f"{STATS} --quantiles age:50", 2,
+        "--quantiles = 'age:50', but it must be COLUMN or COLUMN:LEVEL,..., levels in"),
+    row(210, "stats: no level", f"{STATS} --quantiles age:", 2, "--quantiles = 'age:', but"),
+    row(211, "stats: more categories than there are", f"{STATS} --top-k gender:3", 2,
+        "--top-k = 'gender:3', but it must be COLUMN or COLUMN:K, with K from 1 to 2"),
+    row(212, "stats: groups of a number", f"{STATS} --by age", 2,
+        "--by = 'age', but the schema must have it as a category"),
+    row(213, "stats: choices in groups", f"{STATS} --by gender --top-k workclass", 2,
+        "--top-k = 'workclass', but it has no groups"),
+    row(214, "stats: a table without a column", STATS.replace("priv", "no_age"), 2,
+        "column = 'age', but it must be one of the 4 columns that no_age.csv names"),
+    row(215, "stats: a table without a row", STATS.replace("priv", "header"), 2,
+        "header.csv must have a column and at least one row"),
+    row(216, "stats: epsilon 0", STATS.replace("--epsilon 1", "--epsilon 0"), 2, "--epsilon = 0"),
+    row(217, "stats: a report of text", f"{STATS} --report page.txt", 2, "must end in .html"),
+    row(218, "stats: too small a budget", f"{STATS} --budget half.budget", 3,
+        "epsilon = 0.5 and delta = 0.0 remain, but epsilon = .* was requested"),
+    row(219, "stats: a budget of the other relation",
+        f"{STATS} --budget full.budget --neighbors add_remove", 2,
+        "neighbors = 'add_remove', but the budget in the file has 'replace_one'"),
+    row(220, "stats: epsilon 1e-6", STATS.replace("--epsilon 1", "--epsilon 1e-6"), 0,
+        "the noise of mean at epsilon = .* hides all that n = 600 show"),
+    row(221, "stats: a column named twice", f"{STATS} --histogram gender gender", 2,
+        "--histogram = .*, but it must name each column once"),
+    row(222, "stats: epsilon 1e-30", STATS.replace("--epsilon 1", "--epsilon 1e-30"), 2,
+        "epsilon = .* needs more noise than is drawn"),
 ]  # fmt: skip
