@@ -307,7 +307,7 @@ def texts(values):
 
 # What some or all refuse, by row of the table: what makes it.
 REFUSED = {
-    "a missing entry (NaN, None, NA), also in nullable columns": {
+    "a missing entry: NaN, `None` or NA in a column of numbers": {
         "NaN": lambda values: np.where(
             np.arange(values.size).reshape(values.shape) == 3, np.nan, values
         ),
@@ -319,20 +319,20 @@ REFUSED = {
     },
     "texts": {"texts": texts},
     "complex numbers": {"complex": lambda values: values.astype(complex)},
-    "sparse matrices of scipy: `X.toarray()`": {
+    "sparse matrices of scipy": {
         "csr_matrix": sparse("csr_matrix"),
         "coo_array": sparse("coo_array"),
     },
-    "masked arrays: `X.filled(...)`": {
+    "masked arrays: fill them first": {
         "masked": lambda values: np.ma.masked_array(values, values == 7),
         "masked rows": lambda values: [np.ma.masked_array(row, row == 7) for row in values],
     },
-    "polars `LazyFrame`: `X.collect()`; pyarrow `Dataset`: `X.to_table()`": {
+    "not read yet: polars `LazyFrame`, pyarrow `Dataset` and `RecordBatchReader`": {
         "LazyFrame": lazy,
         "Dataset": dataset,
         "RecordBatchReader": reader,
     },
-    "no container: None, a text, a dict, a generator": {
+    "no container: `None`, a text, a dict, an iterator": {
         "None": lambda values: None,
         "text": lambda values: "records.csv",
         "dict": lambda values: {"a": 1},

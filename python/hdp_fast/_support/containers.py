@@ -65,8 +65,9 @@ def to_readable(name: str, value: Any) -> Any:
 
     Raises: the errors of `to_array`, but none for what is no container, sparse or of a wrong shape.
     """
-    if isinstance(value, ma.MaskedArray) or _unread(value) not in (None, "toarray"):
-        _refuse_by_name(name, value)
+    if isinstance(value, np.ndarray) or _unread(value) not in (None, "toarray"):
+        return to_array(name, value)
+    _refuse_masked_rows(name, value)
     if _speaks_arrow_alone(value):
         return to_frame(name, value)
     has_memory = hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__")
@@ -116,9 +117,15 @@ def _refuse_mask(name: str) -> NoReturn:
     raise ParameterError(f"{name} is a masked array, but {rule}")
 
 
-def _from_rows(name: str, rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+def _refuse_masked_rows(name: str, value: Any) -> None:
+    """Refuse a list of masked arrays, of which numpy would show what they hide."""
+    rows = value if isinstance(value, list | tuple) else ()
     if any(isinstance(row, ma.MaskedArray) for row in rows):
         _refuse_mask(name)
+
+
+def _from_rows(name: str, rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
+    _refuse_masked_rows(name, rows)
     try:
         return np.asarray(rows)
     except ValueError:

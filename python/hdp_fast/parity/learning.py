@@ -61,7 +61,7 @@ def learn(
     no error.
 
     Args:
-        X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
+        X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
             BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
             error that says how to turn them into such an array.
         y: Labels 0 and 1 of shape (n,).
