@@ -167,7 +167,7 @@ def test_npz(tmp_path):
     assert list(table.columns) == ["X0", "X1", "y", "job"]
     assert [cells(table, name) for name in ("X0", "X1", "y")] == [
         ["1", "2"],
-        ["0.5", "nan"],
+        ["0.5", ""],
         ["1", "0"],
     ]
     for arrays, message in (

@@ -30,8 +30,10 @@ from .._support.validate import (
     take_form,
 )
 from ..exceptions import ParameterError
+from .columns import CategoryColumn, Column, NumberColumn
+from .frames import make_table, read_frame, take_columns
 from .hypothesis_words import Bit, Features, describe
-from .table import Column, Table
+from .table import Table
 
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # A public column with more distinct texts holds names or free text rather than categories.
@@ -65,7 +67,11 @@ class Category:
         return [f"{column}={value}" for value in self.values]
 
     def _bits(self, column: Column) -> Bits:
-        return np.array([[text == v for v in self.values] for text in column.texts], np.uint8)
+        places = {value: place for place, value in enumerate(self.values)}
+        other = len(self.values)
+        rows = np.array([places.get(text, other) for text in column.texts], np.intp)
+        bits = np.eye(other + 1, other, dtype=np.uint8)
+        return bits[rows[column.codes]]
 
     def _floats(self, column: Column) -> Floats:
         return self._bits(column).astype(np.float64)
@@ -114,10 +120,12 @@ class Number:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]
 
     def _bits(self, column: Column) -> Bits:
-        return (column.numbers()[:, None] >= np.array(self.cuts)).astype(np.uint8)
+        return (column.row_numbers()[:, None] >= np.array(self.cuts)).astype(np.uint8)
 
     def _floats(self, column: Column) -> Floats:
-        values = np.nan_to_num(column.numbers(), nan=self.low, posinf=self.high, neginf=self.low)
+        values = np.nan_to_num(
+            column.row_numbers(), nan=self.low, posinf=self.high, neginf=self.low
+        )
         return ((np.clip(values, self.low, self.high) - self.low) / (self.high - self.low))[:, None]
 
     def _json(self) -> dict[str, Any]:
@@ -186,8 +194,9 @@ class Label:
 
     def _bits(self, column: Column) -> Bits:
         if self.above is not None:
-            return (column.numbers() > self.above).astype(np.uint8)
-        return np.array([text in (self.positive or ()) for text in column.texts], np.uint8)
+            return (column.row_numbers() > self.above).astype(np.uint8)
+        positive = [text in (self.positive or ()) for text in column.texts]
+        return np.array(positive, np.uint8)[column.codes]
 
     def _floats(self, column: Column) -> Floats:
         if self.bounds is None:
@@ -251,11 +260,17 @@ class Schema:
             for text in ([name] if isinstance(kind, Number) else kind._names(name))
         ]
 
-    def bits(self, table: Table) -> Bits:
+    @property
+    def reads(self) -> list[str]:
+        """Names of the columns that the features are made of."""
+        return list(self._features())
+
+    def bits(self, table: Any) -> Bits:
         """Makes the features as bits.
 
         Args:
-            table: A table with every column of the schema that is not ignored.
+            table: A Table or a data frame, as `read_frame` takes it, with every column of the
+                schema that is not ignored.
 
         Returns:
             An array of uint8 (m, d), whose column j is what names[j] states.
@@ -266,14 +281,15 @@ class Schema:
         Cost:
             O(m d).
         """
-        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
-        return np.concatenate([kind._bits(c)[c.codes] for kind, c in columns], axis=1)
+        columns = self._columns_of(table)
+        return np.concatenate([kind._bits(column) for kind, column in columns], axis=1)
 
-    def floats(self, table: Table) -> Floats:
+    def floats(self, table: Any) -> Floats:
         """Makes the features as numbers: bits for categories, and numbers scaled from their bounds.
 
         Args:
-            table: A table with every column of the schema that is not ignored.
+            table: A Table or a data frame, as `read_frame` takes it, with every column of the
+                schema that is not ignored.
 
         Returns:
             An array of float64 (m, k), all in [0, 1], whose column j is what float_names[j] states.
@@ -284,14 +300,14 @@ class Schema:
         Cost:
             O(m k).
         """
-        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
-        return np.concatenate([kind._floats(c)[c.codes] for kind, c in columns], axis=1)
+        columns = self._columns_of(table)
+        return np.concatenate([kind._floats(column) for kind, column in columns], axis=1)
 
-    def labels(self, table: Table) -> Bits:
+    def labels(self, table: Any) -> Bits:
         """Makes the labels, 0 or 1.
 
         Args:
-            table: A table with the label's column.
+            table: A Table or a data frame with the label's column.
 
         Returns:
             An array of uint8 (m,).
@@ -306,14 +322,13 @@ class Schema:
         if self.label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {self.label.column!r}: {rule}")
-        column = table.column(self.label.column)
-        return self.label._bits(column)[column.codes]
+        return self.label._bits(self._label_of(table))
 
-    def float_labels(self, table: Table) -> Floats:
+    def float_labels(self, table: Any) -> Floats:
         """Makes the labels as numbers in [-1, 1], scaled from their bounds; 0 becomes -1.
 
         Args:
-            table: A table with the label's column.
+            table: A Table or a data frame with the label's column.
 
         Returns:
             An array of float64 (m,).
@@ -324,8 +339,7 @@ class Schema:
         Cost:
             O(m).
         """
-        column = table.column(self.label.column)
-        return self.label._floats(column)[column.codes]
+        return self.label._floats(self._label_of(table))
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
         """Puts a hypothesis about the features into words, such as "sex=female and not age>=40".
@@ -424,16 +438,21 @@ class Schema:
 
     @classmethod
     def from_public(
-        cls, table: Table, label: Label, *, cuts: int = 4, labeled: bool = True
+        cls, public: Any, label: Label, *, cuts: int = 4, labeled: bool = True
     ) -> Schema:
-        """Makes a schema from a PUBLIC table, whose content everybody may know.
+        """Makes a schema from a PUBLIC table or data frame, whose content everybody may know.
+
+        Bounds, cut points and categories are read off the records without protection. They must
+        therefore be about nobody who is to be protected, and never be the private records or a
+        part of them.
 
         A column of numbers gets its least and its largest value as bounds, and cut points at equal
         shares of the rows. A column of at most 64 different texts gets them as categories. Constant
-        columns and columns of more texts are ignored.
+        columns and columns of more texts are ignored. Where a column's dtype is categorical, its
+        categories are taken as they are declared, even if they are numbers or do not occur.
 
         Args:
-            table: The public table.
+            public: The public table, or a data frame as `read_frame` takes it.
             label: The rule of the label; its column is no feature.
             cuts: How many cut points a column of numbers gets at most, at least 1.
             labeled: Whether the table must have the label's column. If so, a misspelt name cannot
@@ -446,24 +465,33 @@ class Schema:
         Raises:
             ParameterError: No column can be a feature, the label's column is missing, or the
                 label's rule applies to no row or to every row.
+            ShapeError: Two columns of the frame have one name, or there is no row.
 
         Cost:
             O(m log m) for each column.
 
         Examples:
-            >>> import numpy as np
-            >>> from hdp_fast.data import Label, Schema, read_table
-            >>> np.savez("public.npz", sex=["female", "male"], age=[45, 25], income=[60, 20])
-            >>> public = read_table("public.npz", public=True)
+            >>> from hdp_fast.data import Label, Schema
+            >>> public = {"sex": ["female", "male"], "age": [45, 25], "income": [60, 20]}
             >>> Schema.from_public(public, Label("income", above=50), cuts=1).names
             ['sex=female', 'sex=male', 'age>=45']
         """
         if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
+        if not isinstance(label, Label):
+            refuse("label", label, "it must be a Label")
+        table = public if isinstance(public, Table) else read_frame(public, public=True)
         if labeled:
             _check_label(label, table.column(label.column))
         features = {name: c for name, c in table.columns.items() if name != label.column}
         return cls(label, {name: _guess(column, cuts) for name, column in features.items()})
+
+    def _columns_of(self, table: Any) -> list[tuple[Category | Number, Column]]:
+        table = make_table("table", table, self)
+        return [(kind, table.column(name)) for name, kind in self._features().items()]
+
+    def _label_of(self, table: Any) -> Column:
+        return take_columns("table", table, [self.label.column]).column(self.label.column)
 
     def _features(self) -> dict[str, Category | Number]:
         return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
@@ -484,11 +512,11 @@ def _check_label(label: Label, column: Column) -> None:
     else:
         where = f"{where} holds {_describe_numbers(label, column)}"
     if label.bounds is not None:
-        numbers = column.numbers()
+        numbers = column.row_numbers()
         if not ((label.bounds[0] <= numbers) & (numbers <= label.bounds[1])).any():
             refuse("bounds", label.bounds, where)
         return
-    kinds = set(label._bits(column)[np.unique(column.codes)].tolist())
+    kinds = set(label._bits(column).tolist())
     if len(kinds) == 1:
         name = "positive" if label.positive else "above"
         refuse(
@@ -500,7 +528,7 @@ def _check_label(label: Label, column: Column) -> None:
 
 def _describe_numbers(label: Label, column: Column) -> str:
     """Which numbers a public column holds; ParameterError if it holds none."""
-    numbers = column.numbers()
+    numbers = column.row_numbers()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         rule = f"column {label.column!r} of the public table holds no numbers"
@@ -525,14 +553,27 @@ def _make_column(name: str, kind: str, **fields: Any) -> Category | Number | Ign
 
 
 def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
-    present = [place for place, text in enumerate(column.texts) if text]
-    numbers = column.numbers()
-    if len(present) > 1 and np.isfinite(numbers[present]).all():
-        rows = numbers[column.codes]
-        return _place_cuts(rows[~np.isnan(rows)], cuts)
-    if 2 <= len(present) <= _MOST_VALUES:
-        return Category(tuple(sorted(column.texts[place] for place in present)))
-    return Ignore()
+    declared = isinstance(column, CategoryColumn)
+    numbers = None if declared else _finite_numbers(column)
+    if numbers is not None and len(numbers):
+        return _place_cuts(numbers, cuts) if numbers.min() < numbers.max() else Ignore()
+    present = [text for text in column.texts if text]
+    if not 2 <= len(present) <= _MOST_VALUES:
+        return Ignore()
+    return Category(tuple(present if declared else sorted(present)))
+
+
+def _finite_numbers(column: Column) -> Floats | None:
+    """The numbers of the rows that have a value; None if a value is no finite number."""
+    if isinstance(column, NumberColumn):
+        numbers = column.row_numbers()
+        numbers = numbers[~np.isnan(numbers)]
+        return numbers if np.isfinite(numbers).all() else None
+    numbers, empty = column.numbers(), np.array([not text for text in column.texts])
+    if not np.isfinite(numbers[~empty]).all():
+        return None
+    numbers = numbers[column.codes]
+    return numbers[~np.isnan(numbers)]
 
 
 def _place_cuts(values: Floats, cuts: int) -> Number:
