@@ -15,6 +15,7 @@ from . import arrow
 from .columns import CategoryColumn, Column, NumberColumn, encode, make_categories
 from .table import Table
 
+_RULE = "it must be a Table or a data frame with named columns"
 # Times that are finer than Python's own.
 _FINE = {"ns", "ps", "fs", "as"}
 
@@ -74,18 +75,18 @@ def make_table(name: str, records: Any, schema: Reader) -> Table:
         ParameterError: The records have no named columns, or not those of the schema.
         ShapeError: The schema reads a column whose name another one has, too.
     """
+    if isinstance(records, Mapping):
+        refuse(name, type(records).__name__, _RULE)
     return take_columns(name, records, schema.reads)
 
 
 def take_columns(name: str, records: Any, wanted: Sequence[str]) -> Table:
-    """These columns of a data frame as a table; a table stays as it is.
+    """These columns of a data frame, or a dict of columns, as a table; a table stays as it is.
 
     It raises the errors of `make_table`.
     """
     if isinstance(records, Table):
         return records
-    if isinstance(records, Mapping):
-        refuse(name, type(records).__name__, "it must be a Table or a frame with named columns")
     return _make_table(name, records, wanted)
 
 
@@ -133,7 +134,7 @@ def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any
             return _open_frame(name, read)
     kept = names_of(records) if hasattr(type(records), "__len__") else None
     if kept is None:
-        refuse(name, type(records).__name__, "it must be a Table or a frame with named columns")
+        refuse(name, type(records).__name__, _RULE)
     return list(kept), lambda place: records[kept[place]]
 
 

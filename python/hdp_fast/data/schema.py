@@ -7,6 +7,7 @@ of nothing: a category outside its list has all bits 0, and a number outside its
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from .._support.validate import (
 )
 from ..exceptions import ParameterError
 from .columns import CategoryColumn, Column, NumberColumn
-from .frames import make_table, read_frame, take_columns
+from .frames import read_frame, take_columns
 from .hypothesis_words import Bit, Features, describe
 from .table import Table
 
@@ -47,9 +48,12 @@ class Category:
 
     Attributes:
         values: The names, at least one, all different. Spaces around them are dropped.
+        missing: The name that a missing cell counts as, one of `values`. None means none of them:
+            all bits are 0, as those of a value outside the list are.
 
     Raises:
-        ParameterError: `values` is no list of texts, is empty, or lists a text twice.
+        ParameterError: `values` is no list of texts, is empty, or lists a text twice. `missing` is
+            no name in it, or another one than the empty name, if that is in it.
 
     Examples:
         >>> from hdp_fast.data import Category, Label, Schema
@@ -58,10 +62,18 @@ class Category:
     """
 
     values: tuple[str, ...]
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no list of names."""
         object.__setattr__(self, "values", distinct_texts("values", self.values))
+        if self.missing is None:
+            return
+        if not isinstance(self.missing, str) or self.missing.strip() not in self.values:
+            refuse("missing", self.missing, "it must be one of the column's values")
+        object.__setattr__(self, "missing", self.missing.strip())
+        if self.missing and "" in self.values:
+            refuse("missing", self.missing, "values list '', which missing cells have")
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values]
@@ -69,6 +81,8 @@ class Category:
     def _bits(self, column: Column) -> Bits:
         places = {value: place for place, value in enumerate(self.values)}
         other = len(self.values)
+        if self.missing is not None:
+            places[""] = places[self.missing]
         rows = np.array([places.get(text, other) for text in column.texts], np.intp)
         bits = np.eye(other + 1, other, dtype=np.uint8)
         return bits[rows[column.codes]]
@@ -77,34 +91,42 @@ class Category:
         return self._bits(column).astype(np.float64)
 
     def _json(self) -> dict[str, Any]:
-        return {"kind": "category", "values": list(self.values)}
+        return {"kind": "category", "values": list(self.values), **_default(self.missing)}
 
 
 @dataclass(frozen=True)
 class Number:
     """A column of numbers between public bounds; each cut becomes a bit, value >= cut.
 
-    As a float feature the column is scaled from its bounds to [0, 1]. A value that is no number has
-    all bits 0, and counts as `low` among the float features.
+    As a float feature the column is scaled from its bounds to [0, 1], and a number beyond them
+    counts as the nearer one.
 
     Attributes:
         low: Lower bound, finite.
         high: Upper bound, finite and above `low`.
         cuts: Cut points, finite and increasing. If there are none, the three that quarter the
             interval of the bounds are taken.
+        missing: The number that a cell counts as which is missing or holds no number, between the
+            bounds. None means that all its bits are 0, and that it counts as `low` among the float
+            features.
 
     Raises:
-        ParameterError: A bound or a cut is not finite, or they are not in order.
+        ParameterError: A bound or a cut is not finite, or they are not in order. `missing` lies
+            outside the bounds.
 
     Examples:
-        >>> from hdp_fast.data import Number
-        >>> Number(0, 100)
-        Number(low=0.0, high=100.0, cuts=(25.0, 50.0, 75.0))
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> age = Number(0, 100, missing=40)
+        >>> age.cuts
+        (25.0, 50.0, 75.0)
+        >>> Schema(Label("income", above=50), {"age": age}).floats({"age": [30, None]}).tolist()
+        [[0.3], [0.4]]
     """
 
     low: float
     high: float
     cuts: tuple[float, ...] = ()
+    missing: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds and cuts in the wrong order."""
@@ -115,21 +137,33 @@ class Number:
             refuse("cuts", self.cuts, "they must increase")
         for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
             object.__setattr__(self, name, value)
+        if self.missing is not None:
+            default = finite_number("missing", self.missing)
+            if not low <= default <= high:
+                refuse("missing", self.missing, f"it must lie between {low:g} and {high:g}")
+            object.__setattr__(self, "missing", default)
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]
 
     def _bits(self, column: Column) -> Bits:
-        return (column.row_numbers()[:, None] >= np.array(self.cuts)).astype(np.uint8)
+        values = column.row_numbers()
+        if self.missing is not None:
+            values = np.nan_to_num(values, nan=self.missing, posinf=np.inf, neginf=-np.inf)
+        return (values[:, None] >= np.array(self.cuts)).astype(np.uint8)
 
     def _floats(self, column: Column) -> Floats:
-        values = np.nan_to_num(
-            column.row_numbers(), nan=self.low, posinf=self.high, neginf=self.low
-        )
+        default = self.low if self.missing is None else self.missing
+        values = np.nan_to_num(column.row_numbers(), nan=default, posinf=self.high, neginf=self.low)
         return ((np.clip(values, self.low, self.high) - self.low) / (self.high - self.low))[:, None]
 
     def _json(self) -> dict[str, Any]:
-        return {"kind": "number", "bounds": [self.low, self.high], "cuts": list(self.cuts)}
+        bounds = {"bounds": [self.low, self.high], "cuts": list(self.cuts)}
+        return {"kind": "number", **bounds, **_default(self.missing)}
+
+
+def _default(missing: str | float | None) -> dict[str, Any]:
+    return {} if missing is None else {"missing": missing}
 
 
 @dataclass(frozen=True)
@@ -399,7 +433,8 @@ class Schema:
         ...}}. The label is {"column": name} with one of "positive": [value, ...], "above": number
         and "bounds": [low, high]. A column is {"kind": "category", "values": [value, ...]},
         {"kind": "number", "bounds": [low, high], "cuts": [number, ...]} with one of the two
-        optional, or {"kind": "ignore"}.
+        optional, or {"kind": "ignore"}. Categories and numbers may have "missing": value, which a
+        missing cell counts as.
 
         Args:
             text: The JSON object.
@@ -486,8 +521,41 @@ class Schema:
         features = {name: c for name, c in table.columns.items() if name != label.column}
         return cls(label, {name: _guess(column, cuts) for name, column in features.items()})
 
+    def with_missing(self, defaults: Mapping[str, str | float]) -> Schema:
+        """Returns the schema with these public values for missing cells.
+
+        A default is public, as the rest of the schema is. It comes from a codebook, from public
+        records or from what everybody knows, and never from the private records.
+
+        Args:
+            defaults: By a column's name what its missing cells count as, one of the values of a
+                category or a number between the bounds. Other columns stay as they are.
+
+        Returns:
+            The schema.
+
+        Raises:
+            ParameterError: A column is ignored or not there, or a default is no value of it.
+
+        Examples:
+            >>> from hdp_fast.data import Category, Label, Number, Schema
+            >>> columns = {"sex": Category(("female", "male")), "age": Number(0, 100, (40,))}
+            >>> schema = Schema(Label("income", above=50), columns).with_missing({"age": 40})
+            >>> schema.bits({"sex": ["female", None], "age": [30, None]}).tolist()
+            [[1, 0, 0], [0, 0, 1]]
+        """
+        columns, features = dict(self.columns), self._features()
+        for name, default in defaults.items():
+            if name not in features:
+                refuse("defaults", name, f"it must be a feature{guess(str(name), features)}")
+            try:
+                columns[name] = dataclasses.replace(features[name], **_default(default))
+            except ParameterError as error:
+                raise ParameterError(f"column {name!r}: {error}") from None
+        return Schema(self.label, columns)
+
     def _columns_of(self, table: Any) -> list[tuple[Category | Number, Column]]:
-        table = make_table("table", table, self)
+        table = take_columns("table", table, self.reads)
         return [(kind, table.column(name)) for name, kind in self._features().items()]
 
     def _label_of(self, table: Any) -> Column:
