@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from .._support.numbers import floats
 from .._support.types import Floats
-from .._support.validate import refuse
+from ..data.frames import make_table
 from ..data.schema import Schema
-from ..data.table import Column, Table
+from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..learners import FeatureMap, suggest_features
 
@@ -120,7 +119,7 @@ def to_numbers(name: str, records: Any, schema: Schema | None) -> Floats:
         ParameterError: A column holds no numbers, or a table comes without a schema.
     """
     if schema is not None:
-        return schema.floats(_to_table(name, records))
+        return schema.floats(make_table(name, records, schema))
     if isinstance(records, Table):
         raise ParameterError(f"{name} is a Table, but without a schema it must be numbers")
     if hasattr(records, "columns") or hasattr(records, "tocsr"):
@@ -166,32 +165,6 @@ def _frame_numbers(name: str, records: Any) -> NDArray[Any]:
         entries: NDArray[Any] = records.to_numpy(dtype=np.float64, na_value=np.nan)
         return entries
     return np.asarray(records.to_numpy(), np.float64)
-
-
-def _to_table(name: str, records: Any) -> Table:
-    """A data frame as a table of texts."""
-    if isinstance(records, Table):
-        return records
-    if not hasattr(records, "columns"):
-        refuse(name, type(records).__name__, "with a schema it must be a Table or a data frame")
-    columns = {}
-    for column in records.columns:
-        texts = [_to_text(value) for value in records[column].to_numpy().tolist()]
-        places: dict[str, int] = {}
-        codes = [places.setdefault(text, len(places)) for text in texts]
-        columns[str(column)] = Column(tuple(places), np.array(codes, np.intp))
-    return Table(columns, len(records), name)
-
-
-def _to_text(value: Any) -> str:
-    """The text of an entry; the empty one where it is missing, or of a kind that is no text."""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        if value != value:
-            return ""
-        return str(int(value)) if value.is_integer() else str(value)
-    return str(value).strip() if isinstance(value, str | int | datetime.date) else ""
 
 
 def _inverse_deviations(pool: Floats) -> Floats:

@@ -16,16 +16,25 @@ from .._support.notes import note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability, refuse
+from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError
-from ..learners import FeatureMap, LinearModel, SoftmaxModel, StatisticsModel
+from ..learners import (
+    FeatureMap,
+    LinearModel,
+    PrivateSGD,
+    SoftmaxModel,
+    StatisticsModel,
+    SufficientStatistics,
+)
+from ..learners.centered_rows import CenteredRows, center
+from ..learners.sufficient_statistics import calibrate
+from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord, rng_of
-from ..transfer.column_means import calibrate_means
-from .centered_rows import CenteredRows, center
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
-from .unit_rows import UnitRows
 
 Model = LinearModel | SoftmaxModel | StatisticsModel
+Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 
 METHODS = ("auto", "statistics", "sgd")
 # Share of epsilon and delta that the means take.
@@ -52,7 +61,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     @abstractmethod
     def _learner(
         self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+    ) -> Learner:
         """The function that learns from centered rows of this shape and norm.
 
         Raises all errors that the public settings alone can cause.
@@ -175,6 +184,23 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
 def clip_to(columns: int, norm: float) -> FeatureMap:
     """The map of centered rows to the unit ball: longer rows are shrunk to this norm."""
     return FeatureMap.identity(columns, norm_bound=norm)
+
+
+def learn_by_statistics(
+    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
+) -> Learner:
+    """Least squares on released statistics; raises what their calibration for n rows raises."""
+    if epsilon < math.inf:
+        calibrate(statistics, n, epsilon, delta)
+    return lambda rows, y, stream: statistics.release(
+        rows, y, epsilon=epsilon, delta=delta, random_state=stream
+    ).solve()
+
+
+def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
+    """Noisy gradients; raises what their plan for n rows of so many columns raises."""
+    sgd.plan(n=n, d=columns)
+    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
 
 
 def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -15,8 +14,14 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
-from ..learners.sufficient_statistics import calibrate
-from .linear_estimator import Model, PrivateLinearEstimator, clip_to
+from .linear_estimator import (
+    Learner,
+    Model,
+    PrivateLinearEstimator,
+    clip_to,
+    learn_by_gradients,
+    learn_by_statistics,
+)
 from .toolkit import ClassifierMixin, check_classification_targets
 
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
@@ -236,24 +241,19 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
     def _learner(
         self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+    ) -> Learner:
         n, columns = shape
         classes, bound = len(self.classes_), norm * _REACH
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), classes=np.arange(classes), second_moments=True
             )
-            if epsilon < math.inf:
-                calibrate(statistics, n, epsilon, delta)
-            return lambda rows, y, stream: statistics.release(
-                rows, y, epsilon=epsilon, delta=delta, random_state=stream
-            ).solve()
+            return learn_by_statistics(statistics, n, epsilon, delta)
         loss: Any = {"loss": "logistic"}
         if classes > 2:
             loss = {"loss": "softmax", "classes": classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        sgd.plan(n=n, d=columns)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+        return learn_by_gradients(sgd, n, columns)
 
 
 def _check_classes(classes: Any) -> NDArray[Any]:

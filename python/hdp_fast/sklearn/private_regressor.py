@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
@@ -15,8 +13,14 @@ from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
-from ..learners.sufficient_statistics import calibrate
-from .linear_estimator import Model, PrivateLinearEstimator, clip_to, moments_stand_out
+from .linear_estimator import (
+    Learner,
+    PrivateLinearEstimator,
+    clip_to,
+    learn_by_gradients,
+    learn_by_statistics,
+    moments_stand_out,
+)
 from .toolkit import RegressorMixin
 
 # Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
@@ -191,20 +195,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
     def _learner(
         self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]:
+    ) -> Learner:
         n, columns = shape
         bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _REACH)
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), label_bound=1.0, second_moments=True
             )
-            if epsilon < math.inf:
-                calibrate(statistics, n, epsilon, delta)
-            return lambda rows, y, stream: statistics.release(
-                rows, y, epsilon=epsilon, delta=delta, random_state=stream
-            ).solve()
+            return learn_by_statistics(statistics, n, epsilon, delta)
         sgd = PrivateSGD(
             loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
         )
-        sgd.plan(n=n, d=columns)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+        return learn_by_gradients(sgd, n, columns)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.feature_names import names_of
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
+from ..data.frames import make_table
 from ..data.schema import Ignore, Number, Schema
-from ..data.table import Column, Table
 from ..exceptions import ParameterError, ShapeError
-
-_MISSING = {"None", "nan", "NaN", "<NA>", "NaT"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +69,7 @@ class UnitRows:
     def __call__(self, X: Any) -> Floats:
         """The rows of records, which are validated."""
         if self.schema is not None:
-            return self.schema.floats(X if isinstance(X, Table) else to_table(X, self.schema))
+            return self.schema.floats(make_table("X", X, self.schema))
         assert self.low is not None
         assert self.high is not None
         # Halves do not overflow.
@@ -81,39 +77,3 @@ class UnitRows:
             self.high / 2 - self.low / 2
         )
         return scaled
-
-
-def to_table(X: Any, schema: Schema) -> Table:
-    """The columns of a frame that the schema reads, as a table.
-
-    Raises:
-        ParameterError: The frame has no names, or not those of the schema.
-    """
-    names = names_of(X)
-    if isinstance(X, Mapping) or names is None:
-        rule = "with a schema it must be a frame with named columns, or a data.Table"
-        raise ParameterError(f"X is {type(X).__name__}, but {rule}")
-    used = [name for name, kind in schema.columns.items() if not isinstance(kind, Ignore)]
-    missing = [name for name in used if name not in names]
-    if missing:
-        rule = "the schema's columns must be there"
-        raise ParameterError(f"X lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}")
-    columns = {name: to_column(np.asarray(X[name])) for name in used}
-    return Table(columns, len(X), "X")
-
-
-def to_column(values: NDArray[Any]) -> Column:
-    """The distinct values as texts, as a table has them."""
-    if values.dtype.kind == "b":
-        values = values.astype(np.int64)
-    if values.dtype.kind not in "iuf":
-        values = values.astype(str)
-    distinct, codes = np.unique(values, return_inverse=True)
-    return Column(tuple(_to_text(value) for value in distinct.tolist()), codes.reshape(-1))
-
-
-def _to_text(value: Any) -> str:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    text = str(value).strip()
-    return "" if text in _MISSING else text
