@@ -154,6 +154,22 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     return Groups(public, codes)
 
 
+def read_members(by: Any, keys: Any, n: int) -> Groups | None:
+    """The group of each of n records, from the arguments `by` and `groups`; None without groups.
+
+    Raises: ParameterError unless both are passed or none, and keys are different; ShapeError unless
+    each record has a group.
+    """
+    if (by is None) != (keys is None):
+        raise ParameterError("by and groups must be passed together: keys must be public")
+    if by is None:
+        return None
+    members = read_groups(by, keys, ("by", "groups"))
+    if len(members.codes) != n:
+        raise ShapeError("by and values differ in length, but each record has a group")
+    return members
+
+
 def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:
     """The records as rows, and the names of their columns; None for a single vector.
 

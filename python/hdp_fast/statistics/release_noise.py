@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 from .. import accounting, noise
-from .._support.notes import note_large_delta
+from .._support.notes import note, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.validate import one_of, positive, probability, refuse
@@ -130,16 +130,26 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
 
 
 def release(
-    sums: Integers, sensitivity: Sensitivity, asked: Asked, *, name: str, n: int | None
+    sums: Integers,
+    sensitivity: Sensitivity,
+    asked: Asked,
+    *,
+    name: str,
+    n: int | None,
+    span: float,
 ) -> tuple[Integers, Noise, PrivacyRecord]:
     """Adds noise to integers, after it charged the budget.
+
+    Where the noise hides all that n records can show, a warning says so before the budget is
+    charged.
 
     Args:
         sums: Integers of any shape.
         sensitivity: The largest distance of those of neighbors.
         asked: What the caller asks, already checked.
         name: The function that releases, for the record.
-        n: The number of records where it is public.
+        n: The number of records, or the most that there may be, where it is public.
+        span: The range of an integer, over single records, of the one that varies least.
     """
     drawn = calibrate(sensitivity, asked.epsilon, asked.delta)
     gaussian = drawn.law == "gaussian"
@@ -155,7 +165,20 @@ def release(
     )
     if n and record.delta:
         note_large_delta(record.delta, n)
+    if hides_all(drawn, asked.beta, n, span):
+        note_noise(name, n or 0, asked.epsilon)
     draw = noise.rounded_gaussian if gaussian else noise.discrete_laplace
     with spend(asked.budget, record):
         noisy = sums + draw(drawn.scale, sums.shape, random_state=make_stream(asked.random_state))
     return noisy, drawn, record
+
+
+def hides_all(drawn: Noise, beta: float, n: int | None, span: float) -> bool:
+    """Whether an interval covers the range of sums over n records, for any sum in its middle."""
+    return n is not None and 2 * drawn.half_width(beta) >= n * span
+
+
+def note_noise(name: str, n: int, epsilon: float) -> None:
+    """Warns that noise hides all that n records can show, which are public facts."""
+    rule = "so that a constant is no worse: more records or a larger epsilon help"
+    note(f"the noise of {name} at epsilon = {epsilon:g} hides all that n = {n:,} show, {rule}")
