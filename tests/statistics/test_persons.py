@@ -11,7 +11,7 @@ from hdp_fast.budget import Budget
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.statistics import covariances, moments, tallies
 
-TABLE = np.random.default_rng(0).uniform(0, 1, (4000, 2))
+TABLE = np.random.default_rng(0).uniform(0, 1, (1000, 2))
 COLUMN = TABLE[:, 0]
 BOUNDS = {"low": 0, "high": 1}
 WORDS = np.array(["a", "b"])[(COLUMN > 0.3).astype(int)]
@@ -157,7 +157,7 @@ def pairs(tables, neighbors):
 def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
     monkeypatch, name, module, more, neighbors
 ):
-    for rows in (1, 2):
+    for rows in (2,):
         tables = list(sums_and_sensitivities(monkeypatch, name, module, more, neighbors, rows))
         _, _, _, sensitivity, k = tables[0]
         assert k == rows

@@ -14,10 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
+from .._core import Features
 from .._support.types import Integers
 from .._support.validate import array, nonnegative_int, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
+from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord
+from .table import Table
 
 # Rows and persons are numbers below 2**31, a pair of which is one integer.
 _MOST_ROWS, _HALF = 1 << 31, 32
@@ -196,9 +199,28 @@ class Persons:
     keep: NDArray[np.bool_] | None = None
     rows: int = 1
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether every row is used."""
+        return self.keep is None or bool(self.keep.all())
+
     def select(self, values: Any) -> Any:
-        """The values of the rows that are used: of an array, or what else takes a mask."""
-        return values if self.keep is None or self.keep.all() else values[self.keep]
+        """The rows that are used, of an array, a frame or a table."""
+        if self.keep is None or self.keeps_all:
+            return values
+        if isinstance(values, BitMatrix):
+            packed, columns = pack_rows(values)
+            return BitMatrix.from_packed(packed[self.keep], columns)
+        if isinstance(values, Features):
+            return values._take(np.flatnonzero(self.keep))
+        if isinstance(values, Table):
+            return values.select(self.keep)
+        if isinstance(values, list | tuple):
+            return np.asarray(values)[self.keep]
+        # Frames of polars and pyarrow are filtered; pandas means something else by that.
+        if hasattr(values, "filter") and not hasattr(values, "loc"):
+            return values.filter(self.keep)
+        return values[self.keep]
 
     def share(self, epsilon: float, delta: float = 0.0) -> Share:
         """What any mechanism may cost each row, if a person is to cost (epsilon, delta)."""
@@ -236,7 +258,7 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
         ParameterError: ids has no dtype of ids, rows_per_person is no integer of at least 1, or it
             comes without ids.
     """
-    most = positive_int("rows_per_person", rows_per_person, _MOST_ROWS)
+    most = check_rows(rows_per_person)
     if ids is None:
         if most > 1:
             refuse("rows_per_person", most, "ids must say whose row each one is")
@@ -245,6 +267,11 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
     if owners.shape != (n,):
         raise ShapeError(f"ids has shape {owners.shape}, but it must be ({n},), as there are rows")
     return Persons(bound_rows(owners, most), most)
+
+
+def check_rows(rows_per_person: int) -> int:
+    """The number as an int; ParameterError unless it is at least 1."""
+    return positive_int("rows_per_person", rows_per_person, _MOST_ROWS)
 
 
 def share_of_row(epsilon: float, delta: float, rows: int) -> Share:
