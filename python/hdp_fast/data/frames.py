@@ -36,21 +36,28 @@ def make_table(name: str, records: Any, schema: Schema) -> Table:
     if not places:
         rule = "with a schema it must be a Table or a data frame with named columns"
         refuse(name, type(records).__name__, rule)
-    wanted = [column for column, kind in schema.columns.items() if not isinstance(kind, Ignore)]
-    missing = [column for column in wanted if column not in places]
-    if missing:
-        rule = "the schema's columns must be there"
-        raise ParameterError(
-            f"{name} lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}"
-        )
     columns = {}
-    for column in wanted:
+    for column in columns_read(name, places, schema):
         entries = np.asarray(records[places[column]])
         if entries.ndim != 1:
             rule = "the schema reads that name"
             raise ShapeError(f"{name} has two columns named {column!r}, but {rule}")
         columns[column] = make_column(entries)
     return Table(columns, len(records), name)
+
+
+def columns_read(name: str, names: Iterable[str], schema: Schema) -> list[str]:
+    """The names of the columns that the schema reads.
+
+    Raises:
+        ParameterError: One of them is not among these names.
+    """
+    wanted = [column for column, kind in schema.columns.items() if not isinstance(kind, Ignore)]
+    missing = sorted(set(wanted) - set(names), key=wanted.index)
+    if missing:
+        fault = f"{name} lacks {len(missing)} columns, such as {missing[0]!r}"
+        raise ParameterError(f"{fault}, but the schema's columns must be there")
+    return wanted
 
 
 def make_column(entries: NDArray[Any]) -> Column:

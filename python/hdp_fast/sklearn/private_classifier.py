@@ -14,6 +14,8 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
+from ..learners.unit_rows import UnitRows
+from .class_labels import check_classes, encode
 from .linear_estimator import (
     Learner,
     Model,
@@ -131,8 +133,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             is released is the means, the model, and n. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget)
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = None if self.classes is None else _check_classes(self.classes)
+        classes = None if self.classes is None else check_classes(self.classes)
         if classes is None and epsilon < math.inf:
             rule = (
                 "with a finite epsilon what is public must be given: classes = all labels that"
@@ -141,9 +148,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
         check_classification_targets(labels)
-        self.classes_ = _check_classes(labels) if classes is None else classes
-        self._release(unit, rows, _encode(labels, self.classes_), epsilon, budget)
-        return self
+        self.classes_ = check_classes(labels) if classes is None else classes
+        return unit, rows, encode(labels, self.classes_), epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
@@ -219,7 +225,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
@@ -254,29 +261,3 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             loss = {"loss": "softmax", "classes": classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
         return learn_by_gradients(sgd, n, columns)
-
-
-def _check_classes(classes: Any) -> NDArray[Any]:
-    """The distinct classes in order."""
-    names = np.asarray(classes)
-    try:
-        ordered = np.unique(names)
-    except TypeError:
-        raise ParameterError(
-            "classes hold labels of several kinds, but all must be alike"
-        ) from None
-    if names.ndim != 1 or len(ordered) < 2:
-        rule = "a classifier needs 2 or more of them in one dimension"
-        raise ParameterError(f"classes have shape {names.shape}, 1 class or fewer, but {rule}")
-    return ordered
-
-
-def _encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each label; the error names neither row nor value."""
-    names = classes
-    if classes.dtype.kind in "OU":
-        names, labels = classes.astype(str), labels.astype(str)
-    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
-    if not (names[codes] == labels).all():
-        raise ParameterError("y holds something else, but every entry must be one of classes")
-    return codes.astype(np.int64)
