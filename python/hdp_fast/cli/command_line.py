@@ -210,7 +210,8 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
     parser.add_argument("--epsilon", type=float, help="limit of all releases together")
     parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
-    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"))
+    people = ("replace_person", "add_remove_person")
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove", *people))
     parser.add_argument("--json", action="store_true", help="print JSON, with every release")
     parser.set_defaults(command=_budget)
 
