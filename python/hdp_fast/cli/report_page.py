@@ -25,8 +25,8 @@ td, th { overflow-wrap: break-word; }
 svg { width: 100%; height: auto; display: block; margin: .6rem 0; font-size: 13px; }
 svg text { fill: var(--ink); } svg .name { text-anchor: end; } svg .tick { fill: var(--soft); }
 svg .tick, svg .axis { text-anchor: middle; }
-svg line { stroke-width: 2.5; } svg .grid { stroke: var(--line); stroke-width: 1; }
-svg .diagonal { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
+svg line { stroke-width: 2.5; } svg .bar { stroke-width: 14; } svg .grid { stroke: var(--line);
+stroke-width: 1; } svg .diagonal { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
 .before line, .before circle { stroke: var(--before); } .before circle { fill: #fff;
 stroke-width: 2; }
 .after line, .after circle { stroke: var(--after); } .after circle { fill: var(--after); }
@@ -62,12 +62,17 @@ class Page:
         entry = self.find(path)
         return f'<span data-key="{escape(path)}">{escape(_word(entry, digits))}</span>'
 
-    def show_at(self, *path: str | int, digits: int = 4) -> str:
-        """A number at a path that is written as a list, since names of columns may hold points."""
+    def find_at(self, path: str) -> Any:
+        """The entry at a path that is written as a JSON list: names of columns may hold points."""
         entry = self.summary
-        for part in path:
+        for part in json.loads(path):
             entry = entry[part]
-        return f'<span data-key="{escape(json.dumps(path))}">{entry:.{digits}f}</span>'
+        return entry
+
+    def show_at(self, *path: str | int, digits: int = 4) -> str:
+        """A number at a path of these parts."""
+        key = json.dumps(path)
+        return f'<span data-key="{escape(key)}">{self.find_at(key):.{digits}f}</span>'
 
     def interval(self, path: str, low: str = "low", high: str = "high") -> str:
         """Both ends of an interval below a path."""
