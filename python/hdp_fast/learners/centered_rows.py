@@ -81,7 +81,7 @@ def center(
     unit: UnitRows,
     rows: Floats,
     *,
-    squares: bool,
+    squares: bool = False,
     epsilon: float,
     delta: float,
     random_state: np.random.Generator | None,
@@ -109,6 +109,13 @@ def center(
         means, deviation = (sums + drawn) * unit_of_mean, float(sigma) * unit_of_mean
     # A smaller variance than that could be noise alone, and would be blown up.
     return _center_by(unit, means.clip(0.0, 1.0), max(2 * deviation, _LEAST_VARIANCE))
+
+
+def center_evenly(unit: UnitRows, *, squares: bool = False) -> CenteredRows:
+    """Center as if all rows were spread evenly; nothing is released."""
+    numbers = int(unit.is_number.sum())
+    powers = [np.full(numbers, 1 / (power + 1)) for power in range(2, 5 if squares else 3)]
+    return _center_by(unit, np.concatenate([unit.even_means, *powers]), _LEAST_VARIANCE)
 
 
 def _center_by(unit: UnitRows, means: Floats, least: float) -> CenteredRows:
