@@ -26,23 +26,31 @@ def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tupl
     Raises:
         ParameterError: No noise that is drawn is enough.
     """
-    mu = gaussian_mu(epsilon, delta)
-    if mu * 1e9 < 1:
+    if gaussian_mu(epsilon, delta) * 1e9 < 1:
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
+    room = _NOISE_BITS - max(math.ceil(math.log2(gaussian_sigma(price, epsilon, delta))), 0)
+    bits = min(MOST_BITS, _SUM_BITS - n.bit_length(), room)
+    if bits < _LEAST_BITS:
+        raise ParameterError(
+            f"epsilon = {epsilon:g}, but the noise leaves too few digits for exact sums"
+        )
+    return bits, gaussian_sigma(price << (2 * bits), epsilon, delta)
+
+
+def gaussian_sigma(squared: int, epsilon: float, delta: float) -> Fraction:
+    """A deviation, rounded up, at which normal noise on integers is private enough.
+
+    squared: the largest squared distance of the integers of neighbors.
+    """
+    length = Fraction(math.isqrt(squared << 80) + 1, 1 << 40)
+    mu = gaussian_mu(epsilon, delta)
     while True:
-        deviation = Fraction(math.isqrt(price << 80) + 1, 1 << 40) / Fraction(mu)
-        room = _NOISE_BITS - max(math.ceil(math.log2(deviation)), 0)
-        bits = min(MOST_BITS, _SUM_BITS - n.bit_length(), room)
-        if bits < _LEAST_BITS:
-            rule = "the noise leaves too few digits for exact sums"
-            raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
-        sigma = round_sigma_up(deviation * (1 << bits))
-        if means_epsilon(price, bits, sigma, delta) <= epsilon:
-            return bits, sigma
+        sigma = round_sigma_up(length / Fraction(mu))
+        if sigma_epsilon(squared, sigma, delta) <= epsilon:
+            return sigma
         mu *= _STRETCH
 
 
-def means_epsilon(price: int, bits: int, sigma: Fraction, delta: float) -> float:
-    """The epsilon of a release with this noise on integer sums, rounded up."""
-    squared = price * Fraction(1 << bits) ** 2 / sigma**2
-    return gaussian_epsilon(math.sqrt(squared) * (1 + 1e-12), delta)
+def sigma_epsilon(squared: int, sigma: Fraction, delta: float) -> float:
+    """The epsilon of normal noise of this deviation on integers, rounded up."""
+    return gaussian_epsilon(math.sqrt(squared / sigma**2) * (1 + 1e-12), delta)
