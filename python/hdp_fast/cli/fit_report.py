@@ -73,8 +73,8 @@ def _use_parts(page: Page) -> Iterator[str]:
     signal = page.show("signal", 0)
     yield (
         f"<p>{_SIGNALS[page.find('method')].format(signal)} At 1 or below a model is no better "
-        "than a constant; more rows, fewer columns or a larger epsilon raise the number. How often the "
-        "model errs only records that are public, or a release of their own, can tell.</p>"
+        "than a constant; more rows, fewer columns or a larger epsilon raise the number. How often "
+        "the model errs only records that are public, or a release of their own, can tell.</p>"
     )
 
 

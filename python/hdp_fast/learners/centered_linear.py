@@ -188,10 +188,11 @@ def release_linear(
     if private and not even:
         # Rounded down, so that both parts add up to no more than the whole.
         rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
-        calibrate_means(price, n=n, epsilon=share[0], delta=share[1])
     task.learner(method, (n, columns), 1.0, *rest)
     record = None
     if private:
+        if not even:
+            calibrate_means(price, n=n, epsilon=share[0], delta=share[1])
         record = _make_record(name, method, columns - 1, even, (epsilon, delta), random_state)
     stream = make_stream(random_state)
     with spend(budget, record) if record else nullcontext():

@@ -44,18 +44,24 @@ class CenteredRows:
         mean: What is taken off each column.
         factor: What the differences are multiplied with.
         squares: What squares of the numbers are made with; None where there are none.
-        norm: Root of the mean squared norm of the rows with their constant, as released.
     """
 
     unit: UnitRows
     mean: Floats
     factor: Floats
-    squares: Squares | None
-    norm: float
+    squares: Squares | None = None
 
     def __call__(self, X: Any) -> Floats:
         """Rows of validated records: columns, squares if there are any, and the constant 1."""
         return self.scale(self.unit(X))
+
+    @property
+    def norm(self) -> float:
+        """Root of the mean squared norm of the rows with their constant, by the released means."""
+        shares = self.mean[~self.unit.is_number]
+        # Numbers and their squares have a variance of 1.
+        numbers = int(self.unit.is_number.sum()) * (1 if self.squares is None else 2)
+        return math.sqrt(1 + numbers + float((shares * (1 - shares)).sum()))
 
     def scale(self, rows: Floats) -> Floats:
         """The same of rows in [0, 1]."""
@@ -122,16 +128,11 @@ def _center_by(unit: UnitRows, means: Floats, least: float) -> CenteredRows:
     """Center by released means, for which no variance counts as smaller than `least`."""
     numbers, columns = unit.is_number, len(unit.is_number)
     mean, powers = means[:columns], means[columns:].reshape(-1, int(numbers.sum()))
-    variance = mean * (1 - mean)
-    variance[numbers] = np.maximum(powers[0] - mean[numbers] ** 2, least)
+    variance = np.maximum(powers[0] - mean[numbers] ** 2, least)
     factor = np.ones(columns)
-    factor[numbers] = 1 / np.sqrt(variance[numbers])
-    squares = None
-    if len(powers) > 1:
-        squares = _square_by(mean[numbers], variance[numbers], powers, least)
-    # Each square has a variance of 1, as each number has.
-    total = 1 + float((variance * factor**2).sum()) + (int(numbers.sum()) if squares else 0)
-    return CenteredRows(unit, mean, factor, squares, math.sqrt(total))
+    factor[numbers] = 1 / np.sqrt(variance)
+    squares = _square_by(mean[numbers], variance, powers, least) if len(powers) > 1 else None
+    return CenteredRows(unit, mean, factor, squares)
 
 
 def _square_by(mean: Floats, variance: Floats, powers: Floats, least: float) -> Squares:
