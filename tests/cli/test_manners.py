@@ -32,6 +32,7 @@ VERBS = {
         *("x.csv", "--agents", "y.csv", "--agents-epsilon", "1"),
         *("--alpha", ".1", "--epsilon", "1"),
     ),
+    ("stats",): ("x.csv", *SCHEMA, "--epsilon", "1"),
     ("schema",): ("x.csv", "--label", "y", "--above", "1"),
     ("transfer",): (
         *("x.csv", "y.csv", *SCHEMA, "--agents-epsilon", "1", "--alpha", ".1", "--epsilon", "1"),

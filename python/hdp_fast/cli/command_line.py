@@ -27,6 +27,7 @@ from . import (
     label_command,
     local_command,
     predict_command,
+    stats_command,
     table_commands,
 )
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
@@ -122,6 +123,9 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("advise", help="say which method to take, before any data")
     )
     _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    stats_command.add_stats(
+        commands.add_parser("stats", help="counts, means, quantiles, histograms of a table")
+    )
     table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
     fit_command.add_fit(commands.add_parser("fit", help="learn a model of a private table"))
     predict_command.add_predict(
@@ -206,7 +210,8 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
     parser.add_argument("--epsilon", type=float, help="limit of all releases together")
     parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
-    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"))
+    people = ("replace_person", "add_remove_person")
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove", *people))
     parser.add_argument("--json", action="store_true", help="print JSON, with every release")
     parser.set_defaults(command=_budget)
 

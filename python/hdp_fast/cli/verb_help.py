@@ -103,6 +103,7 @@ HELP = {
         "hdp-fast local randomize 45 --question question.json --state answers.db"
     ),
     "local collect": VerbHelp("hdp-fast local collect monday.jsonl --question question.json"),
+    "stats": VerbHelp("hdp-fast stats private.csv --schema schema.json --epsilon 1"),
     "budget": VerbHelp(
         "hdp-fast budget ledger --epsilon 2 --delta 1e-5",
         "Make a ledger, or show what is spent and left. It protects nothing by itself: releases "

@@ -14,6 +14,7 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
+from ..learners.unit_rows import UnitRows
 from .linear_estimator import PrivateLinearEstimator
 from .toolkit import RegressorMixin
 
@@ -117,6 +118,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             is released is the means, the model, and n. Bounds and schema must not be chosen by a
             look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget)
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, Floats, float]:
+        """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
         if self.target_bounds is None and epsilon < math.inf:
             rule = (
@@ -131,8 +137,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             low, high = float(targets.min()), float(targets.max())
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
         middle, half = self._target_scale
-        self._release(unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon, budget)
-        return self
+        return unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon
 
     def predict(self, X: Any) -> Floats:
         """Predicts the target.
@@ -159,7 +164,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
