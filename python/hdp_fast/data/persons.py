@@ -194,10 +194,17 @@ class Persons:
     Attributes:
         keep: Which rows are used; None where nobody said who owns them, and a row is the unit.
         rows: The most rows of one person among them.
+        owners: Whose rows those are that are used.
     """
 
     keep: NDArray[np.bool_] | None = None
     rows: int = 1
+    owners: NDArray[Any] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by which a learner is told who owns the rows that are used."""
+        return {} if self.keep is None else {"ids": self.owners, "rows_per_person": self.rows}
 
     @property
     def keeps_all(self) -> bool:
@@ -266,7 +273,8 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
     owners = _read_ids(ids)
     if owners.shape != (n,):
         raise ShapeError(f"ids has shape {owners.shape}, but it must be ({n},), as there are rows")
-    return Persons(bound_rows(owners, most), most)
+    keep = bound_rows(owners, most)
+    return Persons(keep, most, owners[keep])
 
 
 def check_rows(rows_per_person: int) -> int:

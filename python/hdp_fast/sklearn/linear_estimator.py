@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from .._support.feature_names import names_of
@@ -18,6 +18,7 @@ from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability, refuse
 from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget
+from ..data.persons import Persons, read_persons
 from ..exceptions import ParameterError
 from ..learners import (
     FeatureMap,
@@ -61,9 +62,14 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
-        """The function that learns from centered rows of this shape and norm.
+        """The function that learns from centered rows of this shape and norm, at epsilon and delta.
 
         Raises all errors that the public settings alone can cause.
         """
@@ -117,13 +123,18 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any],
         epsilon: float,
         budget: Budget | None,
+        owners: tuple[ArrayLike | None, int],
     ) -> None:
         """Charge the budget, release the means, and learn."""
+        persons = read_persons(*owners, len(rows))
+        rows, labels = persons.select(rows), persons.select(labels)
         n, d = len(rows), rows.shape[1]
         private = epsilon < math.inf
         if not private and budget is not None:
             refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
-        method = self._choose_method(n, d, epsilon) if self.method == "auto" else self.method
+        method = self.method
+        if method == "auto":
+            method = self._choose_method(persons.count_groups(n), d, epsilon)
         share = (epsilon * _SHARE, self.delta * _SHARE)
         # Rounded down, so that both parts add up to no more than the whole.
         rest = (
@@ -131,14 +142,15 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             math.nextafter(self.delta - share[1], 0.0),
         )
         # Settings for which no noise is enough are refused before anything is spent.
-        self._learner(method, (n, d + 1), 1.0, *rest)
+        self._learner(method, (n, d + 1), 1.0, rest, persons)
+        share = persons.gaussian_share(*share)
         if private:
             calibrate_means(2 * unit.sources, n=n, epsilon=share[0], delta=share[1])
-        record = self._make_record(method, n, d) if private else None
+        record = persons.state(self._make_record(method, n, d)) if private else None
         stream = make_stream(self.random_state)
         with spend(budget if private else None, record):  # type: ignore[arg-type]
             centered = center(unit, rows, epsilon=share[0], delta=share[1], random_state=stream)
-            learn = self._learner(method, (n, d + 1), centered.norm, *rest)
+            learn = self._learner(method, (n, d + 1), centered.norm, rest, persons)
             model = learn(centered.scale(rows), labels, stream)
         self.method_, self.record_ = method, record
         self.rows_, self.model_ = centered, model
@@ -196,20 +208,21 @@ def clip_to(columns: int, norm: float) -> FeatureMap:
 
 
 def learn_by_statistics(
-    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
+    statistics: SufficientStatistics, n: int, price: tuple[float, float], persons: Persons
 ) -> Learner:
     """Least squares on released statistics; raises what their calibration for n rows raises."""
+    epsilon, delta = price
     if epsilon < math.inf:
-        calibrate(statistics, n, epsilon, delta)
+        calibrate(statistics, n, *persons.gaussian_share(epsilon, delta))
     return lambda rows, y, stream: statistics.release(
-        rows, y, epsilon=epsilon, delta=delta, random_state=stream
+        rows, y, epsilon=epsilon, delta=delta, random_state=stream, **persons.options
     ).solve()
 
 
-def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
+def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int, persons: Persons) -> Learner:
     """Noisy gradients; raises what their plan for n rows of so many columns raises."""
-    sgd.plan(n=n, d=columns)
-    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+    sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
+    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
 
 
 def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
+from ..data.persons import Persons
 from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
@@ -109,12 +110,25 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+        budget: Budget | None = None,
+    ) -> Self:
         """Learns from private records.
 
         Args:
             X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their labels, shape (n,), entries of classes.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row. A search slices them
+                with the rows where metadata routing passes them on.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             budget: The budget that the fit is charged to, as a whole and before anything is drawn;
                 None charges nothing. In a pipeline it is passed as STEP__budget.
 
@@ -125,16 +139,17 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             ParameterError: A parameter lies outside its range, something public was not given at a
                 finite epsilon, a label is none of classes, or a fit without noise comes with a
                 budget.
-            ShapeError: bounds do not fit the columns of X.
+            ShapeError: bounds do not fit the columns of X, or ids has another length.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
             (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
-            is released is the means, the model, and n. classes, bounds and schema must not be
+            is released is the means, the model, and n. With ids that is for whatever a person's
+            rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
-        self._release(*self._prepare(X, y), budget)
+        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
@@ -248,17 +263,22 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         return "statistics" if many and epsilon < math.inf else "sgd"
 
     def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
-        n, columns = shape
+        (n, columns), (epsilon, delta) = shape, price
         classes, bound = len(self.classes_), norm * _REACH
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), classes=np.arange(classes), second_moments=True
             )
-            return learn_by_statistics(statistics, n, epsilon, delta)
+            return learn_by_statistics(statistics, n, price, persons)
         loss: Any = {"loss": "logistic"}
         if classes > 2:
             loss = {"loss": "softmax", "classes": classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns)
+        return learn_by_gradients(sgd, n, columns, persons)
