@@ -12,7 +12,7 @@ from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import array, number, refuse, shorten
+from .._support.validate import bit_entries, number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
@@ -64,7 +64,7 @@ def learn(
     no error.
 
     Args:
-        X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
+        X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
             BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
             error that says how to turn them into such an array.
         y: Labels 0 and 1 of shape (n,).
@@ -132,13 +132,12 @@ def learn(
     if not isinstance(affine, bool | np.bool_):
         refuse("affine", affine, "it must be True or False")
     records = pack_records(X)
-    refuse_sparse("y", y)
+    y = bit_entries("y", y)
     persons = read_persons(ids, rows_per_person, len(records))
     if not persons.keeps_all:
-        labels = array("y", y)
-        if labels.shape != (len(records),):
-            raise ShapeError(f"y has shape {labels.shape}, but X has {len(records):,} records")
-        records, y = persons.select(records), persons.select(labels)
+        if y.shape != (len(records),):
+            raise ShapeError(f"y has shape {y.shape}, but X has {len(records):,} records")
+        records, y = persons.select(records), persons.select(y)
     each = persons.share(epsilon).epsilon
     n, d = records.shape
     unknowns = d + bool(affine)
@@ -181,19 +180,9 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 
     Raises:
         ShapeError: X has not two dimensions.
-        ParameterError: X is no array of bits. For a frame the error says how to make one.
+        ParameterError: X is no array of bits.
     """
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
-
-
-def refuse_sparse(name: str, value: Any) -> None:
-    """Refuses a sparse matrix, which numpy takes for a single object.
-
-    Raises:
-        ParameterError: The value is a sparse matrix.
-    """
-    if hasattr(value, "toarray"):
-        refuse(name, value, f"it must be dense: {name}.toarray()")
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
-from ..data.frames import columns_read, make_column, make_table
+from ..data.frames import check_columns, make_column, make_table
 from ..data.schema import Number, Schema
 from ..data.table import Table
 from ..exceptions import ShapeError
@@ -75,7 +75,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse("schema", self.schema, "it must be a data.Schema")
         columns = self._check(X, reset=True)
         names = names_of(columns) or _numbered(self.n_features_in_)
-        columns_read("X", names, self.schema)
+        check_columns("X", names, self.schema.reads)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -97,7 +97,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         records = self._check(X, reset=False)
         if names_of(records) is None:
             names = _numbered(records.shape[1])
-            places = {name: names.index(name) for name in columns_read("X", names, self.schema)}
+            places = {name: names.index(name) for name in self.schema.reads}
             columns = {name: make_column(records[:, place]) for name, place in places.items()}
             records = Table(columns, len(records), "X")
         return self.schema.floats(make_table("X", records, self.schema))

@@ -1,5 +1,9 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
+from typing import Any
+
+from .._support.containers import to_readable
+
 try:
     from sklearn import get_config
     from sklearn.base import (
@@ -13,20 +17,21 @@ try:
         is_regressor,
     )
     from sklearn.dummy import DummyClassifier
-    from sklearn.metrics import check_scoring
+    from sklearn.metrics import accuracy_score, check_scoring, r2_score
     from sklearn.model_selection import ParameterGrid
     from sklearn.utils import _safe_indexing as take_rows
     from sklearn.utils import (
         check_array,
         check_consistent_length,
-        column_or_1d,
         get_tags,
         indexable,
     )
+    from sklearn.utils import column_or_1d as read_vector
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_feature_names_in as check_names_in
-    from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+    from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
     raise ImportError(f"hdp_fast.sklearn needs {_NEEDED}") from error
@@ -40,6 +45,7 @@ __all__ = [
     "ParameterGrid",
     "RegressorMixin",
     "TransformerMixin",
+    "accuracy_score",
     "available_if",
     "check_array",
     "check_classification_targets",
@@ -54,6 +60,7 @@ __all__ = [
     "has_fit_parameter",
     "indexable",
     "is_regressor",
+    "r2_score",
     "take_rows",
     "usual_classifier",
     "validate_data",
@@ -67,3 +74,20 @@ def usual_classifier() -> object:
     from sklearn.preprocessing import StandardScaler
 
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+
+
+def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
+    """What scikit-learn's function makes of records, and labels if there are any.
+
+    Containers that scikit-learn does not know become a table or an array first.
+
+    Raises: ParameterError for lazy frames, masked arrays and what cannot be read; and the errors of
+    scikit-learn.
+    """
+    read = (to_readable("y", y) for y in labels)
+    return read_arrays(estimator, to_readable("X", X), *read, **options)
+
+
+def column_or_1d(y: Any, **options: Any) -> Any:
+    """Labels as a vector; errors as `validate_data`."""
+    return read_vector(to_readable("y", y), **options)
