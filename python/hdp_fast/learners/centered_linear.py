@@ -16,6 +16,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import refuse
 from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, spend
+from ..data.persons import Persons
 from ..record import PrivacyRecord, rng_of
 from .centered_rows import CenteredRows, center
 from .feature_maps import FeatureMap
@@ -30,6 +31,8 @@ Model = LinearModel | SoftmaxModel | StatisticsModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 
 METHODS = ("auto", "statistics", "sgd")
+# Rows that belong to nobody in particular.
+_NOBODY = Persons()
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
 # How far second moments must stand out of their noise.
@@ -49,9 +52,14 @@ class LinearTask(Protocol):
         """The method of "auto" for n records of d columns, by public numbers."""
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
-        """The function that learns from centered rows of this shape and norm.
+        """The function that learns from centered rows of this shape and norm, at epsilon and delta.
 
         Raises all errors that the public settings alone can cause.
         """
@@ -69,21 +77,26 @@ class ClassTask:
         return "statistics" if many and epsilon < math.inf else "sgd"
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
         """As LinearTask has it."""
-        n, columns = shape
+        (n, columns), (epsilon, delta) = shape, price
         bound = norm * _CLASS_REACH
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), classes=np.arange(self.classes), second_moments=True
             )
-            return learn_by_statistics(statistics, n, epsilon, delta)
+            return learn_by_statistics(statistics, n, price, persons)
         loss: Any = {"loss": "logistic"}
         if self.classes > 2:
             loss = {"loss": "softmax", "classes": self.classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns)
+        return learn_by_gradients(sgd, n, columns, persons)
 
 
 @dataclass(frozen=True)
@@ -95,20 +108,25 @@ class TargetTask:
         return "statistics" if moments_stand_out(n, d + 1, epsilon, delta) else "sgd"
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
         """As LinearTask has it."""
-        n, columns = shape
+        (n, columns), (epsilon, delta) = shape, price
         bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH)
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), label_bound=1.0, second_moments=True
             )
-            return learn_by_statistics(statistics, n, epsilon, delta)
+            return learn_by_statistics(statistics, n, price, persons)
         sgd = PrivateSGD(
             loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
         )
-        return learn_by_gradients(sgd, n, columns)
+        return learn_by_gradients(sgd, n, columns, persons)
 
 
 @dataclass(frozen=True)
@@ -140,37 +158,40 @@ def release_linear(
     delta: float,
     budget: Budget | None,
     random_state: RandomState,
+    persons: Persons = _NOBODY,
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
-    (epsilon, delta)-DP under replace_one, exact. Settings for which no noise is enough are refused
-    before anything is spent.
+    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Settings for
+    which no noise is enough are refused before anything is spent.
 
     rows: what `unit` makes of the private records.
     labels: numbers of classes, or targets in [-1, 1].
     name: of who releases, for the record.
     """
+    rows, labels = persons.select(rows), persons.select(labels)
     n, d = rows.shape
     private = epsilon < math.inf
     if not private and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
     if method == "auto":
-        method = task.choose_method(n, d, epsilon, delta)
+        method = task.choose_method(persons.count_groups(n), d, epsilon, delta)
     share = (epsilon * _SHARE, delta * _SHARE)
     # Rounded down, so that both parts add up to no more than the whole.
     rest = (
         math.nextafter(epsilon - share[0], 0.0) if private else epsilon,
         math.nextafter(delta - share[1], 0.0),
     )
-    task.learner(method, (n, d + 1), 1.0, *rest)
+    task.learner(method, (n, d + 1), 1.0, rest, persons)
+    share = persons.gaussian_share(*share)
     record = None
     if private:
         calibrate_means(2 * unit.sources, n=n, epsilon=share[0], delta=share[1])
-        record = _make_record(name, method, d, (epsilon, delta), random_state)
+        record = persons.state(_make_record(name, method, d, (epsilon, delta), random_state))
     stream = make_stream(random_state)
     with spend(budget if private else None, record):  # type: ignore[arg-type]
         centered = center(unit, rows, epsilon=share[0], delta=share[1], random_state=stream)
-        learn = task.learner(method, (n, d + 1), centered.norm, *rest)
+        learn = task.learner(method, (n, d + 1), centered.norm, rest, persons)
         model = learn(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
 
@@ -196,20 +217,21 @@ def clip_to(columns: int, norm: float) -> FeatureMap:
 
 
 def learn_by_statistics(
-    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
+    statistics: SufficientStatistics, n: int, price: tuple[float, float], persons: Persons
 ) -> Learner:
     """Least squares on released statistics; raises what their calibration for n rows raises."""
+    epsilon, delta = price
     if epsilon < math.inf:
-        calibrate(statistics, n, epsilon, delta)
+        calibrate(statistics, n, *persons.gaussian_share(epsilon, delta))
     return lambda rows, y, stream: statistics.release(
-        rows, y, epsilon=epsilon, delta=delta, random_state=stream
+        rows, y, epsilon=epsilon, delta=delta, random_state=stream, **persons.options
     ).solve()
 
 
-def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
+def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int, persons: Persons) -> Learner:
     """Noisy gradients; raises what their plan for n rows of so many columns raises."""
-    sgd.plan(n=n, d=columns)
-    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+    sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
+    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
 
 
 def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:
