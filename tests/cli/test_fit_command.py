@@ -171,7 +171,7 @@ def test_nothing_is_needed_but_numpy(folder):
         "import sys\n"
         "for name in ('sklearn', 'pandas', 'scipy', 'matplotlib'): sys.modules[name] = None\n"
         "from hdp_fast.cli import main\n"
-        f"assert main({fit('--report', 'page.html')!r}) == 0\n"
+        f"assert main({fit('--report', 'page.html', label='number')!r}) == 0\n"
         "assert main(['predict', 'model.json', 'third.csv']) == 0\n"
     )
     subprocess.run([sys.executable, "-c", blocked], check=True, capture_output=True)

@@ -70,11 +70,11 @@ def _use_parts(page: Page) -> Iterator[str]:
     if not page.has("signal"):
         yield "<p>No noise was added: what is learned is not protected.</p>"
         return
-    signal = page.show("signal", 0)
+    words = _SIGNALS[page.find("method")].format(page.show("signal", 0))
     yield (
-        f"<p>{_SIGNALS[page.find('method')].format(signal)} At 1 or below a model is no better "
-        "than a constant; more rows, fewer columns or a larger epsilon raise the number. How often "
-        "the model errs only records that are public, or a release of their own, can tell.</p>"
+        f"<p>{words} At 1 or below a model is no better than a constant; more rows, fewer columns "
+        "or a larger epsilon raise the number. How often the model errs only records that are "
+        "public, or a release of their own, can tell.</p>"
     )
 
 

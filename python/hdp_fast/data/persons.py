@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import accounting
 from .._core import Features
 from .._support.types import Integers
-from .._support.validate import array, nonnegative_int, positive_int, refuse
+from .._support.validate import array, nonnegative_int, number, positive, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord
@@ -194,10 +194,17 @@ class Persons:
     Attributes:
         keep: Which rows are used; None where nobody said who owns them, and a row is the unit.
         rows: The most rows of one person among them.
+        owners: Whose rows those are that are used.
     """
 
     keep: NDArray[np.bool_] | None = None
     rows: int = 1
+    owners: NDArray[Any] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by which a learner is told who owns the rows that are used."""
+        return {} if self.keep is None else {"ids": self.owners, "rows_per_person": self.rows}
 
     @property
     def keeps_all(self) -> bool:
@@ -266,7 +273,8 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
     owners = _read_ids(ids)
     if owners.shape != (n,):
         raise ShapeError(f"ids has shape {owners.shape}, but it must be ({n},), as there are rows")
-    return Persons(bound_rows(owners, most), most)
+    keep = bound_rows(owners, most)
+    return Persons(keep, most, owners[keep])
 
 
 def check_rows(rows_per_person: int) -> int:
@@ -279,7 +287,7 @@ def share_of_row(epsilon: float, delta: float, rows: int) -> Share:
 
     Group privacy of k rows is (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
     """
-    if rows == 1 or epsilon == math.inf:
+    if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
     each = _divide(epsilon, rows)
     # (e^a - 1) / (e^(k a) - 1), which does not overflow.
@@ -293,7 +301,7 @@ def gaussian_share_of_row(epsilon: float, delta: float, rows: int) -> Share:
     That noise has a mu, which `rows` rows multiply by their number. Where (epsilon, delta) lies on
     the curve of mu, the share is the point at epsilon / rows on the curve of mu / rows.
     """
-    if rows == 1 or epsilon == math.inf:
+    if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
     each = _divide(epsilon, rows)
     mu = accounting.gaussian_mu(epsilon, delta) / rows * _STRETCH
@@ -308,6 +316,7 @@ def _check(share: Share, delta: float, rows: int) -> Share:
 
 def _divide(epsilon: float, rows: int) -> float:
     """Epsilon / rows, rounded down, also as the shortest decimals that budgets and noise read."""
+    epsilon = positive("epsilon", epsilon)
     each = epsilon / rows
     for read in (Fraction, lambda number: Fraction(repr(number))):
         while read(each) * rows > read(epsilon):

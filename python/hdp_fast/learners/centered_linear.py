@@ -17,6 +17,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import refuse
 from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, spend
+from ..data.persons import Persons
 from ..record import PrivacyRecord, rng_of
 from .centered_rows import CenteredRows, center, center_evenly, squared_distance
 from .feature_maps import FeatureMap
@@ -31,6 +32,8 @@ Model = LinearModel | SoftmaxModel | StatisticsModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 
 METHODS = ("auto", "statistics", "sgd")
+# Rows that belong to nobody in particular.
+_NOBODY = Persons()
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
 # Means are not released where their noise is above this: half of a column's range says little.
@@ -64,9 +67,14 @@ class LinearTask(Protocol):
         """
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
-        """The function that learns from centered rows of this shape and norm.
+        """The function that learns from centered rows of this shape and norm, at epsilon and delta.
 
         Raises all errors that the public settings alone can cause.
         """
@@ -84,24 +92,29 @@ class ClassTask:
         return "statistics" if many or clear < _CLEAR_CLASSES[even] else "sgd"
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
         """As LinearTask has it."""
-        n, columns = shape
+        (n, columns), (epsilon, delta) = shape, price
         bound = norm * _CLASS_REACH
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), classes=np.arange(self.classes), second_moments=True
             )
-            return learn_by_statistics(statistics, n, epsilon, delta)
+            return learn_by_statistics(statistics, n, price, persons)
         loss: Any = {
             "loss": "logistic",
-            "radius": _choose_radius(_clear(n, columns, epsilon, delta)) / bound,
+            "radius": _choose_radius(_clear(persons.count_groups(n), columns, price)) / bound,
         }
         if self.classes > 2:
             loss = {"loss": "softmax", "classes": self.classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns)
+        return learn_by_gradients(sgd, n, columns, persons)
 
 
 @dataclass(frozen=True)
@@ -119,20 +132,25 @@ class TargetTask:
         return "statistics" if stand_out or (even and clear < _CLEAR_TARGETS) else "sgd"
 
     def learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
+        self,
+        method: str,
+        shape: tuple[int, int],
+        norm: float,
+        price: tuple[float, float],
+        persons: Persons,
     ) -> Learner:
         """As LinearTask has it."""
-        n, columns = shape
+        (n, columns), (epsilon, delta) = shape, price
         bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH)
         if method == "statistics":
             statistics = SufficientStatistics(
                 clip_to(columns, bound), label_bound=1.0, second_moments=True
             )
-            return learn_by_statistics(statistics, n, epsilon, delta)
+            return learn_by_statistics(statistics, n, price, persons)
         sgd = PrivateSGD(
             loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
         )
-        return learn_by_gradients(sgd, n, columns)
+        return learn_by_gradients(sgd, n, columns, persons)
 
 
 @dataclass(frozen=True)
@@ -164,36 +182,41 @@ def release_linear(
     delta: float,
     budget: Budget | None,
     random_state: RandomState,
+    persons: Persons = _NOBODY,
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
-    (epsilon, delta)-DP under replace_one, exact. Settings for which no noise is enough are refused
-    before anything is spent.
+    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
+    noise on means would hide them, none are released, and the learner has all. Settings for which
+    no noise is enough are refused before anything is spent.
 
     rows: what `unit` makes of the private records.
     labels: numbers of classes, or targets in [-1, 1].
     name: of who releases, for the record.
     """
+    rows, labels = persons.select(rows), persons.select(labels)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
-    private = epsilon < math.inf
+    private, whole = epsilon < math.inf, (epsilon, delta)
     if not private and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
-    squares = n * min(_mu(epsilon, delta), 1.0) >= _SQUARES * math.sqrt(d + numbers)
+    groups = persons.count_groups(n)
+    squares = groups * min(_mu(*whole), 1.0) >= _SQUARES * math.sqrt(d + numbers)
     columns = d + 1 + (numbers if squares else 0)
     price, share = squared_distance(unit, squares), (epsilon * _SHARE, delta * _SHARE)
+    # Rounded down, so that both parts add up to no more than the whole.
+    rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
+    share = persons.gaussian_share(*share) if private else share
     even = math.sqrt(price) > _BLUR * n * _mu(*share)
+    rest = rest if private and not even else whole
     if method == "auto":
-        method = task.choose_method(_clear(n, columns, epsilon, delta), columns, even)
-    rest = (epsilon, delta)
-    if private and not even:
-        # Rounded down, so that both parts add up to no more than the whole.
-        rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
-    task.learner(method, (n, columns), 1.0, *rest)
+        method = task.choose_method(_clear(groups, columns, whole), columns, even)
+    task.learner(method, (n, columns), 1.0, rest, persons)
     record = None
     if private:
         if not even:
             calibrate_means(price, n=n, epsilon=share[0], delta=share[1])
-        record = _make_record(name, method, columns - 1, even, (epsilon, delta), random_state)
+        record = _make_record(name, method, columns - 1, even, whole, random_state)
+        record = persons.state(record)
     stream = make_stream(random_state)
     with spend(budget, record) if record else nullcontext():
         if even:
@@ -202,7 +225,7 @@ def release_linear(
             centered = center(
                 unit, rows, squares=squares, epsilon=share[0], delta=share[1], random_state=stream
             )
-        learn = task.learner(method, (n, columns), centered.norm, *rest)
+        learn = task.learner(method, (n, columns), centered.norm, rest, persons)
         model = learn(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
 
@@ -235,25 +258,26 @@ def clip_to(columns: int, norm: float) -> FeatureMap:
 
 
 def learn_by_statistics(
-    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
+    statistics: SufficientStatistics, n: int, price: tuple[float, float], persons: Persons
 ) -> Learner:
     """Least squares on released statistics; raises what their calibration for n rows raises."""
+    epsilon, delta = price
     if epsilon < math.inf:
-        calibrate(statistics, n, epsilon, delta)
+        calibrate(statistics, n, *persons.gaussian_share(epsilon, delta))
     return lambda rows, y, stream: statistics.release(
-        rows, y, epsilon=epsilon, delta=delta, random_state=stream
+        rows, y, epsilon=epsilon, delta=delta, random_state=stream, **persons.options
     ).solve()
 
 
-def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
+def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int, persons: Persons) -> Learner:
     """Noisy gradients; raises what their plan for n rows of so many columns raises."""
-    sgd.plan(n=n, d=columns)
-    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
+    sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
+    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
 
 
-def _clear(n: int, columns: int, epsilon: float, delta: float) -> float:
+def _clear(n: int, columns: int, price: tuple[float, float]) -> float:
     """How far what n records say stands out of the noise in a vector of so many entries."""
-    return n * _mu(epsilon, delta) / math.sqrt(columns)
+    return n * _mu(*price) / math.sqrt(columns)
 
 
 def _choose_radius(clear: float) -> float:

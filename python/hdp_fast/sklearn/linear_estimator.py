@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import note
@@ -15,6 +15,7 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
+from ..data.persons import read_persons
 from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
@@ -94,6 +95,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any],
         epsilon: float,
         budget: Budget | None,
+        owners: tuple[ArrayLike | None, int] = (None, 1),
     ) -> None:
         """Charge the budget, release the means, and learn."""
         try:
@@ -108,6 +110,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
                 delta=self.delta,
                 budget=budget,
                 random_state=self.random_state,
+                persons=read_persons(*owners, len(rows)),
             )
         except BudgetExceeded:
             note_missing(budget, epsilon, self.delta)
