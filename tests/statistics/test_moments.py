@@ -97,7 +97,8 @@ def test_a_variance_moves_by_no_more_than_a_pair_for_each_other_record(sums_of, 
     )
     assumed = sums_of("variance", np.ones(n))[1]
     assert assumed.absolute**2 == assumed.squared
-    assert largest <= assumed.absolute <= max(largest, 1)
+    # Rounding down may take one off what is reached.
+    assert assumed.absolute - 1 <= largest <= assumed.absolute
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
