@@ -66,7 +66,7 @@ def to_readable(name: str, value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) or _unread(value) not in (None, "toarray"):
         return to_array(name, value)
-    _refuse_masked_rows(name, value)
+    refuse_masked_rows(name, value)
     if _speaks_arrow_alone(value):
         return to_frame(name, value)
     has_memory = hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__")
@@ -116,15 +116,18 @@ def _refuse_mask(name: str) -> NoReturn:
     raise ParameterError(f"{name} is a masked array, but {rule}")
 
 
-def _refuse_masked_rows(name: str, value: Any) -> None:
-    """Refuse a list of masked arrays, of which numpy would show what they hide."""
+def refuse_masked_rows(name: str, value: Any) -> None:
+    """Refuse a list of masked arrays, of which numpy would show what they hide.
+
+    Raises: ParameterError.
+    """
     rows = value if isinstance(value, list | tuple) else ()
     if any(isinstance(row, ma.MaskedArray) for row in rows):
         _refuse_mask(name)
 
 
 def _from_rows(name: str, rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    _refuse_masked_rows(name, rows)
+    refuse_masked_rows(name, rows)
     try:
         return np.asarray(rows)
     except ValueError:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.containers import to_frame
 from .._support.feature_names import names_of
 from .._support.numbers import floats
 from .._support.validate import refuse
@@ -32,6 +33,7 @@ def make_table(name: str, records: Any, schema: Schema) -> Table:
     """
     if isinstance(records, Table):
         return records
+    records = to_frame(name, records)
     places = _columns_of(records)
     if not places:
         rule = "with a schema it must be a Table or a data frame with named columns"
