@@ -228,12 +228,15 @@ def interval(low: Any, high: Any) -> tuple[float, float]:
 def ordered_pair(name: str, value: Any) -> tuple[float, float]:
     """A list of two numbers as an interval.
 
-    Raises the errors of `interval`.
+    Raises the errors of `interval`, with the name.
     """
     numbers = sequence(name, value)
     if len(numbers) != 2:
         refuse(name, value, "it must be two numbers")
-    return interval(*numbers)
+    try:
+        return interval(*numbers)
+    except ParameterError as error:
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def sequence(name: str, value: Any) -> Sequence[Any]:

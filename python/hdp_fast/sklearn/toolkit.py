@@ -5,10 +5,32 @@ from typing import Any
 from .._support.containers import to_readable
 
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+    from sklearn import get_config
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+        clone,
+        is_regressor,
+    )
+    from sklearn.dummy import DummyClassifier
+    from sklearn.metrics import accuracy_score, check_scoring, r2_score
+    from sklearn.model_selection import ParameterGrid
+    from sklearn.utils import _safe_indexing as take_rows
+    from sklearn.utils import (
+        check_array,
+        check_consistent_length,
+        get_tags,
+        indexable,
+    )
     from sklearn.utils import column_or_1d as read_vector
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.utils.validation import _check_feature_names_in as check_names_in
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter
     from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
@@ -17,12 +39,41 @@ except ImportError as error:
 __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
+    "DummyClassifier",
+    "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
+    "ParameterGrid",
     "RegressorMixin",
+    "TransformerMixin",
+    "accuracy_score",
+    "available_if",
+    "check_array",
     "check_classification_targets",
+    "check_consistent_length",
     "check_is_fitted",
+    "check_names_in",
+    "check_scoring",
+    "clone",
     "column_or_1d",
+    "get_config",
+    "get_tags",
+    "has_fit_parameter",
+    "indexable",
+    "is_regressor",
+    "r2_score",
+    "take_rows",
+    "usual_classifier",
     "validate_data",
 ]
+
+
+def usual_classifier() -> object:
+    """What members and students are where nothing else is asked for."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
 
 
 def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
