@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
+from .._support.containers import to_frame
 from .._support.feature_names import names_of
 from .._support.numbers import floats
 from .._support.validate import array, refuse
@@ -90,18 +91,27 @@ def take_columns(name: str, records: Any, wanted: Sequence[str]) -> Table:
     return _make_table(name, records, wanted)
 
 
+def check_columns(name: str, names: Collection[str], wanted: Sequence[str]) -> None:
+    """Check that all wanted columns are among the names.
+
+    Raises:
+        ParameterError: One is not.
+    """
+    missing = [column for column in wanted if column not in names]
+    if missing:
+        rule = "the schema's columns must be there"
+        raise ParameterError(
+            f"{name} lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}"
+        )
+
+
 def _make_table(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
     names, take = _open_frame(name, records)
     places: dict[str, list[int]] = {}
     for place, text in enumerate(names):
         places.setdefault(text, []).append(place)
     wanted = list(places) if wanted is None else wanted
-    missing = [column for column in wanted if column not in places]
-    if missing:
-        rule = "the schema's columns must be there"
-        raise ParameterError(
-            f"{name} lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}"
-        )
+    check_columns(name, places, wanted)
     twice = [column for column in wanted if len(places[column]) > 1]
     if twice:
         rule = "a column that is read must have a name of its own"
@@ -117,6 +127,7 @@ def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any
     """The names of a frame's columns, and what returns the column at a place."""
     if hasattr(records, "collect") and not isinstance(records, Mapping):
         refuse(name, type(records).__name__, "it must be in memory: collect() makes a DataFrame")
+    records = to_frame(name, records)
     if isinstance(records, Mapping):
         names, columns = [str(key) for key in records], list(records.values())
         if names:
@@ -128,10 +139,6 @@ def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any
         return list(records.columns), records.to_series
     elif hasattr(records, "column_names") and hasattr(records, "column"):
         return list(records.column_names), records.column
-    elif hasattr(records, "__arrow_c_stream__"):
-        read = _to_arrow(records, lambda stream: arrow.load().table(stream))
-        if read is not None:
-            return _open_frame(name, read)
     kept = names_of(records) if hasattr(type(records), "__len__") else None
     if kept is None:
         refuse(name, type(records).__name__, _RULE)

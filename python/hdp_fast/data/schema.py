@@ -79,15 +79,18 @@ class Category:
     def _names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values]
 
-    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
-        """Sets the bits of each row, which are 0, in an array of one column for each name."""
+    def _places(self, column: Column) -> NDArray[np.intp]:
+        """The place of each row's value among the names; -1 where it is none of them."""
         places = {value: place for place, value in enumerate(self.values)}
         if self.missing is not None:
             places[""] = places[self.missing]
-        place_of = np.array([places.get(text, -1) for text in column.texts], np.intp)
-        row_places = place_of[column.codes]
-        rows = np.flatnonzero(row_places >= 0)
-        bits[rows, row_places[rows]] = 1
+        return np.array([places.get(text, -1) for text in column.texts], np.intp)[column.codes]
+
+    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
+        """Sets the bits of each row, which are 0, in an array of one column for each name."""
+        places = self._places(column)
+        rows = np.flatnonzero(places >= 0)
+        bits[rows, places[rows]] = 1
 
     _write_floats = _write_bits
 
@@ -147,11 +150,14 @@ class Number:
     def _names(self, column: str) -> list[str]:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]
 
+    def _numbers(self, column: Column) -> Floats:
+        """The number of each row; NaN where there is none, and nothing that it counts as."""
+        values = column.row_numbers()
+        return values if self.missing is None else np.where(np.isnan(values), self.missing, values)
+
     def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
         """Sets the bits of each row in an array of one column for each cut."""
-        values = column.row_numbers()
-        if self.missing is not None:
-            values = np.where(np.isnan(values), self.missing, values)
+        values = self._numbers(column)
         for place, cut in enumerate(self.cuts):
             bits[:, place] = values >= cut
 
@@ -159,8 +165,8 @@ class Number:
         floats[:, 0] = self._floats(column)
 
     def _floats(self, column: Column) -> Floats:
-        default = self.low if self.missing is None else self.missing
-        values = np.nan_to_num(column.row_numbers(), nan=default, posinf=self.high, neginf=self.low)
+        values = self._numbers(column)
+        values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
         scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
         return scaled
 

@@ -12,22 +12,13 @@ from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners import LinearModel, StatisticsModel
+from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
-from .linear_estimator import (
-    Learner,
-    Model,
-    PrivateLinearEstimator,
-    clip_to,
-    learn_by_gradients,
-    learn_by_statistics,
-)
+from ..learners.unit_rows import UnitRows
+from .class_labels import check_classes, encode
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import ClassifierMixin, check_classification_targets
-
-# Rows longer than this share of their root mean square are shrunk: less noise for most of them.
-_REACH = 0.7
-# From here on least squares were measured to be better than softmax regression.
-_MANY_CLASSES = 8
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -79,7 +70,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         >>> from hdp_fast.sklearn import PrivateClassifier
         >>> X = np.tile([[25.0, 10.0], [60.0, 90.0]], (5_000, 1))
         >>> y = np.tile(["no", "yes"], 5_000)
-        >>> learner = PrivateClassifier(epsilon=1.0, bounds=(0, 100), classes=["no", "yes"])
+        >>> public = {"bounds": (0, 100), "classes": ["no", "yes"]}
+        >>> learner = PrivateClassifier(epsilon=1.0, method="statistics", **public)
         >>> learner.fit(X, y).predict([[30, 20], [70, 80]]).tolist()
         ['no', 'yes']
         >>> learner.record_.epsilon, learner.record_.delta
@@ -131,8 +123,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             is released is the means, the model, and n. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget)
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = None if self.classes is None else _check_classes(self.classes)
+        classes = None if self.classes is None else check_classes(self.classes)
         if classes is None and epsilon < math.inf:
             rule = (
                 "with a finite epsilon what is public must be given: classes = all labels that"
@@ -141,9 +138,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
         check_classification_targets(labels)
-        self.classes_ = _check_classes(labels) if classes is None else classes
-        self._release(unit, rows, _encode(labels, self.classes_), epsilon, budget)
-        return self
+        self.classes_ = check_classes(labels) if classes is None else classes
+        return unit, rows, encode(labels, self.classes_), epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
@@ -219,7 +215,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
@@ -235,48 +232,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self._note_score()
         return float(super().score(X, y, sample_weight))
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        many = len(self.classes_) >= _MANY_CLASSES
-        return "statistics" if many and epsilon < math.inf else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Learner:
-        n, columns = shape
-        classes, bound = len(self.classes_), norm * _REACH
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), classes=np.arange(classes), second_moments=True
-            )
-            return learn_by_statistics(statistics, n, epsilon, delta)
-        loss: Any = {"loss": "logistic"}
-        if classes > 2:
-            loss = {"loss": "softmax", "classes": classes}
-        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns)
-
-
-def _check_classes(classes: Any) -> NDArray[Any]:
-    """The distinct classes in order."""
-    names = np.asarray(classes)
-    try:
-        ordered = np.unique(names)
-    except TypeError:
-        raise ParameterError(
-            "classes hold labels of several kinds, but all must be alike"
-        ) from None
-    if names.ndim != 1 or len(ordered) < 2:
-        rule = "a classifier needs 2 or more of them in one dimension"
-        raise ParameterError(f"classes have shape {names.shape}, 1 class or fewer, but {rule}")
-    return ordered
-
-
-def _encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each label; the error names neither row nor value."""
-    names = classes
-    if classes.dtype.kind in "OU":
-        names, labels = classes.astype(str), labels.astype(str)
-    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
-    if not (names[codes] == labels).all():
-        raise ParameterError("y holds something else, but every entry must be one of classes")
-    return codes.astype(np.int64)
+    @property
+    def _task(self) -> ClassTask:
+        return ClassTask(len(self.classes_))

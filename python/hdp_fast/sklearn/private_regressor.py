@@ -12,20 +12,11 @@ from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
-from .linear_estimator import (
-    Learner,
-    PrivateLinearEstimator,
-    clip_to,
-    learn_by_gradients,
-    learn_by_statistics,
-    moments_stand_out,
-)
+from ..learners import StatisticsModel
+from ..learners.centered_linear import TargetTask
+from ..learners.unit_rows import UnitRows
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import RegressorMixin
-
-# Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
-# and costs nothing where no noise is added.
-_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -127,6 +118,11 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             is released is the means, the model, and n. Bounds and schema must not be chosen by a
             look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget)
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, Floats, float]:
+        """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
         if self.target_bounds is None and epsilon < math.inf:
             rule = (
@@ -141,8 +137,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             low, high = float(targets.min()), float(targets.max())
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
         middle, half = self._target_scale
-        self._release(unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon, budget)
-        return self
+        return unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon
 
     def predict(self, X: Any) -> Floats:
         """Predicts the target.
@@ -169,7 +164,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
@@ -190,20 +186,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         low, high = self.target_bounds_
         return low / 2 + high / 2, high / 2 - low / 2
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        return "statistics" if moments_stand_out(n, d + 1, epsilon, self.delta) else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Learner:
-        n, columns = shape
-        bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _REACH)
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), label_bound=1.0, second_moments=True
-            )
-            return learn_by_statistics(statistics, n, epsilon, delta)
-        sgd = PrivateSGD(
-            loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
-        )
-        return learn_by_gradients(sgd, n, columns)
+    @property
+    def _task(self) -> TargetTask:
+        return TargetTask()

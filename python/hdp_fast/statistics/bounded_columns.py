@@ -13,9 +13,11 @@ from .._support.feature_names import FeatureNames, names_of
 from .._support.numbers import floats
 from .._support.types import Floats, Integers
 from .._support.validate import array, distinct_texts, numbers, refuse
+from ..data.persons import Persons
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
+_LARGEST_BOUND = 1e30
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,33 @@ def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:
     if not (ends[0] < ends[1]).all():
         refuse("low", low, "it must be below high in every column")
     return Bounds(ends[0], ends[1])
+
+
+def read_bounds(low: Any, high: Any, names: FeatureNames, width: int) -> Bounds:
+    """The bounds of each column, passed as a number, one for each column, or by name.
+
+    Raises: ShapeError for another shape; ParameterError unless low is below high, and both lie in
+    [-1e30, 1e30].
+    """
+    bounds = check_bounds(
+        bounds_by_name(low, names, "low"), bounds_by_name(high, names, "high"), width
+    )
+    for name, bound in (("low", bounds.low), ("high", bounds.high)):
+        if (np.abs(bound) > _LARGEST_BOUND).any():
+            refuse(name, bound, "it must lie in [-1e30, 1e30]")
+    return bounds
+
+
+def public_number(rows: NDArray[Any], neighbors: str) -> int | None:
+    """The number of records where it is public, else None.
+
+    Raises: ShapeError where it is public and 0.
+    """
+    if neighbors != "replace_one":
+        return None
+    if not len(rows):
+        raise ShapeError("values has no record, but their public number must be at least 1")
+    return len(rows)
 
 
 def freeze(values: Floats) -> Floats:
@@ -124,6 +153,30 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     for place, key in enumerate(public):
         codes[np.broadcast_to(texts == (str(key) if as_texts else key), codes.shape)] = place
     return Groups(public, codes)
+
+
+def read_members(by: Any, keys: Any, n: int) -> Groups | None:
+    """The group of each of n records, from the arguments `by` and `groups`; None without groups.
+
+    Raises: ParameterError unless both are passed or none, and keys are different; ShapeError unless
+    each record has a group.
+    """
+    if (by is None) != (keys is None):
+        raise ParameterError("by and groups must be passed together: keys must be public")
+    if by is None:
+        return None
+    members = read_groups(by, keys, ("by", "groups"))
+    if len(members.codes) != n:
+        raise ShapeError("by and values differ in length, but each record has a group")
+    return members
+
+
+def keep_rows(
+    persons: Persons, rows: NDArray[Any], members: Groups | None
+) -> tuple[NDArray[Any], Groups | None]:
+    """The rows that are used, and their groups."""
+    kept = None if members is None else Groups(members.keys, persons.select(members.codes))
+    return persons.select(rows), kept
 
 
 def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:

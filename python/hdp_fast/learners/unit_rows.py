@@ -72,8 +72,8 @@ class UnitRows:
             return self.schema.floats(make_table("X", X, self.schema))
         assert self.low is not None
         assert self.high is not None
-        # Halves do not overflow.
-        scaled: Floats = (np.clip(X, self.low, self.high) / 2 - self.low / 2) / (
-            self.high / 2 - self.low / 2
-        )
+        # Halves of large bounds do not overflow, and small bounds do not vanish.
+        part = np.where(np.maximum(np.abs(self.low), np.abs(self.high)) < 1, 1.0, 0.5)
+        low, high = self.low * part, self.high * part
+        scaled: Floats = (np.clip(X, self.low, self.high) * part - low) / (high - low)
         return scaled
