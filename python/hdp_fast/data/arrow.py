@@ -46,6 +46,11 @@ def is_installed() -> bool:
     return True
 
 
+def is_extension(values: Any) -> bool:
+    """Whether the type of an array of pyarrow is one that another library has defined."""
+    return isinstance(values.type, load().BaseExtensionType)
+
+
 class ArrowColumn(Column):
     """A column of texts that pyarrow holds.
 

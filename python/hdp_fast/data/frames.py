@@ -185,7 +185,9 @@ def _polars_column(series: Any) -> Column:
         missing = series.is_null().to_numpy()
         codes = series.to_physical().fill_null(0).to_numpy()
         return make_categories(series.dtype.categories.to_list(), codes, missing)
-    values = _to_arrow(series, lambda entries: entries.to_arrow())
+    values = None
+    if kind != "Object":
+        values = _to_arrow(series, lambda entries: entries.to_arrow())
     if values is not None:
         return arrow.make_arrow_column(values)
     column = encode(series.to_list())
@@ -197,7 +199,9 @@ def _to_arrow(values: Any, convert: Callable[[Any], Any]) -> Any:
     if not arrow.is_installed():
         return None
     try:
-        return convert(values)
+        converted = convert(values)
     # Python's own objects may be anything, and are read one by one.
     except Exception:
         return None
+    # An extension type, as of periods, has numbers in place of what it stands for.
+    return None if arrow.is_extension(converted) else converted
