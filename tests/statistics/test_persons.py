@@ -186,13 +186,18 @@ def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
         ({"rows_per_person": 2}, ParameterError, "ids must say"),
         ({"ids": COLUMN, "rows_per_person": 0}, ParameterError, "rows_per_person"),
         ({"ids": COLUMN > 0}, ParameterError, "ids has dtype bool"),
+        (
+            {"ids": COLUMN, "rows_per_person": 2**31, "epsilon": 1e-300},
+            ParameterError,
+            "more noise",
+        ),
     ],
 )
 @pytest.mark.parametrize("name", CALLS)
 def test_bad_owners_are_refused_before_anything_is_spent(name, more, error, text):
     budget = Budget(1.0, neighbors="replace_person")
     with pytest.raises(error, match=text):
-        CALLS[name](ALL, epsilon=1.0, budget=budget, **more)
+        CALLS[name](ALL, **{"epsilon": 1.0, "budget": budget, **more})
     assert budget.spent.epsilon == 0
 
 
