@@ -19,6 +19,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.budget import Budget
@@ -100,6 +101,26 @@ class Spy(PrivateClassifier):
         return learned
 
 
+def test_a_public_score_that_is_none_is_noted():
+    search = search_for(scoring=lambda model, X, y: math.nan)
+    with pytest.warns(UtilityWarning, match="no candidate a score"):
+        search.fit(ROWS, BITS, X_public=ROWS[:30], y_public=BITS[:30])
+    assert search.best_index_ == 0
+
+
+def test_a_search_within_a_search_and_another_relation_are_refused():
+    with pytest.raises(ParameterError, match="2 parameters named epsilon"):
+        search_for(search_for()).fit(ROWS, BITS)
+    budget = Budget(10.0, 1e-5, neighbors="add_remove")
+    with pytest.raises(ParameterError, match="add_remove"):
+        search_for().fit(ROWS, BITS, budget=budget)
+    assert budget.spent.epsilon == 0
+
+
+def test_no_fit_of_these_takes_weights_of_samples():
+    assert not any(has_fit_parameter(estimator, "sample_weight") for estimator, _ in CASES.values())
+
+
 def test_candidates_never_see_the_held_out_records(monkeypatch):
     monkeypatch.setattr(Spy, "fits", [])
     search = search_for(Spy(**CLASSIFIER.get_params()), holdout=0.25).fit(ROWS, BITS)
@@ -145,7 +166,11 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
     [
         ({"epsilon": None}, {}, "epsilon = None"),
         ({"epsilon": 0}, {}, "epsilon"),
-        ({"epsilon": math.nan}, {}, "epsilon"),
+        ({"epsilon": math.nan}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": -math.inf}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": "8"}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": 5e-324}, {}, "needs a part"),
+        ({"delta": 5e-324}, {}, "needs a part"),
         ({"epsilon": math.inf}, {}, "charged to a budget"),
         ({"delta": 0}, {}, "delta"),
         ({"holdout": 1}, {}, "holdout"),
@@ -171,6 +196,10 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
         ({}, PUBLIC | {"y_public": BITS[:49]}, "inconsistent"),
         ({}, PUBLIC | {"y_public": np.full(50, "other")}, "one of classes"),
         ({}, {"X": ROWS[:1], "y": BITS[:1]}, "sample"),
+        ({}, {"X": ROWS[:0], "y": BITS[:0]}, "sample"),
+        ({}, {"X": None}, "X = None"),
+        ({}, PUBLIC | {"X_public": ROWS[:0], "y_public": BITS[:0]}, "sample"),
+        ({}, {"budget": 8.0}, "budget"),
         ({}, {"X": ROWS[:9]}, "inconsistent"),
         ({}, {"X": NEVER_BELOW}, "NaN"),
         ({}, {"y": np.where(np.arange(N) == 7, "other", BITS)}, "one of classes"),

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import noise
+from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import refuse
 from .search_plan import SearchPlan
@@ -58,6 +59,8 @@ class PublicJudge:
     ) -> Choice:
         """Choose the best one, the first where there are several."""
         scores = np.array([float(self.scorer(model, self.X, self.y)) for model in models])
+        if np.isnan(scores).all():
+            note("scoring gives no candidate a score on X_public: the first one is chosen")
         index = int(np.where(np.isnan(scores), -math.inf, scores).argmax())
         return Choice(index, float(scores[index]), scores)
 

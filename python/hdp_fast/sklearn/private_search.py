@@ -107,10 +107,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateRegressor, PrivateSearchCV
         >>> X = np.tile([[20.0], [60.0]], (20_000, 1))
-        >>> learner = PrivateRegressor(bounds=(0, 100), target_bounds=(0, 10))
-        >>> grid = {"method": ["statistics", "sgd"]}
-        >>> search = PrivateSearchCV(learner, grid, epsilon=2.0).fit(X, X[:, 0] / 10)
-        >>> search.record_.epsilon, search.best_estimator_.epsilon < 1, search.best_score_ > 0.9
+        >>> learner = PrivateRegressor(target_bounds=(0, 10), method="statistics")
+        >>> search = PrivateSearchCV(learner, {"bounds": [(0, 100), (0, 10**6)]}, epsilon=2.0)
+        >>> search.fit(X, X[:, 0] / 10).best_params_
+        {'bounds': (0, 100)}
+        >>> search.record_.epsilon, search.plan_.refit.epsilon < 1, search.best_score_ > 0.9
         (2.0, True, True)
     """
 
@@ -212,7 +213,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_random_state(self.random_state)
         if not isinstance(self.refit, bool | np.bool_):
             refuse("refit", self.refit, "it must be True or False")
-        if number("epsilon", self.epsilon) < math.inf:
+        if number("epsilon", self.epsilon) != math.inf:
             return Price(positive("epsilon", self.epsilon), delta)
         if budget is not None:
             refuse("epsilon", self.epsilon, "only a private search can be charged to a budget")
@@ -233,7 +234,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """Records that have places, and their labels as a vector."""
+        if X is None:
+            refuse("X", X, "it must be records as the estimator takes them")
         labels: NDArray[Any] = column_or_1d(y, warn=True)
+        if not len(labels):
+            raise ShapeError("y has 0 sample(s), but there must be records")
         if is_regressor(self.estimator):
             labels = np.asarray(labels, np.float64)
         if isinstance(X, Table):
