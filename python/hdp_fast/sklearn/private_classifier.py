@@ -14,6 +14,7 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
+from ..learners.unit_rows import UnitRows
 from .class_labels import check_classes, encode
 from .linear_estimator import (
     Learner,
@@ -24,7 +25,6 @@ from .linear_estimator import (
     learn_by_statistics,
 )
 from .toolkit import ClassifierMixin, check_classification_targets
-from .unit_rows import UnitRows
 
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _REACH = 0.7
