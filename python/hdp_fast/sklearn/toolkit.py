@@ -1,20 +1,32 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
 try:
+    from sklearn import get_config
     from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
+        MetaEstimatorMixin,
         OneToOneFeatureMixin,
         RegressorMixin,
         TransformerMixin,
         clone,
+        is_regressor,
     )
     from sklearn.dummy import DummyClassifier
-    from sklearn.utils import check_array, column_or_1d
+    from sklearn.metrics import check_scoring
+    from sklearn.model_selection import ParameterGrid
+    from sklearn.utils import _safe_indexing as take_rows
+    from sklearn.utils import (
+        check_array,
+        check_consistent_length,
+        column_or_1d,
+        get_tags,
+        indexable,
+    )
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_feature_names_in as check_names_in
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
     raise ImportError(f"hdp_fast.sklearn needs {_NEEDED}") from error
@@ -23,16 +35,26 @@ __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
     "DummyClassifier",
+    "MetaEstimatorMixin",
     "OneToOneFeatureMixin",
+    "ParameterGrid",
     "RegressorMixin",
     "TransformerMixin",
     "available_if",
     "check_array",
     "check_classification_targets",
+    "check_consistent_length",
     "check_is_fitted",
     "check_names_in",
+    "check_scoring",
     "clone",
     "column_or_1d",
+    "get_config",
+    "get_tags",
+    "has_fit_parameter",
+    "indexable",
+    "is_regressor",
+    "take_rows",
     "usual_classifier",
     "validate_data",
 ]
