@@ -81,7 +81,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         >>> from hdp_fast.sklearn import PrivateClassifier
         >>> X = np.tile([[25.0, 10.0], [60.0, 90.0]], (5_000, 1))
         >>> y = np.tile(["no", "yes"], 5_000)
-        >>> learner = PrivateClassifier(epsilon=1.0, bounds=(0, 100), classes=["no", "yes"])
+        >>> public = {"bounds": (0, 100), "classes": ["no", "yes"]}
+        >>> learner = PrivateClassifier(epsilon=1.0, method="statistics", **public)
         >>> learner.fit(X, y).predict([[30, 20], [70, 80]]).tolist()
         ['no', 'yes']
         >>> learner.record_.epsilon, learner.record_.delta

@@ -76,10 +76,11 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             data, any number of them.
         schema: Public data.Schema that makes numbers of frames and tables before anything learns
             from them; its label is not used. None takes columns as they are.
-        method: "votes", "statistics", or "auto", which takes what labels.choose_method chooses from
-            numbers of records, columns, classes and rows of the pool, and votes where a column
-            holds no numbers. "auto" pays a tenth of epsilon and delta to find out whether the pool
-            is of the population of the records, where it takes "statistics".
+        method: "votes", "statistics", or "auto". Where an estimator is given, "auto" takes votes.
+            Otherwise it takes what labels.choose_method chooses from the numbers of records,
+            columns, classes and rows of the pool, and votes where a column holds no numbers. If it
+            takes "statistics", it pays a tenth of epsilon and delta to find out whether the pool is
+            of the population of the records.
         members: Number of members that vote. None takes as many as labels.PrivateLabeler plans, or
             fewer where they would have fewer than 30 records each, as long as at most one unanimous
             vote in twenty is lost.
@@ -115,7 +116,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateStudentClassifier
         >>> rng = np.random.default_rng(0)
-        >>> X, pool = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
+        >>> X, pool = rng.normal(size=(9_000, 2)), rng.normal(size=(100, 2))
         >>> y = np.where(X[:, 0] > 0, "yes", "no")
         >>> public = {"pool": pool, "classes": ["no", "yes"]}
         >>> learner = PrivateStudentClassifier(epsilon=1.0, method="statistics", **public)
@@ -378,7 +379,10 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             queries=self.queries,
             members=self.members,
         )
-        answers = task.answer(self.method, self._make_member(), budget, self.random_state)
+        method = self.method
+        if method == "auto" and self.estimator is not None:
+            method = "votes"
+        answers = task.answer(method, self._make_member(), budget, self.random_state)
         return answers.renamed(self.classes_[encode(answers.labels, plain)])
 
     def _try_student(self, pool: Any) -> None:
