@@ -56,6 +56,10 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     _methods = ("auto", "statistics", "sgd")
 
     @abstractmethod
+    def _prepare(self, X: Any, y: Any) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, labels, and epsilon."""
+
+    @abstractmethod
     def _choose_method(self, n: int, d: int, epsilon: float) -> str:
         """The method of "auto" for n records of d columns, by public numbers."""
 
