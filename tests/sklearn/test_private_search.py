@@ -26,7 +26,13 @@ from hdp_fast.budget import Budget
 from hdp_fast.data import Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.record import OS_ENTROPY, TEST_STREAM, PrivacyRecord
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, PrivateSearchCV
+from hdp_fast.sklearn import (
+    AdaptationRegressor,
+    PrivateClassifier,
+    PrivateRegressor,
+    PrivateSearchCV,
+    held_out,
+)
 
 N = 3_000
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 2))
@@ -302,6 +308,41 @@ def test_records_come_in_every_container(kind, tmp_path):
     search = search_for(grid=grid).fit(frame, BITS)
     assert search.best_score_ > 0.8
     assert search.n_features_in_ == 2
+
+
+DOMAIN = np.where(np.arange(N) % 3, -1, 0)
+# The source has the columns in the other order.
+SHIFTED = np.where(DOMAIN < 0, ROWS[:, 0], ROWS[:, 1])
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_adaptation_is_searched_by_records_of_the_target(is_piped, monkeypatch):
+    held = []
+    monkeypatch.setattr(held_out, "sum_closeness", lambda p, y, b: held.append(y) or len(y) << 20)
+    learner = AdaptationRegressor(target_bounds=(0, 10))
+    prefix = "adaptationregressor__" if is_piped else ""
+    estimator = make_pipeline(FunctionTransformer(), learner) if is_piped else learner
+    budget = Budget(8.0, 1e-5)
+    search = search_for(estimator, {f"{prefix}bounds": [(0, 10), (0, 20)]})
+    search.fit(ROWS, SHIFTED, DOMAIN, budget=budget)
+    assert budget.remaining.epsilon == 0
+    assert [len(targets) for targets in held] == [400, 400]
+    assert np.isin(held[0], SHIFTED[DOMAIN < 0]).all()
+    if not is_piped:
+        assert search.best_estimator_.domain_sizes_ == (1_000, 2_000)
+        assert search.score(ROWS, SHIFTED, DOMAIN) > 0.5
+
+
+def test_domains_are_for_adaptation_alone_and_have_a_row_each():
+    with pytest.raises(ParameterError, match="only estimators of adaptation"):
+        search_for().fit(ROWS, BITS, DOMAIN)
+    learner, budget = AdaptationRegressor(target_bounds=(0, 10)), Budget(8.0, 1e-5)
+    for domain, text in [(DOMAIN * 0, "no row of the target"), (DOMAIN[:9], "shape")]:
+        with pytest.raises((ParameterError, ShapeError), match=text):
+            search_for(learner).fit(ROWS, SHIFTED, domain, budget=budget)
+    public = {"X_public": ROWS[:300], "y_public": ROWS[:300, 0]}
+    assert search_for(learner).fit(ROWS, SHIFTED, DOMAIN, **public).best_index_ == 0
+    assert budget.spent.epsilon == 0
 
 
 def test_columns_in_another_order_are_not_public_ones():
