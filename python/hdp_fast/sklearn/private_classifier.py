@@ -15,7 +15,7 @@ from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
 from ..learners.unit_rows import UnitRows
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels
 from .linear_estimator import (
     Learner,
     Model,
@@ -24,7 +24,7 @@ from .linear_estimator import (
     learn_by_gradients,
     learn_by_statistics,
 )
-from .toolkit import ClassifierMixin, check_classification_targets
+from .toolkit import ClassifierMixin
 
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _REACH = 0.7
@@ -148,9 +148,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             )
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        return unit, rows, encode(labels, self.classes_), epsilon
+        codes, self.classes_ = code_labels(labels, classes)
+        return unit, rows, codes, epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.

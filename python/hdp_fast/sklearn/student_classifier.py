@@ -19,7 +19,7 @@ from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.public_facts import compare, facts_of
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels, encode
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
 from .schema_transformer import SchemaTransformer
@@ -29,7 +29,6 @@ from .toolkit import (
     DummyClassifier,
     available_if,
     check_array,
-    check_classification_targets,
     check_is_fitted,
     clone,
     column_or_1d,
@@ -194,9 +193,8 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ParameterError(f"classes = None, but {rule}")
         require_pool(self.pool, epsilon)
         records, labels = self._read_training(X, y)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        codes, pool = encode(labels, self.classes_), self._read_pool(records)
+        codes, self.classes_ = code_labels(labels, classes)
+        pool = self._read_pool(records)
         if epsilon == math.inf:
             answers = self._label_openly(records, codes, pool)
         else:
@@ -425,4 +423,5 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame of pandas or polars with names, which members take as it is."""
-    return names_of(X) is not None and hasattr(X, "dtypes")
+    known = hasattr(X, "dtypes") and (hasattr(X, "loc") or hasattr(X, "to_series"))
+    return known and names_of(X) is not None
