@@ -11,11 +11,12 @@ try:
     )
     from sklearn.dummy import DummyClassifier
     from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.utils import _safe_indexing as select_rows
     from sklearn.utils import check_array, check_consistent_length, column_or_1d
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_feature_names_in as check_names_in
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
     raise ImportError(f"hdp_fast.sklearn needs {_NEEDED}") from error
@@ -36,7 +37,9 @@ __all__ = [
     "check_names_in",
     "clone",
     "column_or_1d",
+    "has_fit_parameter",
     "r2_score",
+    "select_rows",
     "usual_classifier",
     "validate_data",
 ]
