@@ -31,6 +31,7 @@ from hdp_fast.sklearn import (
     PrivateClassifier,
     PrivateRegressor,
     adaptation_estimator,
+    target_scores,
 )
 from hdp_fast.sklearn.adaptation_models import share_of_class
 
@@ -146,15 +147,15 @@ GRID = {"alpha": [0.01, 0.5, 0.99]}
 def seen(monkeypatch):
     """Collects what fits and scores see: numbers of source and target rows, or those scored."""
     shown = []
-    for name in ("read_domains", "read_scored"):
-        read = getattr(adaptation_estimator, name)
+    for module, name in ((adaptation_estimator, "read_domains"), (target_scores, "read_scored")):
+        read = getattr(module, name)
 
         def show(domains, n, name=name, read=read):
             is_target = read(domains, n)
             shown.append((name, int((~is_target).sum()), int(is_target.sum())))
             return is_target
 
-        monkeypatch.setattr(adaptation_estimator, name, show)
+        monkeypatch.setattr(module, name, show)
     return shown
 
 

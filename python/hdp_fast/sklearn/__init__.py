@@ -12,6 +12,7 @@ from .._support.lazy import list_only
 from .adaptation_classifier import AdaptationClassifier
 from .adaptation_regressor import AdaptationRegressor
 from .bounds_scaler import BoundsScaler
+from .hybrid_classifier import HybridClassifier
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
 from .private_search import PrivateSearchCV
@@ -22,6 +23,7 @@ __all__ = [
     "AdaptationClassifier",
     "AdaptationRegressor",
     "BoundsScaler",
+    "HybridClassifier",
     "PrivateClassifier",
     "PrivateRegressor",
     "PrivateSearchCV",

@@ -185,7 +185,7 @@ def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> flo
 def note_score(estimator: Any) -> None:
     """Warn once for each class that a score is no private release."""
     name = type(estimator).__name__
-    if estimator.epsilon != math.inf and name not in _noted_scores:
+    if getattr(estimator, "epsilon", None) != math.inf and name not in _noted_scores:
         _noted_scores.add(name)
         note(
             "score is an unprotected release wherever its records are private, as the folds of a"

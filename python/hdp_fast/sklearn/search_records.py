@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..data.table import Table
 from ..exceptions import ShapeError
-from .toolkit import take_rows
+from .toolkit import select_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,4 +59,4 @@ def _take(X: Any, rows: NDArray[np.intp]) -> Any:
     if isinstance(X, Table):
         return X.select(rows)
     # pyarrow, which older versions of scikit-learn cannot index.
-    return X.take(rows) if hasattr(X, "column_names") else take_rows(X, rows)
+    return X.take(rows) if hasattr(X, "column_names") else select_rows(X, rows)

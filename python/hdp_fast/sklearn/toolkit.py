@@ -15,7 +15,7 @@ try:
     from sklearn.dummy import DummyClassifier
     from sklearn.metrics import accuracy_score, check_scoring, r2_score
     from sklearn.model_selection import ParameterGrid
-    from sklearn.utils import _safe_indexing as take_rows
+    from sklearn.utils import _safe_indexing as select_rows
     from sklearn.utils import (
         check_array,
         check_consistent_length,
@@ -56,7 +56,7 @@ __all__ = [
     "indexable",
     "is_regressor",
     "r2_score",
-    "take_rows",
+    "select_rows",
     "usual_classifier",
     "validate_data",
 ]
