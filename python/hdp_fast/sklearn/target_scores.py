@@ -38,7 +38,8 @@ class TargetScores:
         It is the coefficient of determination of a regressor, and the share of right predictions of
         a classifier. The score is an unprotected release about X and y, and no budget is charged.
         Where they are private, as the folds of a search or a cross-validation are, neither publish
-        it nor choose anything by it that is published. The first call in a process warns of this.
+        it nor choose anything by it that is published: PrivateSearchCV chooses by a score that is
+        paid for. The first call in a process warns of this.
 
         Args:
             X: The records, m of them, with the columns of fit; public ones.
