@@ -176,6 +176,7 @@ class SufficientStatistics:
         """
         check_random_state(random_state)
         settings = self._check_privacy(epsilon, delta, budget)
+        X = array("X", X)
         n = _count_rows(X)
         labels = self._encode(y, n)
         if not settings:
@@ -358,13 +359,10 @@ def _draw_symmetric(
     return matrix
 
 
-def _count_rows(X: Any) -> int:
-    """Return the number of rows of any container of records."""
-    shape = getattr(X, "shape", None)
-    try:
-        n = int(shape[0]) if shape else len(X)
-    except TypeError:
-        raise ShapeError(f"X is {type(X).__name__}, but it must hold rows") from None
+def _count_rows(X: NDArray[Any]) -> int:
+    if not X.ndim:
+        raise ShapeError("X has shape (), but it must hold rows")
+    n = len(X)
     if not 1 <= n <= MOST_RECORDS:
         raise ShapeError(f"X has {n:,} rows, but there must be 1 to {MOST_RECORDS:,}")
     return n

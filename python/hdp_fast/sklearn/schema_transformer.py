@@ -123,7 +123,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         assert self.schema is not None
-        rows, place = check_array(X, dtype=np.float64), 0
+        rows, place = check_array("X", X, dtype=np.float64), 0
         if rows.shape[1] != len(self.schema.float_names):
             rule = f"transform makes {len(self.schema.float_names)}"
             raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.containers import to_readable
 from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.types import Floats, RandomState
@@ -344,10 +345,10 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.schema is not None:
             return SchemaTransformer(schema=self.schema).fit_transform(self.pool)
         if not isinstance(records, np.ndarray):
-            pool = check_features("pool", self.pool)
+            pool = check_features("pool", to_readable("pool", self.pool))
             compare(facts_of(records), facts_of(pool), "pool")
         else:
-            pool = check_array(self.pool, dtype=np.float64, input_name="pool")
+            pool = check_array("pool", self.pool, dtype=np.float64)
             if pool.shape[1] != records.shape[1]:
                 rule = f"X has {records.shape[1]}"
                 raise ShapeError(f"pool has {pool.shape[1]} columns, but {rule}")
@@ -423,5 +424,6 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame of pandas or polars with names, which members take as it is."""
-    known = hasattr(X, "dtypes") and (hasattr(X, "loc") or hasattr(X, "to_series"))
+    kind = type(X)
+    known = hasattr(kind, "dtypes") and (hasattr(kind, "loc") or hasattr(kind, "to_series"))
     return known and names_of(X) is not None
