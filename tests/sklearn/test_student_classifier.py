@@ -311,7 +311,7 @@ def test_missing_values_in_frames_raise_nothing():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "random_state", UserWarning)
-        learner = student(encoded(), pool=FRAME[:300], members=5).fit(frame, BITS)
+        learner = student(encoded(), pool=FRAME[:300]).fit(frame, BITS)
     assert learner.score(FRAME, BITS) > 0.85
 
 
