@@ -56,11 +56,11 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     """Any classifier of scikit-learn, trained on private labels of a public pool.
 
     fit labels rows of the pool with the help of the private records, and trains a student on these
-    rows in the open. Predictions are the student's: they cost nothing, however many there are. The
-    labels come by one of two ways. "votes" trains many members, each a copy of `estimator` on a
-    part of the records of its own, that vote on each row of the pool; it takes any classifier.
-    "statistics" releases sums of the records once and labels by the linear model that they make;
-    it needs labels about linear in the columns.
+    rows in the open. Predictions are the student's: they cost nothing, however many there are.
+    There are two ways to label. "votes" trains many members, which vote on each row of the pool;
+    each is a copy of `estimator` with records of its own. It takes any classifier. "statistics"
+    releases sums of the records once, and labels by the linear model that they make. It needs
+    labels that are about linear in the columns.
 
     Args:
         estimator: The classifier of every member, with fit and predict; None for logistic
@@ -173,6 +173,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 finite epsilon, a label is none of classes, the estimator or student fails on rows
                 of the pool with made-up labels, or a fit without noise comes with a budget.
             ShapeError: The pool has other columns than X, or no rows.
+            InsufficientSamples: There are fewer records than `members`.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
