@@ -189,14 +189,18 @@ def _restore_matrix(rows: Bits, ncols: int) -> BitMatrix:
     return BitMatrix.from_packed(rows, ncols)
 
 
-def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
+def pack_rows(matrix: BitMatrix) -> tuple[Bits, int]:
     """The packed rows, taken a few at a time, and the number of columns."""
     m, d = matrix.shape
     packed = np.empty((m, -(-d // 8)), np.uint8)
     for start in range(0, m, _ROWS):
         part = matrix[start : start + _ROWS].to_dense()
         packed[start : start + _ROWS] = np.packbits(part, axis=1, bitorder="little")
-    return _restore_matrix, (packed, d)
+    return packed, d
+
+
+def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
+    return _restore_matrix, pack_rows(matrix)
 
 
 def _refuse_construction(*_: Any, **__: Any) -> NoReturn:

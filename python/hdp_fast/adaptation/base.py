@@ -34,7 +34,8 @@ class Estimator(SettableParameters):
 
     scikit-learn can read and set them, but not clone the estimator: a search or a cross-validation
     of scikit-learn would choose parameters for the source, on folds of the source, and would cut
-    the target at the positions of those folds.
+    the target at the positions of those folds. hdp_fast.sklearn has estimators of adaptation that
+    take both domains in one table, whose folds hold both.
     """
 
     record_: PrivacyRecord | None = None
@@ -96,7 +97,8 @@ class Estimator(SettableParameters):
         name = type(self).__name__
         rule = "a search would choose for the source, and cut the target by the source's folds"
         tuned = "adaptation.tune chooses parameters for the target"
-        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
+        others = "hdp_fast.sklearn.AdaptationRegressor and AdaptationClassifier can be searched"
+        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}, and {others}")
 
     def __sklearn_tags__(self) -> Any:
         """The tags that the searches of scikit-learn read before they clone an estimator."""

@@ -10,6 +10,8 @@ PrivateSearchCV chooses parameters within one epsilon and delta for all fits and
 """
 
 from .._support.lazy import list_only
+from .adaptation_classifier import AdaptationClassifier
+from .adaptation_regressor import AdaptationRegressor
 from .bounds_scaler import BoundsScaler
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
@@ -18,6 +20,8 @@ from .schema_transformer import SchemaTransformer
 from .student_classifier import PrivateStudentClassifier
 
 __all__ = [
+    "AdaptationClassifier",
+    "AdaptationRegressor",
     "BoundsScaler",
     "PrivateClassifier",
     "PrivateRegressor",

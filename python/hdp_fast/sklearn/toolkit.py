@@ -19,7 +19,7 @@ try:
         is_regressor,
     )
     from sklearn.dummy import DummyClassifier
-    from sklearn.metrics import check_scoring
+    from sklearn.metrics import accuracy_score, check_scoring, r2_score
     from sklearn.model_selection import ParameterGrid
     from sklearn.utils import _safe_indexing as take_rows
     from sklearn.utils import check_array as read_array
@@ -43,6 +43,7 @@ __all__ = [
     "ParameterGrid",
     "RegressorMixin",
     "TransformerMixin",
+    "accuracy_score",
     "available_if",
     "check_array",
     "check_classification_targets",
@@ -57,6 +58,7 @@ __all__ = [
     "has_fit_parameter",
     "indexable",
     "is_regressor",
+    "r2_score",
     "take_rows",
     "usual_classifier",
     "validate_data",
