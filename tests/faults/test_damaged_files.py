@@ -27,7 +27,7 @@ READERS = (
     *("array", "vector", "arrays", "compressed", "packed", "bits"),
     *("table", "packed table", "table of arrays", "parquet"),
     *("append to csv", "append to gz", "append to npz", "append to parquet"),
-    *("schema", "question", "lines", "collection", "device"),
+    *("schema", "model", "predict", "question", "lines", "collection", "device"),
     *("record", "randomizer", "mean", "counts", "hypothesis", "coins"),
     *("parity learn", "parity learn csv", "schema of", "estimate", "randomize", "collect"),
 )

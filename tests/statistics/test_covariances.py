@@ -32,7 +32,7 @@ def test_no_neighbors_differ_by_more(monkeypatch, relation, width):
     def sums_of(*rows):
         table = np.array(rows)[:, :width]
         statistics.covariance(table, epsilon=1.0, neighbors=relation, random_state=0, **BOUNDS)
-        return [int(part) for part in caught[0]]
+        return [int(part) for part in caught[0].ravel()]
 
     alone = {row: sums_of(row) for row in ROWS}
     kept = ROWS[0]
@@ -50,6 +50,53 @@ def test_no_neighbors_differ_by_more(monkeypatch, relation, width):
     assert assumed.squared / 2 < squared <= assumed.squared
     if width == 1:
         assert squared == assumed.squared
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("width", [1, 2, 4])
+def test_groups_cost_what_a_record_moves(monkeypatch, relation, width):
+    """Over all records at the ends and the middle of the bounds, in two groups or none."""
+    caught = []
+    real = covariances.release
+
+    def release(sums, sensitivity, *arguments, **options):
+        caught[:] = [sums, sensitivity]
+        return real(sums, sensitivity, *arguments, **options)
+
+    monkeypatch.setattr(covariances, "release", release)
+
+    def sums_of(rows, keys):
+        options = {"by": np.array(keys), "groups": ["a", "b"], "random_state": 0, **BOUNDS}
+        statistics.covariance(np.array(rows), epsilon=1.0, neighbors=relation, **options)
+        return caught[0].ravel().astype(object)
+
+    values = [-1.0, 0.0, 1.0] if width < 4 else [-1.0, 1.0]
+    rows = list(itertools.product(itertools.product(values, repeat=width), "abc"))
+    kept = ([1.0] * width, "a")
+    alone = [sums_of([kept[0], row], [kept[1], key]) for row, key in rows]
+    if relation == "replace_one":
+        gaps = [one - other for one in alone for other in alone]
+    else:
+        gaps = [one - sums_of([kept[0]], [kept[1]]) for one in alone]
+    assumed = caught[1]
+    absolute, squared = max(np.abs(gap).sum() for gap in gaps), max((g**2).sum() for g in gaps)
+    assert assumed.absolute * 0.9 <= absolute <= assumed.absolute
+    assert assumed.squared * 0.7 <= squared <= assumed.squared
+
+
+def test_matrices_of_groups_are_those_of_their_records():
+    rows = np.random.default_rng(0).uniform(-1, 1, (6_000, 2))
+    keys = np.array(["a", "b", "c"])[np.arange(6_000) % 3]
+    rows[keys == "b", 1] = rows[keys == "b", 0]
+    released = statistics.covariance(
+        rows, by=keys, groups=["a", "b", "d"], epsilon=1e5, random_state=0, **BOUNDS
+    )
+    assert list(released) == ["a", "b", "d"]
+    for key in ("a", "b"):
+        truth = np.cov(rows[keys == key], rowvar=False, bias=True)
+        assert np.abs(released[key].value - truth).max() < 1e-3
+        assert (released[key].low <= truth).all()
+        assert (truth <= released[key].high).all()
 
 
 @pytest.mark.parametrize("delta", [None, 1e-5])

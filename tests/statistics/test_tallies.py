@@ -30,7 +30,7 @@ def counts_of(monkeypatch):
 
     def catch(values, **options):
         statistics.histogram(np.array(values), epsilon=1.0, random_state=0, **options)
-        return [int(count) for count in caught[0]], caught[1]
+        return [int(count) for count in caught[0].ravel()], caught[1]
 
     return catch
 
@@ -54,6 +54,38 @@ def test_no_neighbors_differ_by_more_and_some_by_as_much(counts_of, kind, relati
         gaps.append((sum(moved), sum(step**2 for step in moved)))
     assumed = counts_of(values, **options)[1]
     assert tuple(max(column) for column in zip(*gaps, strict=True)) == assumed
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_groups_cost_nothing(counts_of, relation):
+    records = list(itertools.product(VALUES, ["a", "b", "none"]))
+
+    def release(*rows):
+        values, keys = zip(*rows, strict=True)
+        options = {"edges": EDGES, "by": np.array(keys), "groups": ["a", "b"]}
+        return counts_of(values, neighbors=relation, **options)
+
+    kept = release(records[0])[0]
+    alone = {row: release(records[0], row)[0] for row in records}
+    others = [kept] if relation == "add_remove" else list(alone.values())
+    gaps = [
+        [abs(a - b) for a, b in zip(one, other, strict=True)]
+        for one in alone.values()
+        for other in others
+    ]
+    assumed = release(*records)[1]
+    assert max(map(sum, gaps)) == assumed.absolute
+    assert max(sum(step**2 for step in gap) for gap in gaps) == assumed.squared
+
+
+def test_groups_have_histograms_of_their_own():
+    values, keys = np.arange(4_000) % 4, np.array(["x", "y"])[np.arange(4_000) % 4 // 2]
+    released = statistics.histogram(
+        values, categories=range(4), by=keys, groups=["x", "y", "z"], epsilon=20.0, random_state=0
+    )
+    counts = [[round(count, -2) for count in released[key].value.tolist()] for key in "xyz"]
+    assert counts == [[1000, 1000, 0, 0], [0, 0, 1000, 1000], [0, 0, 0, 0]]
+    assert released["x"].record is released["z"].record
 
 
 def test_bins_are_those_of_the_edges(counts_of):

@@ -137,6 +137,7 @@ def test_released_means_are_as_near_as_they_say():
     assert means.half_width(0.01) > means.half_width(0.2)
 
 
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("setting", ["warn", "raise"])
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..exceptions import ParameterError
+from .containers import is_lazy, to_frame
 
 FeatureNames = tuple[str, ...] | None
 
@@ -17,9 +18,12 @@ _SHOWN = 3
 def names_of(X: Any) -> FeatureNames:
     """The names of the columns, in their order; None if the container has none.
 
-    Frames of pandas and polars and tables of pyarrow and hdp_fast have names. Frames whose columns
-    are numbered, arrays and lists have none.
+    Frames of pandas and polars and tables of pyarrow and hdp_fast have names, as have relations and
+    tables of other libraries that list them as texts. Frames whose columns are numbered, arrays and
+    lists have none. A lazy frame has none either: it is refused wherever records are read.
     """
+    if is_lazy(X):
+        return None
     names = _texts(getattr(X, "columns", None))
     # pyarrow keeps names in column_names, which in pandas may be a column.
     return (
@@ -47,7 +51,7 @@ def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
         return X.loc[:, list(kept)]
     if isinstance(getattr(X, "columns", None), Mapping):
         return dataclasses.replace(X, columns={column: X.columns[column] for column in kept})
-    return X.select(list(kept))
+    return to_frame(name, X).select(list(kept))
 
 
 def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> list[int] | None:

@@ -1,4 +1,4 @@
-"""Gaussian noise on exact sums of integers, which stand for records with values in [0, 1]."""
+"""Gaussian noise on exact sums of integers."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tupl
     room = _NOISE_BITS - max(math.ceil(math.log2(gaussian_sigma(price, epsilon, delta))), 0)
     bits = min(MOST_BITS, _SUM_BITS - n.bit_length(), room)
     if bits < _LEAST_BITS:
-        raise ParameterError(
-            f"epsilon = {epsilon:g}, but the noise leaves too few digits for exact sums"
-        )
+        rule = "the noise leaves too few digits for exact sums"
+        raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
     return bits, gaussian_sigma(price << (2 * bits), epsilon, delta)
 
 

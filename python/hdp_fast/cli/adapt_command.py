@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from .. import plotting
 from .._support.notes import note
 from .._support.types import Floats
-from .._support.validate import positive, probability
 from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
 from ..adaptation.one_release import MomentAdaptation
@@ -24,8 +23,9 @@ from ..budget.account import Budget
 from ..data.schema import Label, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
-from .output import Watch, add_plot, coefficient_table, record_of, say_protected, spent
+from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
 from .predictions import add_predict, deliver_predictor, place_results, read_request
+from .privacy_flags import read_price
 from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
@@ -98,10 +98,9 @@ def _adapt(arguments: argparse.Namespace) -> None:
     learner = _make_learner(arguments)
     places = place_results(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before, watch = spent(budget), Watch(places)
     features = ScaledFeatures(_read_label_schema(arguments))
     request = read_request(arguments, features.schema, features.rows)
-    try:
+    with describe_interrupt(places, budget):
         data = [
             *_read_records(arguments, "source", features),
             *_read_records(arguments, "target", features),
@@ -118,11 +117,6 @@ def _adapt(arguments: argparse.Namespace) -> None:
             lambda: plotting.adaptation(learner, [*features.schema.float_names, "constant"]),
             _tabulate(summary["coefficients"]),
         )
-    except KeyboardInterrupt:
-        parts = watch.describe() or ["nothing is written"]
-        if budget is not None:
-            parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
-        raise KeyboardInterrupt("; ".join(parts)) from None
 
 
 def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
@@ -148,18 +142,10 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
     kind: Any
     kind, parameters = _choose_estimator(arguments)
     parameters |= {"random_state": arguments.seed}
-    if _protects(arguments):
-        for name in ("epsilon", "delta"):
-            if getattr(arguments, name) is None:
-                rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
-                raise ParameterError(f"--{name} must be given: {rule}")
-        parameters |= {"epsilon": positive("--epsilon", arguments.epsilon)}
-        learner: _Learner = kind(delta=probability("--delta", arguments.delta), **parameters)
-        return learner
-    for name in ("delta", "budget"):
-        if getattr(arguments, name) is not None:
-            raise ParameterError(f"--{name} must not go with --epsilon inf")
-    learner = kind(epsilon=math.inf, **parameters)
+    price = read_price(arguments)
+    if price.protects:
+        parameters |= {"delta": price.delta}
+    learner = kind(epsilon=price.epsilon, **parameters)
     assert isinstance(learner, _Learner)
     return learner
 

@@ -7,7 +7,7 @@ import gzip
 import importlib
 import io
 import zipfile
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,15 +35,44 @@ def appender(
 
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
-    suffix = ".csv" if content is not None else suffix_of(path).lower()
+    suffix, content = _read(path, content)
     with read_safely(path, f"{suffix} file"):
-        content = path.read_bytes() if content is None else content
-        if suffix == ".npz":
-            return _to_arrays(content, name)
-        if suffix == ".parquet":
-            return _to_parquet(content, name)
-        to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
-        return to_text(content, name, delimiter_of(path, delimiter))
+        return _appender(content, suffix, name, delimiter_of(path, delimiter))
+
+
+def append_columns(
+    path: Path,
+    columns: Mapping[str, Values],
+    delimiter: str | None = None,
+    content: bytes | None = None,
+) -> bytes:
+    """What the file holds, with new columns by name; content as `appender` takes it.
+
+    Raises: ParameterError as `appender` does.
+    """
+    suffix, content = _read(path, content)
+    with read_safely(path, f"{suffix} file"):
+        for name, values in columns.items():
+            content = _appender(content, suffix, name, delimiter_of(path, delimiter))(values)
+    return content
+
+
+def _read(path: Path, content: bytes | None) -> tuple[str, bytes]:
+    """The suffix of a table, which is .csv on the standard input, and what it holds."""
+    if content is not None:
+        return ".csv", content
+    suffix = suffix_of(path).lower()
+    with read_safely(path, f"{suffix} file"):
+        return suffix, path.read_bytes()
+
+
+def _appender(content: bytes, suffix: str, name: str, delimiter: str) -> Append:
+    if suffix == ".npz":
+        return _to_arrays(content, name)
+    if suffix == ".parquet":
+        return _to_parquet(content, name)
+    to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
+    return to_text(content, name, delimiter)
 
 
 def name_new_column(file: str, label: str, ending: str, columns: Container[str]) -> str:

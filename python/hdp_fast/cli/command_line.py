@@ -22,9 +22,12 @@ from ..exceptions import HdpFastError, ParameterError
 from . import (
     adapt_command,
     advise_command,
+    fit_command,
     hybrid_command,
     label_command,
     local_command,
+    predict_command,
+    stats_command,
     table_commands,
 )
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
@@ -120,7 +123,14 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("advise", help="say which method to take, before any data")
     )
     _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
+    stats_command.add_stats(
+        commands.add_parser("stats", help="counts, means, quantiles, histograms of a table")
+    )
     table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
+    fit_command.add_fit(commands.add_parser("fit", help="learn a model of a private table"))
+    predict_command.add_predict(
+        commands.add_parser("predict", help="predict rows of a public table by such a model")
+    )
     table_commands.add_transfer(
         commands.add_parser("transfer", help="learn from a biased sample for a population")
     )
@@ -200,7 +210,8 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
     parser.add_argument("--epsilon", type=float, help="limit of all releases together")
     parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
-    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"))
+    people = ("replace_person", "add_remove_person")
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove", *people))
     parser.add_argument("--json", action="store_true", help="print JSON, with every release")
     parser.set_defaults(command=_budget)
 

@@ -13,19 +13,17 @@ from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Schema
 from ..data.table import Table
-from ..exceptions import ParameterError
 from .appended_column import appender, name_new_column
 from .hybrid_report import render
 from .hybrid_run import FEATURES, HybridModel, HybridRun, Settings, Shares
 from .output import (
-    Watch,
-    check_outputs,
+    check_report,
     coefficient_table,
+    describe_interrupt,
     inform,
     protect_both,
     record_of,
     say_protected,
-    spent,
 )
 from .predictions import Places, Request, add_predict, deliver_predictor, place_results
 from .table_commands import read_schema
@@ -91,9 +89,8 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
 def _hybrid(arguments: argparse.Namespace) -> None:
     settings = _settle(arguments)
     places = place_results(arguments)
-    _check_report(arguments)
+    check_report(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    before, watch = spent(budget), Watch([*places, arguments.report])
     schema = read_schema(arguments.schema)
     request = _read_request(arguments, schema)
     panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
@@ -102,15 +99,10 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     if arguments.screen is None and not run.counts.screen:
         few = "too few rows or people, at these epsilons, to see which columns moved"
         inform(arguments, f"{few}: nobody is asked for that (--screen .3 asks all the same)")
-    try:
+    with describe_interrupt([*places, arguments.report], budget):
         model = run.run(budget)
         summary = _summarize(arguments, run, model)
         _deliver(arguments, places, summary, request, model)
-    except KeyboardInterrupt:
-        parts = watch.describe() or ["nothing is written"]
-        if budget is not None:
-            parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
-        raise KeyboardInterrupt("; ".join(parts)) from None
 
 
 def _settle(arguments: argparse.Namespace) -> Settings:
@@ -124,15 +116,6 @@ def _settle(arguments: argparse.Namespace) -> Settings:
         seed=arguments.seed,
         features=arguments.features,
     )
-
-
-def _check_report(arguments: argparse.Namespace) -> None:
-    path = arguments.report
-    if path is None:
-        return
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise ParameterError(f"--report = {str(path)!r}, but it must end in .html")
-    check_outputs(arguments, [path])
 
 
 def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | None:

@@ -2,83 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
 from .report_charts import Bin, Interval, Row, draw_intervals, draw_reliability
-
-# Nothing is loaded and nothing is run, whatever the names of columns hold.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-_STYLE = """
-:root { --ink: #1b1f24; --soft: #5a6472; --line: #d5dae1; --before: #b4541a; --after: #1f5fa8; }
-* { box-sizing: border-box; }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: #fff; margin: 0; }
-main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
-h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .4rem; }
-p { margin: .5rem 0; } .soft { color: var(--soft); }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .6rem 0; }
-caption { text-align: left; color: var(--soft); padding: .2rem 0; }
-th, td { text-align: left; padding: .25rem .6rem .25rem 0; border-bottom: 1px solid var(--line); }
-th { font-weight: 600; } td.number { font-variant-numeric: tabular-nums; white-space: nowrap; }
-td, th { overflow-wrap: break-word; }
-svg { width: 100%; height: auto; display: block; margin: .6rem 0; font-size: 13px; }
-svg text { fill: var(--ink); } svg .name { text-anchor: end; } svg .tick { fill: var(--soft); }
-svg .tick, svg .axis { text-anchor: middle; }
-svg line { stroke-width: 2.5; } svg .grid { stroke: var(--line); stroke-width: 1; }
-svg .diagonal { stroke: var(--soft); stroke-width: 1.5; stroke-dasharray: 5 4; }
-.before line, .before circle { stroke: var(--before); } .before circle { fill: #fff;
-stroke-width: 2; }
-.after line, .after circle { stroke: var(--after); } .after circle { fill: var(--after); }
-.legend span { display: inline-block; margin-right: 1.2rem; }
-.legend .before::before { content: "\\25CB "; color: var(--before); font-weight: 700; }
-.legend .after::before { content: "\\25CF "; color: var(--after); }
-@media screen and (max-width: 34rem) { svg.wide { font-size: 18px; } }
-@media print { body { font-size: 11pt; } main { max-width: none; padding: 0; }
-section, svg, tr { break-inside: avoid; } }
-"""
-
-
-class Page:
-    """Finds the entries of a summary by their paths, and writes them as marked HTML."""
-
-    def __init__(self, summary: Mapping[str, Any]):
-        """Takes the summary, as JSON would carry it."""
-        self.summary: Any = json.loads(json.dumps(summary))
-
-    def find(self, path: str) -> Any:
-        """The entry at a path such as "shift.columns.3.low"."""
-        entry = self.summary
-        for part in path.split("."):
-            entry = entry[int(part)] if isinstance(entry, list) else entry[part]
-        return entry
-
-    def has(self, name: str) -> bool:
-        """Whether the summary has this entry, and it is not None."""
-        return self.summary.get(name) is not None
-
-    def show(self, path: str, digits: int = 3) -> str:
-        """The entry, marked by its path; a number has this many digits after the point."""
-        entry = self.find(path)
-        return f'<span data-key="{escape(path)}">{escape(_word(entry, digits))}</span>'
-
-    def interval(self, path: str, low: str = "low", high: str = "high") -> str:
-        """Both ends of an interval below a path."""
-        return f"{self.show(f'{path}.{low}')} to {self.show(f'{path}.{high}')}"
-
-
-def _word(entry: Any, digits: int) -> str:
-    if entry is None:
-        return "none"
-    if isinstance(entry, bool):
-        return "yes" if entry else "no"
-    if isinstance(entry, int):
-        return f"{entry:,}"
-    if isinstance(entry, float):
-        return f"{entry:.{digits}f}" if digits else f"{entry:g}"
-    return ", ".join(map(str, entry)) if isinstance(entry, list) else str(entry)
+from .report_page import Page, write_page, write_section, write_table
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -91,29 +20,7 @@ def render(summary: Mapping[str, Any]) -> str:
     title = f"{summary['label']['column']}: a model of the panel, checked by the survey"
     parts = [*_head(page, title), *_errors(page), *_reliability(page), *_shift(page)]
     parts += [*_model(page), *_records(page), *_settings(page)]
-    body = "\n".join(parts)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{escape(title)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<main>
-{body}
-</main>
-<script type="application/json" id="summary">{_embed(page.summary)}</script>
-</body>
-</html>
-"""
-
-
-def _embed(summary: Any) -> str:
-    """JSON that no text in it can end."""
-    return json.dumps(summary).replace("&", "\\u0026").replace("<", "\\u003c")
+    return write_page(page, title, parts)
 
 
 def _head(page: Page, title: str) -> Iterator[str]:
@@ -141,27 +48,6 @@ def _meaning(page: Page) -> str:
     return f" Label 1 means that {column} is {texts}, label 0 that it is not."
 
 
-def _section(title: str, parts: Iterator[str]) -> Iterator[str]:
-    yield f"<section><h2>{title}</h2>"
-    yield from parts
-    yield "</section>"
-
-
-def _table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first cell of each row is its head; marked entries are cells of numbers."""
-    top = "".join(f'<th scope="col">{head}</th>' for head in heads)
-    body = []
-    for first, *cells in rows:
-        others = "".join(
-            f'<td class="number">{cell}</td>' if "data-key" in cell else f"<td>{cell}</td>"
-            for cell in cells
-        )
-        body.append(f'<tr><th scope="row">{first}</th>{others}</tr>')
-    inner = f"<caption>{caption}</caption><thead><tr>{top}</tr></thead>"
-    rows_of_body = f"<tbody>{''.join(body)}</tbody>"
-    return f'<div class="scroll" tabindex="0"><table>{inner}{rows_of_body}</table></div>'
-
-
 _LEGEND = (
     '<p class="legend" aria-hidden="true"><span class="before">{before}</span>'
     '<span class="after">{after}</span></p>'
@@ -169,7 +55,7 @@ _LEGEND = (
 
 
 def _errors(page: Page) -> Iterator[str]:
-    yield from _section("How often it errs", _error_parts(page))
+    yield from write_section("How often it errs", _error_parts(page))
 
 
 def _error_parts(page: Page) -> Iterator[str]:
@@ -197,7 +83,7 @@ def _error_parts(page: Page) -> Iterator[str]:
         [_CERTIFIED[kind], page.show(f"{p}.value"), page.interval(p), page.show(f"{p}.agents")]
         for kind, p in paths.items()
     ]
-    yield _table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
+    yield write_table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
     if has_constant:
         yield (
             "<p>For comparison, without any model: label 0 for everybody would be wrong about "
@@ -210,7 +96,7 @@ _CERTIFIED = {"before": "model of the panel", "after": "calibrated model"}
 
 
 def _reliability(page: Page) -> Iterator[str]:
-    yield from _section("Whether its probabilities are right", _reliability_parts(page))
+    yield from write_section("Whether its probabilities are right", _reliability_parts(page))
 
 
 def _reliability_parts(page: Page) -> Iterator[str]:
@@ -248,12 +134,12 @@ def _reliability_parts(page: Page) -> Iterator[str]:
         for i in bins
     ]
     heads = ["", "panel's model", "calibrated", "told by the survey", "interval"]
-    yield _table("Probability of label 1 among people of similar score", heads, rows)
+    yield write_table("Probability of label 1 among people of similar score", heads, rows)
 
 
 def _shift(page: Page) -> Iterator[str]:
     if page.has("shift"):
-        yield from _section("What moved", _shift_parts(page))
+        yield from write_section("What moved", _shift_parts(page))
 
 
 def _shift_parts(page: Page) -> Iterator[str]:
@@ -302,11 +188,11 @@ def _shift_parts(page: Page) -> Iterator[str]:
         for column, p in paths
     ]
     heads = ["column", "panel", "survey", "survey less panel", "moved"]
-    yield _table("Means of all columns, in units of their bounds", heads, cells)
+    yield write_table("Means of all columns, in units of their bounds", heads, cells)
 
 
 def _model(page: Page) -> Iterator[str]:
-    yield from _section("The model", _model_parts(page))
+    yield from write_section("The model", _model_parts(page))
 
 
 def _model_parts(page: Page) -> Iterator[str]:
@@ -317,24 +203,18 @@ def _model_parts(page: Page) -> Iterator[str]:
     rows = [["intercept", page.show("intercept", 4), page.show("panel_model.intercept", 4)]]
     coefficients = page.find("coefficients")
     for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
-        cells = [_coefficient(page, *path, name) for path in _COEFFICIENTS]
+        cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
         rows.append([escape(name), *cells])
-    yield _table("Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows)
+    yield write_table(
+        "Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows
+    )
 
 
 _COEFFICIENTS = (("coefficients",), ("panel_model", "coefficients"))
 
 
-def _coefficient(page: Page, *path: str) -> str:
-    """A number whose path is written as a list, since names of columns may hold points."""
-    entry = page.summary
-    for part in path:
-        entry = entry[part]
-    return f'<span data-key="{escape(json.dumps(path))}">{entry:.4f}</span>'
-
-
 def _records(page: Page) -> Iterator[str]:
-    yield from _section("What protects whom", _record_parts(page))
+    yield from write_section("What protects whom", _record_parts(page))
 
 
 def _record_parts(page: Page) -> Iterator[str]:
@@ -348,7 +228,7 @@ def _record_parts(page: Page) -> Iterator[str]:
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
         rows.append([escape(record["mechanism"]), whom, epsilon, delta, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", "numerics", "coins"]
-    yield _table("Records of privacy", heads, rows)
+    yield write_table("Records of privacy", heads, rows)
     if page.has("budget"):
         yield (
             f"<p>The ledger was charged epsilon {page.show('budget.epsilon', 0)} and delta "
@@ -357,7 +237,7 @@ def _record_parts(page: Page) -> Iterator[str]:
 
 
 def _settings(page: Page) -> Iterator[str]:
-    yield from _section("Settings, all of them public", _setting_parts(page))
+    yield from write_section("Settings, all of them public", _setting_parts(page))
 
 
 def _setting_parts(page: Page) -> Iterator[str]:
@@ -368,4 +248,4 @@ def _setting_parts(page: Page) -> Iterator[str]:
     rows += [
         [f"people asked to {name}", page.show(f"agents.{name}")] for name in page.find("agents")
     ]
-    yield _table("Chosen before any file was read", ["setting", "value"], rows)
+    yield write_table("Chosen before any file was read", ["setting", "value"], rows)

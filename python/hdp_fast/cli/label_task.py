@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +17,7 @@ from ..exceptions import ParameterError
 from .appended_column import Append, appender, name_new_column
 from .output import is_standard
 from .table_commands import read_schema
-from .tables import read, sign_of
+from .tables import read, read_with_content, sign_of
 
 # What the other of two labels is called, in letters as large as the one's.
 _OPPOSITES = {"1": "0", "yes": "no", "true": "false"}
@@ -66,12 +64,7 @@ class LabelTask:
         """
         if self.classes is None:
             return np.array(self.texts)[self.schema.labels(private)]
-        column = private.column(self.label)
-        labels = np.array(column.texts)[column.codes]
-        if not np.isin(labels, self.classes).all():
-            rule = "every row must hold one of --classes"
-            raise ParameterError(f"column {self.label!r} holds something else, but {rule}")
-        return labels
+        return np.array(self.classes)[number_labels(private, self.label, self.classes)]
 
 
 def read_task(arguments: argparse.Namespace) -> LabelTask:
@@ -81,18 +74,14 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     """
     schema = read_schema(arguments.schema)
     label = arguments.label or schema.label.column
-    classes = None if arguments.classes is None else arguments.classes.split(",")
+    classes = None if arguments.classes is None else split_classes(arguments.classes)
     if classes is None and label != schema.label.column:
         rule = f"the schema's label is {schema.label.column!r}, unless there are --classes"
         raise ParameterError(f"--label = {label!r}, but {rule}")
     if not isinstance(schema.columns.get(label, Ignore()), Ignore):
         raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
-    if classes is not None:
-        if arguments.negative is not None:
-            refuse("--negative", arguments.negative, "--classes lists all labels there are")
-        classes = [text.strip() for text in classes]
-        if "" in classes:
-            refuse("--classes", arguments.classes, "it must be texts with commas between")
+    if classes is not None and arguments.negative is not None:
+        refuse("--negative", arguments.negative, "--classes lists all labels there are")
     table, content = _read_public(arguments)
     column = name_new_column("PUBLIC", label, "private", table.columns)
     append = appender(arguments.public, column, sign_of(arguments), content)
@@ -110,22 +99,39 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     )
 
 
-def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
-    """PUBLIC, and what the standard input held if it is that, which can be read once.
+def split_classes(classes: str) -> list[str]:
+    """The labels that --classes lists.
 
     Raises: ParameterError.
     """
-    if not is_standard(arguments.public) or sys.stdin is None:
-        return read(arguments.public, arguments, public=True), None
-    if is_standard(arguments.private):
+    texts = [text.strip() for text in classes.split(",")]
+    if "" in texts:
+        refuse("--classes", classes, "it must be texts with commas between")
+    return texts
+
+
+def number_labels(private: Table, name: str, classes: list[str]) -> NDArray[np.int64]:
+    """The place among the classes of the label of each row.
+
+    Raises: ParameterError, which says neither in which row nor what else stands there.
+    """
+    column = private.column(name)
+    places = {text: place for place, text in enumerate(classes)}
+    numbers = np.array([places.get(text, -1) for text in column.texts], np.int64)[column.codes]
+    if (numbers < 0).any():
+        rule = "every row must hold one of --classes"
+        raise ParameterError(f"column {name!r} holds something else, but {rule}")
+    return numbers
+
+
+def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
+    """PUBLIC, and what the standard input held if it is that.
+
+    Raises: ParameterError.
+    """
+    if is_standard(arguments.public) and is_standard(arguments.private):
         raise ParameterError("PRIVATE and PUBLIC are -, but the standard input holds one table")
-    stdin = sys.stdin
-    content = stdin.buffer.read()
-    sys.stdin = io.TextIOWrapper(io.BytesIO(content))
-    try:
-        return read(arguments.public, arguments, public=True), content
-    finally:
-        sys.stdin = stdin
+    return read_with_content(arguments.public, arguments)
 
 
 def _texts_of(label: Label, public: Table, negative: str | None) -> tuple[str, str]:

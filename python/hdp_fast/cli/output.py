@@ -77,6 +77,20 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
         plotting.require()
 
 
+def check_report(arguments: argparse.Namespace) -> None:
+    """Refuses a --report that is no new file of HTML.
+
+    Raises:
+        ParameterError: It is refused.
+    """
+    path = arguments.report
+    if path is None:
+        return
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(f"--report = {str(path)!r}, but it must end in .html")
+    check_outputs(arguments, [path])
+
+
 class Watch:
     """Finds out which files have been written since it was made, replaced files included."""
 
@@ -90,6 +104,19 @@ class Watch:
             f"{path} is {'not ' if _inode(path) in (None, before) else ''}written"
             for path, before in self._before.items()
         ]
+
+
+@contextlib.contextmanager
+def describe_interrupt(paths: Iterable[Path | None], budget: Budget | None) -> Iterator[None]:
+    """Lets a Ctrl-C in the block say which of the files are written, and what was spent."""
+    before, watch = spent(budget), Watch(paths)
+    try:
+        yield
+    except KeyboardInterrupt:
+        parts = watch.describe() or ["nothing is written"]
+        if budget is not None:
+            parts.append(f"of the budget {spent(budget)} are spent, before this run {before}")
+        raise KeyboardInterrupt("; ".join(parts)) from None
 
 
 def _inode(path: Path) -> int | None:

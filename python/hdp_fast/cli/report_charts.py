@@ -12,6 +12,7 @@ Find = Callable[[str], Any]
 _WIDTH, _LEFT, _RIGHT = 640, 190, 30
 _ROW, _TOP, _BOTTOM = 34, 14, 46
 _SIDE, _MARGIN = 300, 60
+_LONGEST_NAME = 24
 
 
 class Scale(NamedTuple):
@@ -100,6 +101,30 @@ def _across(find: Find, interval: Interval, scale: Scale, y: float, name: str) -
         parts.append(f'<circle {at} r="4.5"/>')
     body = "".join(parts)
     return f'<g class="{interval.kind}"><title>{escape(words)}</title>{body}</g>'
+
+
+def draw_bars(
+    find: Find, bars: Sequence[tuple[str, str]], title: str, description: str, key: str, axis: str
+) -> str:
+    """Draws numbers of both signs as bars from 0, each a name and the path of its entry."""
+    most = max((abs(find(path)) for _, path in bars), default=0.0) or 1.0
+    scale = Scale(-most, most, _LEFT, _WIDTH - _LEFT - _RIGHT)
+    bottom = _TOP + _ROW * len(bars)
+    parts = [_x_axis(scale, _TOP, bottom, axis, _WIDTH / 2 + _LEFT / 2 - _RIGHT / 2)]
+    for place, (name, path) in enumerate(bars):
+        value, y = find(path), _TOP + _ROW * (place + 0.5)
+        parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" class="name">{_cut(name)}</text>')
+        ends = f'x1="{scale.place(0)}" x2="{scale.place(value)}" y1="{y:g}" y2="{y:g}"'
+        line = f'<line class="bar" {ends} data-x2-key="{escape(path)}"/>'
+        words = escape(f"{name}: {value:.3g}")
+        kind = "after" if value >= 0 else "before"
+        parts.append(f'<g class="{kind}"><title>{words}</title>{line}</g>')
+    return _frame(parts, (_WIDTH, bottom + _BOTTOM), title, description, key, scale.attributes("x"))
+
+
+def _cut(name: str) -> str:
+    """A name that fits to the left of a chart."""
+    return escape(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}\u2026")
 
 
 class Bin(NamedTuple):

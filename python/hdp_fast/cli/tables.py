@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import io
+import sys
 from pathlib import Path
 
 from ..data.table import Table, read_table
+from .output import is_standard
 
 FILE_HELP = "a table with named columns: .csv, .tsv, .txt, .npz, .parquet; - is the standard input"
 
@@ -25,3 +28,19 @@ def sign_of(arguments: argparse.Namespace) -> str | None:
 def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> Table:
     """Reads the table in a file; only if the file is public may an error name a column of it."""
     return read_table(path, delimiter=sign_of(arguments), public=public)
+
+
+def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
+    """Reads a public table, and returns what the standard input held if it is that.
+
+    The standard input can be read once, and a copy of the table is to get a column more.
+    """
+    if not is_standard(path) or sys.stdin is None:
+        return read(path, arguments, public=True), None
+    stdin = sys.stdin
+    content = stdin.buffer.read()
+    sys.stdin = io.TextIOWrapper(io.BytesIO(content))
+    try:
+        return read(path, arguments, public=True), content
+    finally:
+        sys.stdin = stdin

@@ -59,6 +59,11 @@ HELP = {
     "schema": VerbHelp(
         "hdp-fast schema public.csv --label income --positive '>50K' --output schema.json"
     ),
+    "fit": VerbHelp(
+        f"hdp-fast fit private.csv --schema schema.json {_PRIVACY} --output model.json "
+        "--report report.html"
+    ),
+    "predict": VerbHelp("hdp-fast predict model.json visitors.csv --output predicted.csv"),
     "transfer": VerbHelp(
         f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
     ),
@@ -98,6 +103,7 @@ HELP = {
         "hdp-fast local randomize 45 --question question.json --state answers.db"
     ),
     "local collect": VerbHelp("hdp-fast local collect monday.jsonl --question question.json"),
+    "stats": VerbHelp("hdp-fast stats private.csv --schema schema.json --epsilon 1"),
     "budget": VerbHelp(
         "hdp-fast budget ledger --epsilon 2 --delta 1e-5",
         "Make a ledger, or show what is spent and left. It protects nothing by itself: releases "

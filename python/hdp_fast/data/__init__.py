@@ -3,6 +3,7 @@
 from .._support.lazy import list_only
 from .columns import Column
 from .frames import read_frame
+from .persons import bound_rows
 from .schema import Category, Ignore, Label, Number, Schema
 from .table import Table, read_table
 
@@ -14,6 +15,7 @@ __all__ = [
     "Number",
     "Schema",
     "Table",
+    "bound_rows",
     "read_frame",
     "read_table",
 ]

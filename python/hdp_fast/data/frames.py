@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,18 +90,27 @@ def take_columns(name: str, records: Any, wanted: Sequence[str]) -> Table:
     return _make_table(name, records, wanted)
 
 
+def check_columns(name: str, names: Collection[str], wanted: Sequence[str]) -> None:
+    """Check that all wanted columns are among the names.
+
+    Raises:
+        ParameterError: One is not.
+    """
+    missing = [column for column in wanted if column not in names]
+    if missing:
+        rule = "the schema's columns must be there"
+        raise ParameterError(
+            f"{name} lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}"
+        )
+
+
 def _make_table(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
     names, take = _open_frame(name, records)
     places: dict[str, list[int]] = {}
     for place, text in enumerate(names):
         places.setdefault(text, []).append(place)
     wanted = list(places) if wanted is None else wanted
-    missing = [column for column in wanted if column not in places]
-    if missing:
-        rule = "the schema's columns must be there"
-        raise ParameterError(
-            f"{name} lacks {len(missing)} columns, such as {missing[0]!r}, but {rule}"
-        )
+    check_columns(name, places, wanted)
     twice = [column for column in wanted if len(places[column]) > 1]
     if twice:
         rule = "a column that is read must have a name of its own"

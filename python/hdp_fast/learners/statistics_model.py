@@ -124,11 +124,7 @@ class StatisticsModel(JsonObject):
         scores = self.scores(X)
         if self.link == "logistic":
             return softmax(scores)
-        shares = np.maximum(scores + 1 / len(self.classes), 0.0)
-        sums = shares.sum(axis=1, keepdims=True)
-        even: Floats = np.full_like(shares, 1 / len(self.classes))
-        np.divide(shares, sums, out=even, where=sums > 0)
-        return even
+        return to_shares(scores)
 
     def score_deviations(self, X: Any) -> Floats:
         """Computes the part of every score's uncertainty that the noise of the release makes.
@@ -210,6 +206,15 @@ class StatisticsModel(JsonObject):
         if shapes != ((columns, width), (width, columns, columns)):
             raise ParameterError("text has arrays of other shapes than its features and classes")
         one_of("link", self.link, ("logistic", "linear"))
+
+
+def to_shares(scores: Floats) -> Floats:
+    """Probabilities of K classes, which scores less 1 / K estimate: rows that add up to 1."""
+    shares = np.maximum(scores + 1 / scores.shape[1], 0.0)
+    sums = shares.sum(axis=1, keepdims=True)
+    even: Floats = np.full_like(shares, 1 / scores.shape[1])
+    np.divide(shares, sums, out=even, where=sums > 0)
+    return even
 
 
 def feature_text(features: FeatureMap) -> str | None:

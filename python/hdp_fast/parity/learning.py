@@ -12,7 +12,7 @@ from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import number, refuse, shorten
+from .._support.validate import bit_entries, number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..exceptions import InsufficientSamples, ParameterError
 from ..gf2 import BitMatrix
@@ -61,7 +61,7 @@ def learn(
     no error.
 
     Args:
-        X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
+        X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
             BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
             error that says how to turn them into such an array.
         y: Labels 0 and 1 of shape (n,).
@@ -124,7 +124,7 @@ def learn(
     if not isinstance(affine, bool | np.bool_):
         refuse("affine", affine, "it must be True or False")
     X = pack_records(X)
-    refuse_sparse("y", y)
+    y = bit_entries("y", y)
     n, d = X.shape
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
@@ -165,19 +165,9 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 
     Raises:
         ShapeError: X has not two dimensions.
-        ParameterError: X is no array of bits. For a frame the error says how to make one.
+        ParameterError: X is no array of bits.
     """
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
-
-
-def refuse_sparse(name: str, value: Any) -> None:
-    """Refuses a sparse matrix, which numpy takes for a single object.
-
-    Raises:
-        ParameterError: The value is a sparse matrix.
-    """
-    if hasattr(value, "toarray"):
-        refuse(name, value, f"it must be dense: {name}.toarray()")
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

@@ -3,9 +3,10 @@
 This module needs scikit-learn 1.6 or newer (the extra `sklearn`), and is loaded only where it is
 imported. What must be public comes from the caller: bounds or a schema of the columns, the classes,
 the bounds of a target. PrivateClassifier and PrivateRegressor choose everything else themselves,
-from the numbers of records and columns, epsilon and delta. BoundsScaler and SchemaTransformer
-prepare columns by public facts alone, as steps before a private estimator. PrivateSearchCV chooses
-parameters within one epsilon and delta for all fits and the choice.
+from the numbers of records and columns, epsilon and delta. PrivateStudentClassifier makes any
+classifier private where there is a public pool of rows without labels. BoundsScaler and
+SchemaTransformer prepare columns by public facts alone, as steps before a private estimator.
+PrivateSearchCV chooses parameters within one epsilon and delta for all fits and the choice.
 """
 
 from .._support.lazy import list_only

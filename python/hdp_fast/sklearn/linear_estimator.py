@@ -4,43 +4,24 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import accounting
 from .._support.feature_names import names_of
 from .._support.notes import note
-from .._support.random_state import check_random_state, make_stream
+from .._support.random_state import check_random_state
 from .._support.types import Floats
-from .._support.validate import number, one_of, positive, probability, refuse
-from ..accounting.noisy_sums import calibrate_means
+from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
-from ..exceptions import ParameterError
-from ..learners import (
-    FeatureMap,
-    LinearModel,
-    PrivateSGD,
-    SoftmaxModel,
-    StatisticsModel,
-    SufficientStatistics,
-)
-from ..learners.centered_rows import CenteredRows, center
-from ..learners.sufficient_statistics import calibrate
+from ..exceptions import BudgetExceeded, ParameterError
+from ..learners.centered_linear import METHODS, LinearTask, release_linear
+from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
-from ..record import PrivacyRecord, rng_of
-from .charges import spend
+from .charges import note_missing
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 
-Model = LinearModel | SoftmaxModel | StatisticsModel
-Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
-
-# Share of epsilon and delta that the means take.
-_SHARE = 0.1
-# How far second moments must stand out of their noise.
-_CLEAR = 18
 _noted_scores: set[str] = set()
 
 
@@ -53,24 +34,16 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     schema: Any
     method: str
     random_state: Any
-    _methods = ("auto", "statistics", "sgd")
+    _methods = METHODS
 
     @abstractmethod
     def _prepare(self, X: Any, y: Any) -> tuple[UnitRows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, labels, and epsilon."""
 
+    @property
     @abstractmethod
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        """The method of "auto" for n records of d columns, by public numbers."""
-
-    @abstractmethod
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Learner:
-        """The function that learns from centered rows of this shape and norm.
-
-        Raises all errors that the public settings alone can cause.
-        """
+    def _task(self) -> LinearTask:
+        """What is learned."""
 
     def _check_privacy(self) -> float:
         epsilon = check_privacy(self.epsilon, self.delta, self.random_state)
@@ -123,42 +96,24 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         budget: Budget | None,
     ) -> None:
         """Charge the budget, release the means, and learn."""
-        n, d = len(rows), rows.shape[1]
-        private = epsilon < math.inf
-        if not private and budget is not None:
-            refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
-        method = self._choose_method(n, d, epsilon) if self.method == "auto" else self.method
-        share = (epsilon * _SHARE, self.delta * _SHARE)
-        # Rounded down, so that both parts add up to no more than the whole.
-        rest = (
-            math.nextafter(epsilon - share[0], 0.0) if private else epsilon,
-            math.nextafter(self.delta - share[1], 0.0),
-        )
-        # Settings for which no noise is enough are refused before anything is spent.
-        self._learner(method, (n, d + 1), 1.0, *rest)
-        if private:
-            calibrate_means(2 * unit.sources, n=n, epsilon=share[0], delta=share[1])
-        record = self._make_record(method, n, d) if private else None
-        stream = make_stream(self.random_state)
-        with spend(budget if private else None, record):  # type: ignore[arg-type]
-            centered = center(unit, rows, epsilon=share[0], delta=share[1], random_state=stream)
-            learn = self._learner(method, (n, d + 1), centered.norm, *rest)
-            model = learn(centered.scale(rows), labels, stream)
-        self.method_, self.record_ = method, record
-        self.rows_, self.model_ = centered, model
-
-    def _make_record(self, method: str, n: int, d: int) -> PrivacyRecord:
-        assert self.epsilon is not None
-        how = {"sgd": "PrivateSGD", "statistics": "SufficientStatistics"}[method]
-        return PrivacyRecord(
-            mechanism=f"sklearn.{type(self).__name__}, {d} columns, means and learners.{how}",
-            source="basic composition of a Gaussian mechanism and the learner (Dwork et al. 2006)",
-            neighbors="replace_one",
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            noise=f"rounded normal on integers, with {_SHARE:g} of epsilon and delta on the means",
-            rng=rng_of(self.random_state),
-        )
+        try:
+            released = release_linear(
+                unit,
+                rows,
+                labels,
+                self._task,
+                name=f"sklearn.{type(self).__name__}",
+                method=self.method,
+                epsilon=epsilon,
+                delta=self.delta,
+                budget=budget,
+                random_state=self.random_state,
+            )
+        except BudgetExceeded:
+            note_missing(budget, epsilon, self.delta)
+            raise
+        self.method_, self.record_ = released.method, released.record
+        self.rows_, self.model_ = released.rows, released.model
 
     def _read_rows(self, X: Any) -> Floats:
         """The centered rows of records to predict on."""
@@ -192,38 +147,3 @@ def note_score(estimator: Any) -> None:
             " search or a cross-validation are: publish and choose by scores of public records"
             " alone, or choose with PrivateSearchCV"
         )
-
-
-def clip_to(columns: int, norm: float) -> FeatureMap:
-    """The map of centered rows to the unit ball: longer rows are shrunk to this norm."""
-    return FeatureMap.identity(columns, norm_bound=norm)
-
-
-def learn_by_statistics(
-    statistics: SufficientStatistics, n: int, epsilon: float, delta: float
-) -> Learner:
-    """Least squares on released statistics; raises what their calibration for n rows raises."""
-    if epsilon < math.inf:
-        calibrate(statistics, n, epsilon, delta)
-    return lambda rows, y, stream: statistics.release(
-        rows, y, epsilon=epsilon, delta=delta, random_state=stream
-    ).solve()
-
-
-def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int) -> Learner:
-    """Noisy gradients; raises what their plan for n rows of so many columns raises."""
-    sgd.plan(n=n, d=columns)
-    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream)
-
-
-def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:
-    """Whether the noise on second moments is far below the mean of their eigenvalues.
-
-    Rows of norm 1 have moments with a trace of at most n. Their noise has a norm of about
-    2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is not
-    some twenty times that, noisy gradients were measured to be better.
-    """
-    if epsilon == math.inf:
-        return True
-    mu = float(accounting.gaussian_mu(epsilon, delta))
-    return bool(n * mu >= _CLEAR * 2 * math.sqrt(2) * columns**1.5)

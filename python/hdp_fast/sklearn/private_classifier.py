@@ -12,24 +12,13 @@ from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners import LinearModel, StatisticsModel
+from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
 from ..learners.unit_rows import UnitRows
 from .class_labels import check_classes, code_labels
-from .linear_estimator import (
-    Learner,
-    Model,
-    PrivateLinearEstimator,
-    clip_to,
-    learn_by_gradients,
-    learn_by_statistics,
-)
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import ClassifierMixin
-
-# Rows longer than this share of their root mean square are shrunk: less noise for most of them.
-_REACH = 0.7
-# From here on least squares were measured to be better than softmax regression.
-_MANY_CLASSES = 8
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -242,22 +231,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self._note_score()
         return float(super().score(X, y, sample_weight))
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        many = len(self.classes_) >= _MANY_CLASSES
-        return "statistics" if many and epsilon < math.inf else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Learner:
-        n, columns = shape
-        classes, bound = len(self.classes_), norm * _REACH
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), classes=np.arange(classes), second_moments=True
-            )
-            return learn_by_statistics(statistics, n, epsilon, delta)
-        loss: Any = {"loss": "logistic"}
-        if classes > 2:
-            loss = {"loss": "softmax", "classes": classes}
-        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns)
+    @property
+    def _task(self) -> ClassTask:
+        return ClassTask(len(self.classes_))

@@ -12,21 +12,11 @@ from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners import StatisticsModel
+from ..learners.centered_linear import TargetTask
 from ..learners.unit_rows import UnitRows
-from .linear_estimator import (
-    Learner,
-    PrivateLinearEstimator,
-    clip_to,
-    learn_by_gradients,
-    learn_by_statistics,
-    moments_stand_out,
-)
+from .linear_estimator import PrivateLinearEstimator
 from .toolkit import RegressorMixin
-
-# Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
-# and costs nothing where no noise is added.
-_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -196,20 +186,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         low, high = self.target_bounds_
         return low / 2 + high / 2, high / 2 - low / 2
 
-    def _choose_method(self, n: int, d: int, epsilon: float) -> str:
-        return "statistics" if moments_stand_out(n, d + 1, epsilon, self.delta) else "sgd"
-
-    def _learner(
-        self, method: str, shape: tuple[int, int], norm: float, epsilon: float, delta: float
-    ) -> Learner:
-        n, columns = shape
-        bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _REACH)
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), label_bound=1.0, second_moments=True
-            )
-            return learn_by_statistics(statistics, n, epsilon, delta)
-        sgd = PrivateSGD(
-            loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
-        )
-        return learn_by_gradients(sgd, n, columns)
+    @property
+    def _task(self) -> TargetTask:
+        return TargetTask()

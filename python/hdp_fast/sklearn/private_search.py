@@ -374,14 +374,22 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of X in fit."""
+        """Number of columns of X in fit.
+
+        Raises:
+            AttributeError: fit has not been called.
+        """
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("PrivateSearchCV has no n_features_in_ before fit")
         return int(self.best_estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns of X in fit; only where X had names."""
+        """Names of the columns of X in fit; only where X had names.
+
+        Raises:
+            AttributeError: fit has not been called.
+        """
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("PrivateSearchCV has no feature_names_in_ before fit")
         names: NDArray[Any] = self.best_estimator_.feature_names_in_

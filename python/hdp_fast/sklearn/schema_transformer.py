@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
-from ..data.frames import make_table
+from ..data.frames import check_columns, make_table
 from ..data.schema import Number, Schema
 from ..data.table import Table
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import ShapeError
 from .toolkit import (
     BaseEstimator,
     TransformerMixin,
@@ -75,10 +75,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse("schema", self.schema, "it must be a data.Schema")
         columns = self._check(X, reset=True)
         names = names_of(columns) or _numbered(self.n_features_in_)
-        missing = [column for column in self.schema.reads if column not in names]
-        if missing:
-            fault = f"X lacks {len(missing)} columns, such as {missing[0]!r}"
-            raise ParameterError(f"{fault}, but the schema's columns must be there")
+        check_columns("X", names, self.schema.reads)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -123,7 +120,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         assert self.schema is not None
-        rows, place = check_array(X, dtype=np.float64), 0
+        rows, place = check_array("X", X, dtype=np.float64), 0
         if rows.shape[1] != len(self.schema.float_names):
             rule = f"transform makes {len(self.schema.float_names)}"
             raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")

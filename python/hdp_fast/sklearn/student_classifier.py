@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.containers import to_readable
 from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.types import Floats, RandomState
@@ -55,11 +56,11 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     """Any classifier of scikit-learn, trained on private labels of a public pool.
 
     fit labels rows of the pool with the help of the private records, and trains a student on these
-    rows in the open. Predictions are the student's: they cost nothing, however many there are. The
-    labels come by one of two ways. "votes" trains many members, each a copy of `estimator` on a
-    part of the records of its own, that vote on each row of the pool; it takes any classifier.
-    "statistics" releases sums of the records once and labels by the linear model that they make;
-    it needs labels about linear in the columns.
+    rows in the open. Predictions are the student's: they cost nothing, however many there are.
+    There are two ways to label. "votes" trains many members, which vote on each row of the pool;
+    each is a copy of `estimator` with records of its own. It takes any classifier. "statistics"
+    releases sums of the records once, and labels by the linear model that they make. It needs
+    labels that are about linear in the columns.
 
     Args:
         estimator: The classifier of every member, with fit and predict; None for logistic
@@ -172,6 +173,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 finite epsilon, a label is none of classes, the estimator or student fails on rows
                 of the pool with made-up labels, or a fit without noise comes with a budget.
             ShapeError: The pool has other columns than X, or no rows.
+            InsufficientSamples: There are fewer records than `members`.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
@@ -344,10 +346,10 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.schema is not None:
             return SchemaTransformer(schema=self.schema).fit_transform(self.pool)
         if not isinstance(records, np.ndarray):
-            pool = check_features("pool", self.pool)
+            pool = check_features("pool", to_readable("pool", self.pool))
             compare(facts_of(records), facts_of(pool), "pool")
         else:
-            pool = check_array(self.pool, dtype=np.float64, input_name="pool")
+            pool = check_array("pool", self.pool, dtype=np.float64)
             if pool.shape[1] != records.shape[1]:
                 rule = f"X has {records.shape[1]}"
                 raise ShapeError(f"pool has {pool.shape[1]} columns, but {rule}")
@@ -423,5 +425,6 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame of pandas or polars with names, which members take as it is."""
-    known = hasattr(X, "dtypes") and (hasattr(X, "loc") or hasattr(X, "to_series"))
+    kind = type(X)
+    known = hasattr(kind, "dtypes") and (hasattr(kind, "loc") or hasattr(kind, "to_series"))
     return known and names_of(X) is not None

@@ -13,6 +13,7 @@ from .._support.feature_names import FeatureNames, names_of
 from .._support.numbers import floats
 from .._support.types import Floats, Integers
 from .._support.validate import array, distinct_texts, numbers, refuse
+from ..data.persons import Persons
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
@@ -152,6 +153,30 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     for place, key in enumerate(public):
         codes[np.broadcast_to(texts == (str(key) if as_texts else key), codes.shape)] = place
     return Groups(public, codes)
+
+
+def read_members(by: Any, keys: Any, n: int) -> Groups | None:
+    """The group of each of n records, from the arguments `by` and `groups`; None without groups.
+
+    Raises: ParameterError unless both are passed or none, and keys are different; ShapeError unless
+    each record has a group.
+    """
+    if (by is None) != (keys is None):
+        raise ParameterError("by and groups must be passed together: keys must be public")
+    if by is None:
+        return None
+    members = read_groups(by, keys, ("by", "groups"))
+    if len(members.codes) != n:
+        raise ShapeError("by and values differ in length, but each record has a group")
+    return members
+
+
+def keep_rows(
+    persons: Persons, rows: NDArray[Any], members: Groups | None
+) -> tuple[NDArray[Any], Groups | None]:
+    """The rows that are used, and their groups."""
+    kept = None if members is None else Groups(members.keys, persons.select(members.codes))
+    return persons.select(rows), kept
 
 
 def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import note
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
-from .bounded_columns import add_up, public_number, read_bounds, read_columns
+from .bounded_columns import (
+    Bounds,
+    Groups,
+    add_up,
+    keep_rows,
+    public_number,
+    read_bounds,
+    read_columns,
+    read_members,
+)
 from .release_noise import Asked, Noise, Sensitivity, release
 from .results import Covariance
 
@@ -27,10 +37,14 @@ def covariance(
     epsilon: float,
     delta: float | None = None,
     neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
-) -> Covariance:
+) -> Covariance | dict[Any, Covariance]:
     """Computes the covariance matrix of private columns between public bounds.
 
     Values are clipped to the bounds, rounded to a grid of `2**16` steps and scaled to [-1, 1]; NaN
@@ -48,27 +62,34 @@ def covariance(
             most matrices; None takes discrete Laplace noise, which is pure.
         neighbors: "replace_one", for which the number of records is public, or "add_remove", for
             which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
         confidence: Probability of the interval of each entry alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Returns:
-        The matrix, with an interval for each entry.
+        The matrix, with an interval for each entry. With groups, a dict of matrices by key.
 
     Raises:
-        ShapeError: values has no column or more than two dimensions, or the number of records is
-            public and 0.
+        ShapeError: values has no column or more than two dimensions, `by` has another length, or
+            the number of records is public and 0.
         ParameterError: values has no dtype of numbers or too many columns, or another argument is
             out of range.
         BudgetExceeded: The budget has less than epsilon or delta left.
 
     Guarantee:
-        (epsilon, delta)-DP for the whole matrix, and pure epsilon-DP where the record states delta
-        0; exact. Replacing a record moves a column's sum and that of its squares together by at
-        most 9 / 4, in Euclidean length by 2, and each product of two columns by 2. Adding one moves
-        each of the 1 + d + d (d + 1) / 2 sums by at most 1. No value of a record causes an error or
-        a warning.
+        (epsilon, delta)-DP for the whole matrix, or all matrices of groups together, and pure
+        epsilon-DP where the record states delta 0; exact. Replacing a record moves a column's sum
+        and that of its squares together by at most 9 / 4, in Euclidean length by 2, and each
+        product of two columns by 2. Adding one moves each of the 1 + d + d (d + 1) / 2 sums by at
+        most 1; with groups, replacing one does so in two of them. No value of a record causes an
+        error or a warning.
 
     Cost:
         O(n `d**2`).
@@ -90,8 +111,44 @@ def covariance(
     width = rows.shape[1]
     if width > _MOST_COLUMNS:
         refuse("values", values, f"it must have at most {_MOST_COLUMNS:,} columns")
-    known_n = public_number(rows, neighbors)
+    members = read_members(by, groups, len(rows))
+    asked = asked.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(asked.persons, rows, members)
+    known_n = public_number(rows, neighbors) if members is None else None
     bounds = read_bounds(low, high, names, width)
+    sums = _add_products(rows, bounds, members, counted=known_n is None)
+    noisy, drawn, record = release(
+        sums,
+        sensitivity_of(width, neighbors, grouped=members is not None),
+        asked,
+        name="covariance",
+        n=len(rows) if neighbors == "replace_one" else None,
+        span=2 * _STEPS**2,
+    )
+    scale = bounds.high / 2 - bounds.low / 2
+    products = np.outer(scale, scale)
+    wide = []
+
+    def state(part: Integers) -> Covariance:
+        value, error = _estimate(part, known_n, width, (drawn, asked.beta))
+        ends = [(value + side).clip(-1, 1) for side in (-error, error)]
+        wide.append(bool(((ends[0] <= -1) & (ends[1] >= 1)).any()))
+        least, most = (end * products for end in ends)
+        matrix = value.clip(-1, 1) * products
+        return Covariance(matrix, least, most, names or ("x0",), asked.confidence, record)
+
+    released = [state(part) for part in noisy]
+    if known_n is None and any(wide):
+        rule = "have an interval that holds all that is possible: a larger epsilon helps"
+        note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of covariance {rule}")
+    return released[0] if members is None else dict(zip(members.keys, released, strict=True))
+
+
+def _add_products(
+    rows: NDArray[Any], bounds: Bounds, members: Groups | None, *, counted: bool
+) -> Integers:
+    """The sums of each group, shape (groups, parts): number, columns, and products of two."""
+    width = rows.shape[1]
     upper = np.triu_indices(width)
 
     def count(part: NDArray[Any]) -> Integers:
@@ -100,39 +157,35 @@ def covariance(
         floats = centered.astype(np.float64)
         # Exact: sums of at most 2**16 products below 2**30, all of them integers below 2**53.
         products = np.rint(floats.T @ floats).astype(np.int64)[upper]
-        number = [len(part) * _STEPS**2] if known_n is None else []
+        number = [len(part) * _STEPS**2] if counted else []
         totals = np.concatenate(
             [np.array(number, np.int64), _STEPS * centered.sum(axis=0), products]
         )
         return totals[None]
 
-    noisy, drawn, record = release(
-        add_up(rows, count),
-        sensitivity_of(width, neighbors),
-        asked,
-        name="covariance",
-        n=known_n,
-    )
-    scale = bounds.high / 2 - bounds.low / 2
-    value, error = _estimate(noisy, known_n, width, (drawn, asked.beta))
-    products = np.outer(scale, scale)
-    low_ends, high_ends = ((value + side).clip(-1, 1) * products for side in (-error, error))
-    labels = names or ("x0",)
-    matrix = value.clip(-1, 1) * products
-    return Covariance(matrix, low_ends, high_ends, labels, asked.confidence, record)
+    if members is None:
+        return add_up(rows, count)[None]
+    codes = range(len(members.keys))
+    return np.stack([add_up(rows[members.codes == code], count) for code in codes])
 
 
-def sensitivity_of(width: int, neighbors: str) -> Sensitivity:
+def sensitivity_of(width: int, neighbors: str, *, grouped: bool = False) -> Sensitivity:
     """The largest distance of the integers of neighbors.
 
     A column that moves by t <= 2 moves its square by at most t (2 - t): t + t (2 - t) is at most 9
-    / 4, and t**2 (1 + (2 - t)**2) grows to 4 at t = 2.
+    / 4, and t**2 (1 + (2 - t)**2) grows to 4 at t = 2. With groups, a replaced record may change
+    its group, or stay in it and move as far as without groups.
     """
     one, pairs = _STEPS**2, width * (width - 1) // 2
-    if neighbors == "replace_one":
-        return Sensitivity(9 * width * one // 4 + 2 * pairs * one, 4 * (width + pairs) * one**2)
     parts = 1 + 2 * width + pairs
-    return Sensitivity(parts * one, parts * one**2)
+    added = Sensitivity(parts * one, parts * one**2)
+    if neighbors != "replace_one":
+        return added
+    replaced = Sensitivity(9 * width * one // 4 + 2 * pairs * one, 4 * (width + pairs) * one**2)
+    if not grouped:
+        return replaced
+    moved = added.times(2)
+    return Sensitivity(max(moved.absolute, replaced.absolute), max(moved.squared, replaced.squared))
 
 
 def _estimate(

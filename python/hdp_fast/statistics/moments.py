@@ -10,20 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import note
 from .._support.numbers import floats
 from .._support.types import Floats, Integers, RandomState
 from ..budget.account import Budget, Neighbors
-from ..exceptions import ParameterError, ShapeError
+from ..data.persons import Persons, read_persons
 from .bounded_columns import (
     Bounds,
     Groups,
     add_up,
+    keep_rows,
     public_number,
     read_bounds,
     read_columns,
-    read_groups,
+    read_members,
 )
-from .release_noise import Asked, Noise, Sensitivity, release
+from .release_noise import Asked, Noise, Sensitivity, hides_all, release
 from .results import Statistic
 
 Released = Statistic | dict[Any, Any]
@@ -41,6 +43,8 @@ def count(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -61,6 +65,9 @@ def count(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -97,7 +104,8 @@ def count(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (0, 1))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (0, 1), owners)
     return _release("count", _count(records), records, asked)
 
 
@@ -112,6 +120,8 @@ def sum(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -134,6 +144,9 @@ def sum(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -171,7 +184,8 @@ def sum(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("sum", _sum(records), records, asked)
 
 
@@ -186,6 +200,8 @@ def mean(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -210,6 +226,9 @@ def mean(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -246,7 +265,8 @@ def mean(
         (True, True)
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("mean", _mean(records), records, asked)
 
 
@@ -261,6 +281,8 @@ def variance(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -286,6 +308,9 @@ def variance(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -324,7 +349,8 @@ def variance(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("variance", _variance(records), records, asked)
 
 
@@ -335,24 +361,31 @@ class _Records(NamedTuple):
     names: tuple[str, ...] | None
     bounds: Bounds
     groups: Groups | None
+    persons: Persons
     known_n: int | None
+    most_n: int | None
     moves: int
 
 
 def _read(
-    values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any]
+    values: Any,
+    by: ArrayLike | None,
+    groups: Any,
+    asked: Asked,
+    ends: tuple[Any, Any],
+    owners: tuple[ArrayLike | None, int],
 ) -> _Records:
     rows, names = read_columns(values)
-    if (by is None) != (groups is None):
-        raise ParameterError("by and groups must be passed together: keys must be public")
-    members = None if by is None else read_groups(by, groups, ("by", "groups"))
-    if members is not None and len(members.codes) != len(rows):
-        raise ShapeError("by and values differ in length, but each record has a group")
+    members = read_members(by, groups, len(rows))
+    persons = read_persons(*owners, len(rows))
+    rows, members = keep_rows(persons, rows, members)
     replaced = asked.neighbors == "replace_one"
     known_n = public_number(rows, asked.neighbors) if members is None else None
+    most_n = len(rows) if replaced else None
     bounds = read_bounds(*ends, names, rows.shape[1])
     # Replacing a record takes one away from a group and adds one to another.
-    return _Records(rows, names, bounds, members, known_n, 2 if replaced and members else 1)
+    moves = 2 if replaced and members else 1
+    return _Records(rows, names, bounds, members, persons, known_n, most_n, moves)
 
 
 Interval = tuple[float, float, float]
@@ -366,29 +399,50 @@ class _Kind:
         count: Makes integers (m, d, parts) of rows (m, d).
         sensitivity: How far the integers of all columns move.
         estimate: Value and ends of the interval, of the noisy parts of a column.
+        span: The range of an integer, over single records, of the one that varies least.
+        shows_nothing: Whether an interval of a column covers all that is possible, or without
+            an upper end, 0.
     """
 
     count: Callable[[NDArray[Any]], Integers]
     sensitivity: Sensitivity
     estimate: Callable[[Integers, int, tuple[Noise, float]], Interval]
+    span: float
+    shows_nothing: Callable[[Interval, int], bool]
 
 
 def _release(name: str, kind: _Kind, records: _Records, asked: Asked) -> Released:
+    asked = asked._replace(persons=records.persons)
     sums = add_up(records.rows, kind.count, records.groups)
-    noisy, drawn, record = release(sums, kind.sensitivity, asked, name=name, n=records.known_n)
+    noisy, drawn, record = release(
+        sums, kind.sensitivity, asked, name=name, n=records.most_n, span=kind.span
+    )
+    wide = []
 
     def state(columns: Integers) -> Released:
-        results = [
-            Statistic(*kind.estimate(parts, place, (drawn, asked.beta)), asked.confidence, record)
-            for place, parts in enumerate(columns)
-        ]
+        results = []
+        for place, parts in enumerate(columns):
+            ends = kind.estimate(parts, place, (drawn, asked.beta))
+            wide.append(kind.shows_nothing(ends, place))
+            results.append(Statistic(*ends, asked.confidence, record))
         return (
             results[0] if records.names is None else dict(zip(records.names, results, strict=True))
         )
 
-    if records.groups is None:
-        return state(noisy)
-    return {key: state(columns) for key, columns in zip(records.groups.keys, noisy, strict=True)}
+    keys = () if records.groups is None else records.groups.keys
+    released = [state(columns) for columns in (noisy if keys else [noisy])]
+    if not hides_all(drawn, asked.beta, records.most_n, kind.span):
+        _note_wide(name, wide)
+    return dict(zip(keys, released, strict=True)) if keys else released[0]
+
+
+def _note_wide(name: str, wide: list[bool]) -> None:
+    """Warns of released numbers that show nothing; of counts and sums where none does."""
+    if name in ("count", "sum") and all(wide):
+        note(f"no released {name} is larger than its noise: a larger epsilon helps")
+    if name not in ("count", "sum") and any(wide):
+        rule = "have intervals that hold all that is possible: a larger epsilon helps"
+        note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of {name} {rule}")
 
 
 def _plain(most: int, records: _Records) -> Sensitivity:
@@ -408,7 +462,10 @@ def _count(records: _Records) -> _Kind:
         value, half = int(parts[0]), noise[0].half_width(noise[1])
         return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
 
-    return _Kind(shows, _plain(1, records), estimate)
+    def shows_nothing(ends: Interval, place: int) -> bool:
+        return records.most_n is None and ends[1] <= 0
+
+    return _Kind(shows, _plain(1, records), estimate, 1, shows_nothing)
 
 
 def _sum(records: _Records) -> _Kind:
@@ -427,7 +484,11 @@ def _sum_of_known(records: _Records) -> _Kind:
         return value, _clip(value - half, least, most), _clip(value + half, least, most)
 
     return _Kind(
-        lambda rows: bounds.round(rows, _STEPS)[..., None], _plain(_STEPS, records), estimate
+        lambda rows: bounds.round(rows, _STEPS)[..., None],
+        _plain(_STEPS, records),
+        estimate,
+        _STEPS,
+        lambda ends, place: False,
     )
 
 
@@ -455,7 +516,14 @@ def _sum_of_unknown(records: _Records) -> _Kind:
     spans = [int(span) ** 2 for span in steps(bounds.high) - steps(bounds.low)]
     within = np.sum([max(2 * _STEPS**2, span) for span in spans], dtype=object)
     squared = plain.squared if records.moves == 1 else int(within)
-    return _Kind(count, plain._replace(squared=squared), estimate)
+
+    def shows_nothing(ends: Interval, place: int) -> bool:
+        one_sided = bounds.low[place] >= 0 or bounds.high[place] <= 0
+        return bool(records.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
+
+    ranges = (np.maximum(bounds.high, 0) - np.minimum(bounds.low, 0)) / tops
+    span = _STEPS * float(ranges.min())
+    return _Kind(count, plain._replace(squared=squared), estimate, span, shows_nothing)
 
 
 def _mean(records: _Records) -> _Kind:
@@ -473,7 +541,10 @@ def _mean(records: _Records) -> _Kind:
         value = int(parts[0]) / total
         return _scale_back((value, value - half, value + half), bounds, place)
 
-    return _Kind(count, _plain(_STEPS, records), estimate)
+    def shows_nothing(ends: Interval, place: int) -> bool:
+        return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
+
+    return _Kind(count, _plain(_STEPS, records), estimate, _STEPS, shows_nothing)
 
 
 def _scale_back(shares: Interval, bounds: Bounds, place: int) -> Interval:
@@ -498,7 +569,11 @@ def _variance(records: _Records) -> _Kind:
         value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
         return value, lower, upper
 
-    return _Kind(count, _plain(whole**2, records), estimate)
+    def shows_nothing(ends: Interval, place: int) -> bool:
+        squared = float(bounds.high[place] - bounds.low[place]) ** 2
+        return ends[1:] == (0, squared / 4)
+
+    return _Kind(count, _plain(whole**2, records), estimate, whole**2 / 4, shows_nothing)
 
 
 def _variance_of_shares(parts: list[int], noise: tuple[Noise, float], n: int | None) -> Interval:

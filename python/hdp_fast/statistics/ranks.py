@@ -18,12 +18,12 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import public_number, read_bounds, read_columns
-from .release_noise import Asked
+from .bounded_columns import keep_rows, public_number, read_bounds, read_columns, read_members
+from .release_noise import Asked, note_noise
 from .results import Quantiles
 
 _MOST_STEPS, _MOST_PARTS = 1 << 30, 1000
-_LARGEST_SCALE = 1 << 50
+_LARGEST_SCALE, _LARGEST_SHIFT = 1 << 50, 1 << 40
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
@@ -35,11 +35,16 @@ def quantiles(
     high: Any,
     epsilon: float,
     neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
     steps: int = 1 << 20,
+    interval: bool = False,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
-) -> Quantiles | dict[str, Quantiles]:
+) -> Quantiles | dict[Any, Any]:
     """Chooses quantiles of private values between public bounds, by the exponential mechanism.
 
     The candidates are the points of an even grid from `low` to `high`, to which values are clipped
@@ -60,25 +65,36 @@ def quantiles(
             which it is not.
         steps: Number of steps of the grid, from 1 to `2**30`. For whole numbers take high - low:
             no other point is chosen then.
-        confidence: Probability of the statement about the ranks of each value, in (0, 1).
+        interval: Whether each quantile comes with an interval, whose ends are two more choices:
+            a quantile then has a third of its epsilon.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
+        confidence: Probability of the statement about the ranks of each value, and of each
+            interval, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Returns:
-        The quantiles of a vector, or a dict of them by column. They come with an error in ranks; an
-        interval for the value needs further levels, on both sides.
+        The quantiles of a vector, or a dict of them by column; with groups, a dict of these by key.
+        They come with an error in ranks, and with `interval` with one in the values' own unit.
 
     Raises:
         ShapeError: values has no column or more than two dimensions, the number of records is
-            public and 0, or levels has more than one dimension or no entry.
+            public and 0, levels has more than one dimension or no entry, or `by` has another
+            length.
         ParameterError: values has no dtype of numbers, or another argument is out of range.
         BudgetExceeded: The budget has less than epsilon left.
 
     Guarantee:
-        Pure epsilon-DP for `neighbors`, for all levels and columns together; exact. Replacing a
-        record moves a rank by 1; adding one moves the rank's distance from level q by at most the
-        larger of q and 1 - q. No value of a record causes an error or a warning. The running time
+        Pure epsilon-DP for `neighbors`, for all levels, columns and groups together; exact.
+        Replacing a record moves a rank by 1; adding one moves the rank's distance from level q by
+        at most the larger of q and 1 - q, and with groups, replacing one does so in two of them. No
+        value of a record causes an error or a warning. The running time
         depends on the records.
 
     Cost:
@@ -102,37 +118,74 @@ def quantiles(
     parts = _read_levels(levels)
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
-    public_number(rows, neighbors)
+    members = read_members(by, groups, len(rows))
+    asked = asked.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(asked.persons, rows, members)
+    if members is None:
+        public_number(rows, neighbors)
     width = rows.shape[1]
     bounds = read_bounds(low, high, names, width)
-    choices = width * len(parts)
-    rates = [_rate(level, asked, choices) for level in parts]
-    record = PrivacyRecord(
-        mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each",
+    if not isinstance(interval, bool):
+        refuse("interval", interval, "it must be True or False")
+    choices = width * len(parts) * (3 if interval else 1)
+    rates = [choose_rate(level, asked, choices, grouped=members is not None) for level in parts]
+    many = "" if members is None else f" in each of {len(members.keys)} groups"
+    row_record = PrivacyRecord(
+        mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
         source="McSherry and Talwar 2007",
         neighbors=neighbors,
         epsilon=asked.epsilon,
         noise="choices of probability proportional to exp(-rate distance in ranks)",
         rng=rng_of(random_state),
     )
-    grid, stream, results = bounds.round(rows, points), make_stream(random_state), []
-    with spend(budget, record):
-        for place in range(width):
-            pieces = cut_at_records(grid[:, place], points)
-            drawn = [
-                draw(pieces, pieces.distances(level), rate, stream)
-                for level, rate in zip(parts, rates, strict=True)
+    record = asked.persons.state(row_record)
+    errors = [
+        math.log((points + 1) / asked.beta) / float(rate * level.denominator)
+        for level, rate in zip(parts, rates, strict=True)
+    ]
+    if neighbors == "replace_one" and any(
+        error >= max(level, 1 - level) * len(rows)
+        for level, error in zip(parts, errors, strict=True)
+    ):
+        note_noise("quantiles", len(rows), asked.epsilon)
+    grid, stream = bounds.round(rows, points), make_stream(random_state)
+    levels_of = list(zip(parts, rates, strict=True))
+    shifts = [
+        math.ceil(math.log(2 * (points + 1) / asked.beta) / float(rate * level.denominator))
+        for level, rate in levels_of
+    ]
+    stated = tuple(map(float, parts))
+
+    def choose(place: int, records: Integers) -> Quantiles:
+        """The quantiles of the records of one group, in one column."""
+        pieces = cut_at_records(records, points)
+        drawn = [draw(pieces, pieces.distances(level), rate, stream) for level, rate in levels_of]
+        share = np.sort(np.array(drawn)) / points
+        least, most = float(bounds.low[place]), float(bounds.high[place])
+        ends = [share, share]
+        if interval:
+            pairs = [
+                draw_ends(records, points, choice, shift, stream)
+                for choice, shift in zip(levels_of, shifts, strict=True)
             ]
-            share = np.sort(np.array(drawn)) / points
-            least, most = float(bounds.low[place]), float(bounds.high[place])
-            error = max(
-                math.log((points + 1) / asked.beta) / float(rate * level.denominator)
-                for level, rate in zip(parts, rates, strict=True)
-            )
-            value = (least + share * (most - least)).clip(least, most)
-            stated = tuple(map(float, parts))
-            results.append(Quantiles(value, stated, error, asked.confidence, record))
-    return results[0] if names is None else dict(zip(names, results, strict=True))
+            lower, upper = np.array(pairs).T / points
+            ends = [np.minimum(lower, share), np.maximum(upper, share)]
+        value, low_ends, high_ends = (
+            (least + part * (most - least)).clip(least, most) for part in (share, *ends)
+        )
+        kept = (low_ends, high_ends) if interval else (None, None)
+        return Quantiles(value, stated, max(errors), asked.confidence, record, *kept)
+
+    def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
+        results = [choose(place, records[:, place]) for place in range(width)]
+        return results[0] if names is None else dict(zip(names, results, strict=True))
+
+    with spend(budget, record):
+        if members is None:
+            return choose_all(grid)
+        return {
+            key: choose_all(grid[members.codes == code]) for code, key in enumerate(members.keys)
+        }
 
 
 def _read_levels(levels: Any) -> list[Fraction]:
@@ -144,20 +197,26 @@ def _read_levels(levels: Any) -> list[Fraction]:
     return sorted(Fraction(level).limit_denominator(_MOST_PARTS) for level in values.tolist())
 
 
-def _rate(level: Fraction, asked: Asked, choices: int) -> Fraction:
+def choose_rate(level: Fraction, asked: Asked, choices: int, *, grouped: bool) -> Fraction:
     """How fast a point's chances fall with its distance."""
-    rate = selection_rate(
-        asked.epsilon, largest_move(level, asked.neighbors) * choices, monotonic=False
-    )
+    move = largest_move(level, asked.neighbors, grouped=grouped)
+    rate = selection_rate(asked.epsilon, move * choices * asked.persons.rows, monotonic=False)
     if rate * _LARGEST_SCALE < 1:
         refuse("epsilon", asked.epsilon, "it needs more noise than is drawn: take a larger one")
     return rate
 
 
-def largest_move(level: Fraction, neighbors: str) -> int:
-    """The most by which a distance differs between neighbors, in parts of the level."""
+def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> int:
+    """The most by which distances differ between neighbors, in parts of the level.
+
+    With groups, those of all groups are added up: replacing a record takes one away from a group
+    and adds one to another, which is more than replacing it within a group.
+    """
     parts, whole = level.as_integer_ratio()
-    return whole if neighbors == "replace_one" else max(parts, whole - parts)
+    one = max(parts, whole - parts)
+    if neighbors == "replace_one":
+        return 2 * one if grouped else whole
+    return one
 
 
 @dataclass(frozen=True)
@@ -178,16 +237,28 @@ class Pieces:
     upto: Integers
     n: int
 
-    def distances(self, level: Fraction) -> Integers:
-        """By how much the rank of each piece is off, in parts of the level; 0 for some piece."""
+    def distances(self, level: Fraction, shift: int = 0) -> Integers:
+        """By how much the rank of each piece is off, in parts of the level; 0 for some piece.
+
+        The rank that is sought is n times the level, plus shift.
+        """
         parts, whole = level.as_integer_ratio()
-        over, under = whole * self.below - parts * self.n, parts * self.n - whole * self.upto
+        rank = parts * self.n + whole * shift
+        over, under = whole * self.below - rank, rank - whole * self.upto
         return np.maximum(np.maximum(over, under), 0)
 
 
-def cut_at_records(records: Integers, points: int) -> Pieces:
-    """The pieces of the grid 0, ..., points, for records that are points of it."""
-    values, counts = np.unique(records, return_counts=True)
+def cut_at_records(records: Integers, points: int, added: dict[int, int] | None = None) -> Pieces:
+    """The pieces of the grid 0, ..., points, for records that are points of it.
+
+    added: how many public records that are nobody's stand at some points; n does not count them.
+    """
+    public = added or {}
+    values, counts = np.unique(
+        np.concatenate((records, np.array(list(public), np.int64))), return_counts=True
+    )
+    for point, number in public.items():
+        counts[np.searchsorted(values, point)] += number - 1
     upto = np.cumsum(counts, dtype=np.int64)
     starts = np.concatenate(([0], values + 1))
     widths = np.concatenate((values, [points + 1])) - starts
@@ -199,6 +270,29 @@ def cut_at_records(records: Integers, points: int) -> Pieces:
         np.concatenate((upto - counts, between[some])),
         np.concatenate((upto, between[some])),
         len(records),
+    )
+
+
+def draw_ends(
+    records: Integers,
+    points: int,
+    choice: tuple[Fraction, Fraction],
+    shift: int,
+    stream: np.random.Generator | None,
+) -> tuple[int, int]:
+    """The ends of an interval for the quantile of a level, which is drawn at a rate.
+
+    Where a choice is off by at most `shift` ranks, one that aims so many below the quantile's rank
+    is not above it. Records that are nobody's stand at the end of the grid, so that there is such a
+    rank; they are public and move no distance between neighbors.
+    """
+    if shift > _LARGEST_SHIFT:
+        return 0, points
+    level, rate = choice
+    lower, upper = (cut_at_records(records, points, {end: shift}) for end in (0, points))
+    return (
+        draw(lower, lower.distances(level), rate, stream),
+        draw(upper, upper.distances(level, shift), rate, stream),
     )
 
 

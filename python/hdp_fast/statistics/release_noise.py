@@ -9,13 +9,16 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from .. import accounting, noise
-from .._support.notes import note_large_delta
+from .._support.notes import note, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.validate import one_of, positive, probability, refuse
 from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
+from ..data.persons import Persons, read_persons
 from ..noise import exact_epsilon
 from ..record import PrivacyRecord, rng_of
 
@@ -84,6 +87,10 @@ class Sensitivity(NamedTuple):
         """Of several such lists of integers, all about the same record."""
         return Sensitivity(self.absolute * parts, self.squared * parts)
 
+    def of_rows(self, rows: int) -> Sensitivity:
+        """For neighbors that differ in as many rows, one after the other."""
+        return Sensitivity(self.absolute * rows, self.squared * rows**2)
+
 
 class Asked(NamedTuple):
     """What a caller asks of a release."""
@@ -94,6 +101,7 @@ class Asked(NamedTuple):
     confidence: float
     budget: Budget | None
     random_state: RandomState
+    persons: Persons = Persons()
 
     @property
     def beta(self) -> float:
@@ -110,6 +118,10 @@ class Asked(NamedTuple):
             delta=delta,
             confidence=probability("confidence", self.confidence),
         )
+
+    def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Asked:
+        """The same about people, who own the n rows. Raises as read_persons does."""
+        return self._replace(persons=read_persons(ids, rows_per_person, n))
 
 
 @lru_cache(maxsize=256)
@@ -130,21 +142,31 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
 
 
 def release(
-    sums: Integers, sensitivity: Sensitivity, asked: Asked, *, name: str, n: int | None
+    sums: Integers,
+    sensitivity: Sensitivity,
+    asked: Asked,
+    *,
+    name: str,
+    n: int | None,
+    span: float,
 ) -> tuple[Integers, Noise, PrivacyRecord]:
     """Adds noise to integers, after it charged the budget.
 
+    Where the noise hides all that n records can show, a warning says so before the budget is
+    charged.
+
     Args:
         sums: Integers of any shape.
-        sensitivity: The largest distance of those of neighbors.
+        sensitivity: The largest distance of those of neighbors that differ in one row.
         asked: What the caller asks, already checked.
         name: The function that releases, for the record.
-        n: The number of records where it is public.
+        n: The number of records, or the most that there may be, where it is public.
+        span: The range of an integer, over single records, of the one that varies least.
     """
-    drawn = calibrate(sensitivity, asked.epsilon, asked.delta)
+    drawn = calibrate(sensitivity.of_rows(asked.persons.rows), asked.epsilon, asked.delta)
     gaussian = drawn.law == "gaussian"
     sources = ("Balle and Wang 2018", "Ghosh, Roughgarden and Sundararajan 2009")
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"statistics.{name}, {sums.size} integers",
         source=sources[0] if gaussian else sources[1],
         neighbors=asked.neighbors,
@@ -153,9 +175,23 @@ def release(
         noise=str(drawn),
         rng=rng_of(asked.random_state),
     )
+    record = asked.persons.state(row_record)
     if n and record.delta:
         note_large_delta(record.delta, n)
+    if hides_all(drawn, asked.beta, n, span):
+        note_noise(name, n or 0, asked.epsilon)
     draw = noise.rounded_gaussian if gaussian else noise.discrete_laplace
     with spend(asked.budget, record):
         noisy = sums + draw(drawn.scale, sums.shape, random_state=make_stream(asked.random_state))
     return noisy, drawn, record
+
+
+def hides_all(drawn: Noise, beta: float, n: int | None, span: float) -> bool:
+    """Whether an interval covers the range of sums over n records, for any sum in its middle."""
+    return n is not None and 2 * drawn.half_width(beta) >= n * span
+
+
+def note_noise(name: str, n: int, epsilon: float) -> None:
+    """Warns that noise hides all that n records can show, which are public facts."""
+    rule = "so that a constant is no worse: more records or a larger epsilon help"
+    note(f"the noise of {name} at epsilon = {epsilon:g} hides all that n = {n:,} show, {rule}")

@@ -149,8 +149,12 @@ class Quantiles(JsonText):
             for level q is off by at most so many of the n clipped records: at most q n +
             `rank_error` of them lie below y, and at least q n - `rank_error` at y or below. Each
             choice has this probability by itself.
-        confidence: Probability of that statement.
+        confidence: Probability of that statement, and of each interval alone.
         record: What protects the records.
+        low: Lower ends of the intervals, shape (k,), where they were asked for; None otherwise. An
+            interval holds a value of which at most q n of the clipped and rounded records lie below
+            and at least q n at it or below.
+        high: Upper ends of the intervals, of the same shape.
 
     Examples:
         >>> import numpy as np
@@ -166,11 +170,18 @@ class Quantiles(JsonText):
     rank_error: float
     confidence: float
     record: PrivacyRecord
+    low: Floats | None = None
+    high: Floats | None = None
 
     def __repr__(self) -> str:
         pairs = zip(self.levels, self.value.tolist(), strict=True)
         shown = ", ".join(f"{level:g}: {value:.6g}" for level, value in pairs)
-        return f"Quantiles({shown}, within {self.rank_error:.3g} ranks, {_price(self.record)})"
+        within = f"within {self.rank_error:.3g} ranks"
+        if self.low is not None and self.high is not None:
+            pairs = zip(self.low.tolist(), self.high.tolist(), strict=True)
+            spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in pairs)
+            within += f", {100 * self.confidence:g} % in {spans}"
+        return f"Quantiles({shown}, {within}, {_price(self.record)})"
 
 
 def _price(record: PrivacyRecord) -> str:

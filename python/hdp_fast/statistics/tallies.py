@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise
+from .._support.notes import note
 from .._support.numbers import floats
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
@@ -18,8 +19,8 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import read_groups
-from .release_noise import Asked, Sensitivity, release
+from .bounded_columns import Groups, keep_rows, read_groups, read_members
+from .release_noise import Asked, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 
 
@@ -31,10 +32,14 @@ def histogram(
     epsilon: float,
     delta: float | None = None,
     neighbors: Neighbors = "replace_one",
+    by: ArrayLike | None = None,
+    groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
-) -> Histogram:
+) -> Histogram | dict[Any, Histogram]:
     """Counts the records of every bin or category, privately.
 
     A number is in the bin between two edges; one that equals an edge is in the bin above it.
@@ -51,24 +56,31 @@ def histogram(
             takes discrete Laplace noise, which is pure.
         neighbors: "replace_one", for which the number of records is public, or "add_remove", for
             which it is not.
+        by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
+            compared as texts. A record whose group is none of `groups` is left out.
+        groups: The public keys of the groups; only with `by`.
         confidence: Probability of the interval of each count alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Returns:
-        All k counts, those of empty bins too.
+        All k counts, those of empty bins too. With groups, a dict of such histograms by key.
 
     Raises:
-        ShapeError: values is no vector.
+        ShapeError: values is no vector, or `by` has another length.
         ParameterError: values has no dtype of numbers though edges are passed, not exactly one of
             edges and categories is passed, or an argument is out of range.
         BudgetExceeded: The budget has less than epsilon or delta left.
 
     Guarantee:
         (epsilon, delta)-DP for all counts together, and pure epsilon-DP where the record states
-        delta 0; exact. Under "add_remove" one count moves by 1, under "replace_one" two do. No
-        value of a record causes an error or a warning.
+        delta 0; exact. Under "add_remove" one count moves by 1, under "replace_one" two do. Groups
+        change nothing in this: a record is in one bin of one group. No value of a record causes an
+        error or a warning.
 
     Cost:
         A binary search for each record, or a pass for each category.
@@ -88,18 +100,37 @@ def histogram(
     if (edges is None) == (categories is None):
         raise ParameterError("edges or categories must be passed, and not both")
     codes, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
-    replaced = neighbors == "replace_one"
-    known_n = len(codes) if replaced else None
-    moved = 2 if replaced else 1
+    members = read_members(by, groups, len(codes))
+    asked = asked.of_people(ids, rows_per_person, len(codes))
+    codes, members = keep_rows(asked.persons, codes, members)
+    known_n = len(codes) if neighbors == "replace_one" else None
+    moved = 2 if neighbors == "replace_one" else 1
     width = len(bins) - (categories is None)
-    counts = np.bincount(codes[codes >= 0], minlength=width).astype(np.int64)
+    counts = _count_cells(codes, width, members)
     noisy, drawn, record = release(
-        counts, Sensitivity(moved, moved), asked, name="histogram", n=known_n
+        counts, Sensitivity(moved, moved), asked, name="histogram", n=known_n, span=1
     )
     half = drawn.half_width(asked.beta)
+    if known_n is None and noisy.max() <= drawn.half_width(asked.beta / noisy.size):
+        note("no released count of histogram is larger than its noise: a larger epsilon helps")
     most = np.iinfo(np.int64).max if known_n is None else known_n
     low, high = ((noisy + side).clip(0, most) for side in (-half, half))
-    return Histogram(noisy, low, high, bins, asked.confidence, record)
+    results = [
+        Histogram(*ends, bins, asked.confidence, record)
+        for ends in zip(noisy, low, high, strict=True)
+    ]
+    return results[0] if members is None else dict(zip(members.keys, results, strict=True))
+
+
+def _count_cells(codes: Integers, width: int, members: Groups | None) -> Integers:
+    """The number of records in each bin of each group, shape (groups, width)."""
+    kept = codes >= 0
+    if members is None:
+        return np.bincount(codes[kept], minlength=width).astype(np.int64)[None]
+    kept &= members.codes >= 0
+    shape = (len(members.keys), width)
+    cells = members.codes[kept] * width + codes[kept]
+    return np.bincount(cells, minlength=shape[0] * width).astype(np.int64).reshape(shape)
 
 
 def _by_edges(values: ArrayLike, edges: Any) -> tuple[Integers, tuple[Any, ...]]:
@@ -138,6 +169,8 @@ def top_k(
     epsilon: float,
     neighbors: Neighbors = "replace_one",
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> TopCategories:
@@ -154,6 +187,9 @@ def top_k(
         neighbors: "replace_one" or "add_remove". Under the latter one record moves counts in one
             direction only, which halves the error.
         confidence: Probability of the statement about the error, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -186,11 +222,14 @@ def top_k(
     """
     asked = Asked(epsilon, None, neighbors, confidence, budget, random_state).check()
     codes, keys = _by_key(values, categories)
+    asked = asked.of_people(ids, rows_per_person, len(codes))
+    codes = asked.persons.select(codes)
     choices = positive_int("k", k, len(keys))
+    sensitivity = choices * asked.persons.rows
     left = np.arange(len(keys))
     counts = np.bincount(codes[codes >= 0], minlength=len(keys)).astype(np.int64)
     one_way = neighbors == "add_remove"
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"statistics.top_k, {choices} of {len(keys)} categories",
         source="McKenna and Sheldon 2020",
         neighbors=neighbors,
@@ -198,6 +237,11 @@ def top_k(
         noise="coins of probability exp(-rate (best count - count))",
         rng=rng_of(random_state),
     )
+    record = asked.persons.state(row_record)
+    rate = float(selection_rate(asked.epsilon, sensitivity, one_way))
+    error = math.log(len(keys) * choices / asked.beta) / rate
+    if not one_way and error >= len(codes):
+        note_noise("top_k", len(codes), asked.epsilon)
     stream, chosen = make_stream(random_state), []
     with spend(budget, record):
         for _ in range(choices):
@@ -205,13 +249,11 @@ def top_k(
             place = noise.permute_and_flip(
                 counts[left],
                 epsilon=asked.epsilon,
-                sensitivity=choices,
+                sensitivity=sensitivity,
                 monotonic=one_way,
                 neighbors=neighbors,
                 random_state=stream,
             )
             chosen.append(keys[left[place]])
             left = np.delete(left, place)
-    rate = float(selection_rate(asked.epsilon, choices, one_way))
-    error = math.log(len(keys) * choices / asked.beta) / rate
     return TopCategories(tuple(chosen), error, asked.confidence, record)

@@ -26,6 +26,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
 from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
+from ..statistics.release_noise import note_noise
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
 _MOST_RECORDS = 1 << 31
@@ -236,6 +237,8 @@ def release_means(
         rng=rng_of(random_state),
     )
     note_large_delta(delta, n)
+    if NormalDist().inv_cdf(0.975) * deviation >= 0.5:
+        note_noise("release_means", n, epsilon)
     sums = add_up(rows, lambda part: bounds.round(part, 1 << digits))
     with spend(budget, record):
         drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))

@@ -1,0 +1,216 @@
+"""The command hdp-fast fit: a linear model of a private table, to be published."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .._support.notes import note, note_large_delta
+from .._support.random_state import check_random_state
+from .._support.validate import distinct_texts, refuse
+from ..budget.account import Budget
+from ..data import files
+from ..data.schema import Schema
+from ..data.table import Table
+from ..learners.centered_linear import (
+    METHODS,
+    CenteredModel,
+    ClassTask,
+    LinearTask,
+    TargetTask,
+    release_linear,
+)
+from ..learners.unit_rows import UnitRows
+from .exit_codes import ExitCode
+from .fit_report import render
+from .label_task import number_labels, split_classes
+from .output import (
+    check_outputs,
+    check_report,
+    coefficient_table,
+    describe_interrupt,
+    record_of,
+    say_protected,
+    settle_output,
+    show,
+)
+from .privacy_flags import Price, read_price
+from .private_model import PrivateModel
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read
+
+_TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
+that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
+regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
+the mean squares of numbers, are released with a tenth of the budget, and the rest of it pays for
+the model. Nothing else has to be set: --method auto takes noisy gradients (sgd) or one release of
+second moments (statistics) by public numbers. Privacy: PRIVATE is protected by (epsilon, delta) for
+each row, whatever is printed or written; with --epsilon inf nobody is. The schema and --classes are
+public and must not be made from PRIVATE. The number of rows is public."""
+# At that the longest gradient, or the weights, cannot be told from noise.
+_LEAST_SIGNAL = 1.0
+# Without noise nothing depends on it.
+_UNUSED_DELTA = 0.5
+
+
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of hdp-fast fit."""
+    parser.description = _TEXT
+    add = parser.add_argument
+    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
+    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--epsilon", type=float, help="privacy of PRIVATE; inf: none")
+    add("--delta", type=float, help="privacy of PRIVATE")
+    add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
+    add("--method", choices=METHODS, default="auto", help="[auto]")
+    add(
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="JSON: the model and its record; - prints it",
+    )
+    add("--report", type=Path, metavar="FILE", help="one page of .html, with a figure")
+    add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+    add("--seed", type=int, help="repeatable, and not private")
+    add("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
+    parser.set_defaults(command=_fit)
+
+
+def _fit(arguments: argparse.Namespace) -> ExitCode:
+    price = read_price(arguments)
+    check_random_state(arguments.seed)
+    settle_output(arguments)
+    check_report(arguments)
+    check_outputs(arguments, [arguments.output, arguments.report])
+    budget = None if arguments.budget is None else Budget.open(arguments.budget)
+    schema = read_schema(arguments.schema)
+    classes = _read_classes(arguments)
+    with describe_interrupt([arguments.output, arguments.report], budget):
+        table = read(arguments.private, arguments)
+        task, labels = _read_labels(table, schema, classes)
+        protected = {arguments.private: price} if price.protects else {}
+        say_protected(arguments, protected, [] if protected else [arguments.private])
+        model = _learn(arguments, UnitRows.of_schema(schema), (table, labels), task, price, budget)
+        return _deliver(arguments, PrivateModel.of(model, schema, classes, len(labels)), price)
+
+
+def _read_classes(arguments: argparse.Namespace) -> list[str] | None:
+    if arguments.classes is None:
+        return None
+    classes = list(distinct_texts("--classes", split_classes(arguments.classes)))
+    if len(classes) < 2:
+        refuse("--classes", arguments.classes, "a classifier needs two or more")
+    return classes
+
+
+def _read_labels(
+    table: Table, schema: Schema, classes: list[str] | None
+) -> tuple[LinearTask, NDArray[Any]]:
+    """What is learned, and the labels as it takes them."""
+    if classes is not None:
+        return ClassTask(len(classes)), number_labels(table, schema.label.column, classes)
+    if schema.label.bounds is not None:
+        return TargetTask(), schema.float_labels(table)
+    return ClassTask(2), schema.labels(table)
+
+
+def _learn(
+    arguments: argparse.Namespace,
+    unit: UnitRows,
+    records: tuple[Table, NDArray[Any]],
+    task: LinearTask,
+    price: Price,
+    budget: Budget | None,
+) -> CenteredModel:
+    table, labels = records
+    if price.delta is not None:
+        note_large_delta(price.delta, len(labels))
+    return release_linear(
+        unit,
+        unit(table),
+        labels,
+        task,
+        name="hdp-fast fit",
+        method=arguments.method,
+        epsilon=price.epsilon,
+        delta=_UNUSED_DELTA if price.delta is None else price.delta,
+        budget=budget,
+        random_state=arguments.seed,
+    )
+
+
+def _deliver(arguments: argparse.Namespace, model: PrivateModel, price: Price) -> ExitCode:
+    fields, written = json.loads(model.to_json()), None
+    try:
+        if arguments.output is not None:
+            text = json.dumps(fields, indent=2) + "\n"
+            files.write_atomically(arguments.output, text.encode())
+            written = arguments.output
+        if arguments.report is not None:
+            files.write_atomically(arguments.report, render(_summarize(arguments, model)).encode())
+    finally:
+        # The model is paid for: what has no file is printed whole.
+        whole = arguments.json or written is None
+        show(fields if whole else _words(arguments, model), whole, written)
+    return _judge(model)
+
+
+def _judge(model: PrivateModel) -> ExitCode:
+    """Says what the model is no good for, by public facts and released numbers."""
+    if model.signal is not None and model.signal <= _LEAST_SIGNAL:
+        rule = "at 1 or below a model is no better than a constant"
+        help_ = "more rows, fewer columns or a larger epsilon would help"
+        note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
+        return ExitCode.NOTHING_USEFUL
+    label = model.usual_label()
+    if label is not None:
+        rule = "only its probabilities tell them apart (hdp-fast predict --probabilities)"
+        note(f"the model predicts {label!r} for nearly all rows: {rule}")
+    return ExitCode.DONE
+
+
+def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]:
+    """What the report shows: the model, and what was set in public."""
+    return {
+        **json.loads(model.to_json()),
+        "label": model.schema.label._json(),
+        "labels": model.labels,
+        "private": {"file": str(arguments.private), "rows": model.n},
+        "settings": {
+            "epsilon": arguments.epsilon,
+            "delta": arguments.delta,
+            "method": arguments.method,
+            "seed": arguments.seed,
+            "budget": arguments.budget and str(arguments.budget),
+        },
+        "usual_label": model.usual_label(),
+        "effects": model.effects(),
+        "output": arguments.output and str(arguments.output),
+    }
+
+
+def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]:
+    """What people read instead of the file."""
+    effects = model.effects()
+    words: dict[str, Any] = {
+        "label": model.schema.label._json(),
+        "predicts": "a number" if model.labels is None else f"one of {', '.join(model.labels)}",
+        "rows": model.n,
+        "features": len(effects),
+        "method": model.method,
+    }
+    if all(len(effect) == 1 for effect in effects.values()):
+        one = [effect[0] for effect in effects.values()]
+        words["weights"] = f"\n{coefficient_table(effects, one)}"
+    if model.signal is not None:
+        words["signal"] = f"{model.signal:.3g} times the noise"
+    words["record"] = record_of(model.record)
+    words["output"] = str(arguments.output)
+    words["report"] = arguments.report and str(arguments.report)
+    return words

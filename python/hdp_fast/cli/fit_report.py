@@ -1,0 +1,161 @@
+"""The report of hdp-fast fit: one page of HTML that needs no other file, made of its summary."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from .report_charts import draw_bars
+from .report_page import Page, write_page, write_section, write_table
+
+# How many weights are drawn, and how many stand in the table.
+_DRAWN, _SHOWN = 20, 200
+
+
+def render(summary: Mapping[str, Any]) -> str:
+    """Makes the page of a summary of `hdp-fast fit`.
+
+    The page holds the whole summary in a script of type application/json, and every number in an
+    element with the attribute data-key, which is its path in the summary.
+    """
+    page = Page(summary)
+    title = f"{summary['label']['column']}: a private linear model"
+    parts = [*_head(page, title), *_use(page), *_weights(page)]
+    parts += [*_protection(page), *_released(page), *_settings(page)]
+    return write_page(page, title, parts)
+
+
+def _head(page: Page, title: str) -> Iterator[str]:
+    kind = "A regression" if page.find("labels") is None else "A classifier"
+    yield f"<h1>{escape(title)}</h1>"
+    yield (
+        f"<p>{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
+        f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}</p>"
+    )
+    if page.has("record") and page.find("settings.seed") is not None:
+        yield (
+            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
+            "this run protects nobody who knows it.</strong></p>"
+        )
+
+
+_HOW = {"sgd": "noisy gradients", "statistics": "one release of second moments"}
+
+
+def _meaning(page: Page) -> str:
+    """A sentence on what is predicted."""
+    column, label = page.show("label.column"), page.find("label")
+    if page.has("classes"):
+        return f" It predicts {column}, one of {page.show('classes')}."
+    if label.get("bounds"):
+        low, high = page.show("label.bounds.0", 0), page.show("label.bounds.1", 0)
+        return f" It predicts {column}, a number from {low} to {high}."
+    if label.get("positive"):
+        return f" Label 1 means that {column} is {page.show('label.positive')}, label 0 that not."
+    return f" Label 1 means that {column} is above {page.show('label.above', 0)}, label 0 that not."
+
+
+def _use(page: Page) -> Iterator[str]:
+    yield from write_section("Whether it is of use", _use_parts(page))
+
+
+def _use_parts(page: Page) -> Iterator[str]:
+    if page.has("usual_label"):
+        yield (
+            f"<p><strong>It predicts {page.show('usual_label')} for nearly all rows: only its "
+            "probabilities tell them apart.</strong></p>"
+        )
+    if not page.has("signal"):
+        yield "<p>No noise was added: what is learned is not protected.</p>"
+        return
+    yield (
+        f"<p>What was learned is {page.show('signal')} times what the noise would make alone. At 1 "
+        "or below a model is no better than a constant; more rows, fewer columns or a larger "
+        "epsilon raise the number. How often the model errs only records that are public, or a "
+        "release of their own, can tell.</p>"
+    )
+
+
+def _weights(page: Page) -> Iterator[str]:
+    yield from write_section("What it goes by", _weight_parts(page))
+
+
+def _weight_parts(page: Page) -> Iterator[str]:
+    effects = page.find("effects")
+    ordered = sorted(effects, key=lambda name: -max(map(abs, effects[name])))
+    labels = page.find("labels")
+    unit = _unit(page)
+    yield (
+        "<p>What one standard deviation of a number, or a category, adds to "
+        f"{unit}, largest first.</p>"
+    )
+    if all(len(effect) == 1 for effect in effects.values()):
+        bars = [(name, json.dumps(["effects", name, 0])) for name in ordered[:_DRAWN]]
+        words = "; ".join(f"{name}: {effects[name][0]:.3g}" for name in ordered[:_DRAWN])
+        yield draw_bars(page.find_at, bars, "Largest weights", words, "weights", unit)
+        heads = ["feature", "weight"]
+    else:
+        heads = ["feature", *map(escape, labels)]
+    rows = [
+        [escape(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
+        for name in ordered[:_SHOWN]
+    ]
+    yield write_table("Weights", heads, rows)
+    if len(ordered) > _SHOWN:
+        yield f"<p>{len(ordered) - _SHOWN:,} smaller weights are in the model's file.</p>"
+
+
+def _unit(page: Page) -> str:
+    labels = page.find("labels")
+    if labels is None:
+        return "the predicted label"
+    if len(labels) > 2:
+        return "the score of each class"
+    what = "log-odds" if page.find("link") == "logistic" else "score"
+    return f"the {what} of {labels[1]}"
+
+
+def _protection(page: Page) -> Iterator[str]:
+    yield from write_section("What protects whom", _protection_parts(page))
+
+
+def _protection_parts(page: Page) -> Iterator[str]:
+    if not page.has("record"):
+        yield "<p><strong>Nothing: epsilon is infinite.</strong></p>"
+        return
+    yield (
+        f"<p>Each row of the table is protected by epsilon {page.show('record.epsilon', 0)} and "
+        f"delta {page.show('record.delta', 0)}: if one row were another one, no event about "
+        "what was released would be more than exp(epsilon) times as likely, plus delta. The number "
+        "of rows is public. Somebody who has k rows is protected by k times epsilon.</p>"
+    )
+    names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
+    rows = [[name, page.show(f"record.{name}")] for name in names]
+    yield write_table("Record of privacy", ["", ""], rows)
+    if page.find("settings.budget") is not None:
+        yield f"<p>It was charged to the ledger {page.show('settings.budget')}.</p>"
+
+
+def _released(page: Page) -> Iterator[str]:
+    yield from write_section("What is released, and how to use it", _released_parts(page))
+
+
+def _released_parts(page: Page) -> Iterator[str]:
+    yield (
+        "<p>The means of all features, scaled to [0, 1] by the schema, the scales of numbers, the "
+        "weights, and this page. All of it may be published, and whatever is made of it; it costs "
+        "no more privacy.</p>"
+    )
+    if page.find("output") is not None:
+        model = page.show("output")
+        yield "<p>To predict rows, which are not protected by that:</p>"
+        yield f"<pre>hdp-fast predict {model} FILE.csv --output predicted.csv</pre>"
+
+
+def _settings(page: Page) -> Iterator[str]:
+    rows = [[escape(name), page.show(f"settings.{name}", 0)] for name in page.find("settings")]
+    rows.append(["features", f"{len(page.find('features')):,}"])
+    table = write_table("Chosen before the file was read", ["setting", "value"], rows)
+    yield from write_section("Settings, all of them public", iter([table]))

@@ -1,0 +1,40 @@
+"""What --epsilon, --delta and --budget say, checked before any file is read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import NamedTuple
+
+from .._support.validate import positive, probability
+from ..exceptions import ParameterError
+
+
+class Price(NamedTuple):
+    """Epsilon and delta; without protection epsilon is infinite and there is no delta."""
+
+    epsilon: float
+    delta: float | None
+
+    @property
+    def protects(self) -> bool:
+        """Whether anybody is protected."""
+        return self.epsilon < math.inf
+
+
+def read_price(arguments: argparse.Namespace) -> Price:
+    """What protects the private file.
+
+    Raises:
+        ParameterError: A flag is missing, is out of range, or must not go with --epsilon inf.
+    """
+    if arguments.epsilon == math.inf:
+        for name in ("delta", "budget"):
+            if getattr(arguments, name) is not None:
+                raise ParameterError(f"--{name} must not go with --epsilon inf")
+        return Price(math.inf, None)
+    for name in ("epsilon", "delta"):
+        if getattr(arguments, name) is None:
+            rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
+            raise ParameterError(f"--{name} must be given: {rule}")
+    return Price(positive("--epsilon", arguments.epsilon), probability("--delta", arguments.delta))

@@ -1,0 +1,186 @@
+"""The command hdp-fast stats: counts, means, quantiles and histograms of a private table."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._support.random_state import check_random_state
+from .._support.validate import positive, probability
+from ..budget.account import Budget
+from ..data import files
+from .output import (
+    check_outputs,
+    check_report,
+    describe_interrupt,
+    record_of,
+    say_protected,
+    settle_output,
+    show,
+)
+from .stats_report import render
+from .stats_tasks import MOMENTS, Planner, Runner, Settings
+from .table_commands import read_schema
+from .tables import FILE_HELP, add_delimiter, read
+
+_TEXT = """Release statistics of the columns of PRIVATE, each with an interval for what its rows
+have. Without a flag that names one: the number of rows, the mean and the quartiles of every number,
+and a histogram of every category of the schema. Epsilon is split evenly among the statistics, a
+column of each counting as one. Values are clipped to the schema's bounds; a text that is no number
+counts as the lower bound, and one that is none of the categories is counted nowhere. A label by a
+rule is 1 where the rule applies, and its mean the share of such rows. Privacy: PRIVATE is protected
+by (epsilon, delta) for each row, whatever is printed or written. The schema is public and must not
+be made from PRIVATE."""
+
+
+def add_stats(parser: argparse.ArgumentParser) -> None:
+    """Adds the arguments of hdp-fast stats."""
+    parser.description = _TEXT
+    add = parser.add_argument
+    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
+    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--epsilon", type=float, required=True, help="privacy of PRIVATE, of all statistics")
+    add("--delta", type=float, help="allows normal noise where that is smaller [none]")
+    add(
+        "--neighbors",
+        choices=("replace_one", "add_remove"),
+        help="whether the number of rows is public, replace_one, or not [the ledger's, or "
+        "replace_one]",
+    )
+    add("--count", action="store_true", help="the number of rows")
+    many: dict[str, Any] = {"nargs": "+", "action": "extend"}
+    for name in MOMENTS:
+        add(f"--{name}", **many, metavar="COLUMN", help=f"{name} of these numbers")
+    add("--quantiles", **many, metavar="COLUMN:LEVEL,...", help="levels of a number [quartiles]")
+    add("--histogram", **many, metavar="COLUMN", help="of a category, or between a number's cuts")
+    add("--top-k", **many, metavar="COLUMN:K", help="the K most frequent categories [3]")
+    add("--by", metavar="COLUMN", help="all of it for each category of this column")
+    add("--confidence", type=float, default=0.95, help="of each interval alone [.95]")
+    add("--output", type=Path, metavar="FILE", help="JSON: statistics and records; - prints it")
+    add("--report", type=Path, metavar="FILE", help="one page of .html, with figures")
+    add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
+    add("--seed", type=int, help="repeatable, and not private")
+    add("--json", action="store_true", help="print JSON")
+    add_delimiter(parser)
+    parser.set_defaults(command=_stats)
+
+
+def _stats(arguments: argparse.Namespace) -> None:
+    epsilon = positive("--epsilon", arguments.epsilon)
+    delta = None if arguments.delta is None else probability("--delta", arguments.delta)
+    confidence = probability("--confidence", arguments.confidence)
+    check_random_state(arguments.seed)
+    settle_output(arguments)
+    check_report(arguments)
+    check_outputs(arguments, [arguments.output, arguments.report])
+    budget, relation = None, arguments.neighbors or "replace_one"
+    if arguments.budget is not None:
+        budget = Budget.open(arguments.budget, neighbors=arguments.neighbors)
+        relation = budget.neighbors
+    schema = read_schema(arguments.schema)
+    planner = Planner(schema, arguments.by)
+    with describe_interrupt([arguments.output, arguments.report], budget):
+        table = read(arguments.private, arguments)
+        tasks = planner.plan(arguments, labeled=schema.label.column in table.columns)
+        settings = Settings(epsilon, delta, relation, confidence, arguments.by)
+        runner = Runner(schema, settings, tasks)
+        say_protected(arguments, {arguments.private: (epsilon, delta)})
+        coins = None if arguments.seed is None else np.random.default_rng(arguments.seed)
+        rows = runner.run(table, budget, coins)
+        public_n = table.rows if relation == "replace_one" else None
+        _deliver(arguments, _summarize(arguments, settings, runner, rows, public_n))
+
+
+def _summarize(
+    arguments: argparse.Namespace,
+    settings: Settings,
+    runner: Runner,
+    rows: list[dict[str, Any]],
+    public_n: int | None,
+) -> dict[str, Any]:
+    return {
+        "private": {"file": str(arguments.private), "rows": public_n},
+        "settings": {
+            "epsilon": settings.epsilon,
+            "delta": settings.delta,
+            "neighbors": settings.neighbors,
+            "confidence": settings.confidence,
+            "by": settings.by,
+            "seed": arguments.seed,
+            "budget": arguments.budget and str(arguments.budget),
+        },
+        "statistics": rows,
+        "records": [record_of(record) for record in runner.records],
+        "report": arguments.report and str(arguments.report),
+    }
+
+
+def _deliver(arguments: argparse.Namespace, summary: dict[str, Any]) -> None:
+    written = None
+    try:
+        if arguments.output is not None:
+            text = json.dumps(summary, indent=2) + "\n"
+            files.write_atomically(arguments.output, text.encode())
+            written = arguments.output
+        if arguments.report is not None:
+            files.write_atomically(arguments.report, render(summary).encode())
+    finally:
+        # The statistics are paid for: a full disk must not take them along.
+        show(summary if arguments.json else _words(summary), arguments.json, written)
+
+
+def _words(summary: dict[str, Any]) -> dict[str, Any]:
+    """What people read instead of long entries; files and --json have all of them."""
+    words = {**summary, "statistics": f"\n{_table(summary['statistics'])}", "records": None}
+    words["settings"] = {
+        name: value for name, value in summary["settings"].items() if value is not None
+    }
+    mechanisms = [record["mechanism"] for record in summary["records"]]
+    spent = sum(record["epsilon"] for record in summary["records"])
+    delta = sum(record["delta"] for record in summary["records"])
+    words["spent"] = f"epsilon = {spent:.6g}, delta = {delta:.6g}, by {len(mechanisms)} releases"
+    return words
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    """Lines of columns; those that no row has are left out."""
+    cells = [
+        {
+            "statistic": row["statistic"],
+            "column": row.get("column", ""),
+            "group": row.get("group", ""),
+            "item": _text(row.get("item")),
+            "value": _text(row["value"]),
+            "from": _text(row.get("low")),
+            "to": _text(row.get("high")),
+            "error": _error(row),
+        }
+        for row in rows
+    ]
+    heads = [head for head in cells[0] if any(row[head] for row in cells)]
+    widths = {head: max(len(head), *(len(row[head]) for row in cells)) for head in heads}
+    lines = [dict(zip(heads, heads, strict=True)), *cells]
+    return "\n".join(
+        "  ".join(_align(head, row[head], widths[head]) for head in heads).rstrip() for row in lines
+    )
+
+
+def _align(head: str, text: str, width: int) -> str:
+    return text.rjust(width) if head in ("value", "from", "to") else text.ljust(width)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _error(row: dict[str, Any]) -> str:
+    if "rank_error" in row:
+        return f"within {row['rank_error']:.3g} ranks"
+    return f"within {row['count_error']:.3g} rows of the best" if "count_error" in row else ""

@@ -1,0 +1,156 @@
+"""The report of hdp-fast stats: one page of HTML that needs no other file, made of its summary."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+from .report_charts import Interval, Row, draw_intervals
+from .report_page import Page, write_page, write_section, write_table
+
+_TITLE = "Private statistics"
+# How many bars a figure has at most; the table has them all.
+_DRAWN = 40
+# A row of the summary, and its place there.
+Placed = tuple[int, Mapping[str, Any]]
+
+
+def render(summary: Mapping[str, Any]) -> str:
+    """Makes the page of a summary of `hdp-fast stats`.
+
+    The page holds the whole summary in a script of type application/json, and every number in an
+    element with the attribute data-key, which is its path in the summary.
+    """
+    page = Page(summary)
+    rows = list(enumerate(page.find("statistics")))
+    parts = [*_head(page), *_numbers(page, rows), *_quantiles(page, rows)]
+    parts += [*_histograms(page, rows), *_choices(page, rows), *_records(page)]
+    return write_page(page, _TITLE, parts)
+
+
+def _head(page: Page) -> Iterator[str]:
+    number = page.find("private.rows")
+    rows = "rows" if number is None else f"{page.show('private.rows')} rows"
+    yield f"<h1>{_TITLE}</h1>"
+    yield (
+        f"<p>Of the {rows} in {page.show('private.file')}, each protected by epsilon "
+        f"{page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in all "
+        f"(neighbors {page.show('settings.neighbors')}). Each interval alone covers what the rows "
+        f"have, clipped to the schema's bounds, with probability "
+        f"{page.show('settings.confidence', 0)}. It says nothing of the population from which they "
+        "may have been drawn.</p>"
+    )
+    if page.find("settings.seed") is not None:
+        yield (
+            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
+            "this run protects nobody who knows it.</strong></p>"
+        )
+
+
+def _pick(rows: list[Placed], *statistics: str) -> list[Placed]:
+    return [(place, row) for place, row in rows if row["statistic"] in statistics]
+
+
+def _numbers(page: Page, rows: list[Placed]) -> Iterator[str]:
+    chosen = _pick(rows, "count", "sum", "mean", "variance")
+    if chosen:
+        cells = [
+            [
+                row["statistic"],
+                escape(row.get("column", "")),
+                *_group(page, row),
+                page.show(f"statistics.{place}.value"),
+                page.interval(f"statistics.{place}"),
+            ]
+            for place, row in chosen
+        ]
+        heads = ["statistic", "column", *_group_head(page), "value", "interval"]
+        table = write_table("Counts, sums, means and variances", heads, cells)
+        yield from write_section("Numbers", iter([table]))
+
+
+def _group_head(page: Page) -> list[str]:
+    by = page.find("settings.by")
+    return [] if by is None else [escape(by)]
+
+
+def _group(page: Page, row: Mapping[str, Any]) -> list[str]:
+    return [] if page.find("settings.by") is None else [escape(str(row.get("group", "")))]
+
+
+def _quantiles(page: Page, rows: list[Placed]) -> Iterator[str]:
+    chosen = _pick(rows, "quantiles")
+    if chosen:
+        cells = [
+            [
+                escape(row["column"]),
+                *_group(page, row),
+                page.show(f"statistics.{place}.item", 0),
+                page.show(f"statistics.{place}.value"),
+                page.show(f"statistics.{place}.rank_error", 0),
+            ]
+            for place, row in chosen
+        ]
+        heads = ["column", *_group_head(page), "level", "value", "error in ranks"]
+        table = write_table("With the probability above, a rank is off by no more", heads, cells)
+        yield from write_section("Quantiles", iter([table]))
+
+
+def _histograms(page: Page, rows: list[Placed]) -> Iterator[str]:
+    chosen = _pick(rows, "histogram")
+    if chosen:
+        yield from write_section("Histograms", _histogram_parts(page, chosen))
+
+
+def _histogram_parts(page: Page, rows: list[Placed]) -> Iterator[str]:
+    for number, ((column, group), members) in enumerate(
+        itertools.groupby(rows, lambda pair: (pair[1]["column"], pair[1].get("group")))
+    ):
+        chosen = list(members)
+        title = column if group is None else f"{column}, {page.find('settings.by')} {group}"
+        paths = [(row["item"], f"statistics.{place}") for place, row in chosen]
+        bars = [
+            Row(item, [Interval("after", f"{path}.value", f"{path}.low", f"{path}.high")])
+            for item, path in paths[:_DRAWN]
+        ]
+        words = "; ".join(f"{row['item']}: {row['value']:,}" for _, row in chosen[:_DRAWN])
+        yield draw_intervals(page.find, bars, title, words, f"histogram-{number}", "rows")
+        cells = [
+            [escape(item), page.show(f"{path}.value"), page.interval(path)] for item, path in paths
+        ]
+        yield write_table(escape(title), ["", "rows", "interval"], cells)
+
+
+def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
+    chosen = _pick(rows, "top_k")
+    if chosen:
+        cells = [
+            [
+                escape(row["column"]),
+                page.show(f"statistics.{place}.item"),
+                page.show(f"statistics.{place}.value"),
+                page.show(f"statistics.{place}.count_error", 0),
+            ]
+            for place, row in chosen
+        ]
+        heads = ["column", "place", "category", "rows below the best at most"]
+        table = write_table("Chosen one after the other", heads, cells)
+        yield from write_section("Most frequent categories", iter([table]))
+
+
+def _records(page: Page) -> Iterator[str]:
+    rows = [
+        [
+            escape(record["mechanism"]),
+            *(page.show(f"records.{i}.{name}", 0) for name in ("epsilon", "delta")),
+            *(page.show(f"records.{i}.{name}") for name in ("noise", "numerics", "rng")),
+        ]
+        for i, record in enumerate(page.find("records"))
+    ]
+    heads = ["mechanism", "epsilon", "delta", "noise", "numerics", "coins"]
+    table = write_table("Records of privacy; a row's protection is their sum", heads, rows)
+    yield from write_section("What protects the rows", iter([table]))
+    if page.find("settings.budget") is not None:
+        yield f"<p>All of it was charged to the ledger {page.show('settings.budget')}.</p>"

@@ -1,0 +1,208 @@
+"""hdp-fast stats: what it releases, what it charges, and what its report shows."""
+
+import io
+import json
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from bad_input_files import csv, schema, table
+from report_pages import Reader, find, is_shown
+
+from hdp_fast import Budget
+from hdp_fast.cli import main
+from hdp_fast.cli.stats_tasks import _divide
+from hdp_fast.data import Schema
+
+ROWS = table(2_000)
+STATS = ["stats", "priv.csv", "--schema", "schema.json", "--quiet"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "priv.csv").write_text(csv(ROWS))
+    (tmp_path / "schema.json").write_text(schema())
+    return tmp_path
+
+
+def run(*words, capsys, code=0):
+    assert main([*STATS, *words]) == code
+    return capsys.readouterr().out
+
+
+def statistics_of(*words, capsys):
+    return json.loads(run(*words, "--json", capsys=capsys))
+
+
+def pick(summary, statistic, column=None, **keys):
+    rows = summary["statistics"]
+    wanted = {"statistic": statistic, **({"column": column} if column else {}), **keys}
+    return [row for row in rows if wanted.items() <= row.items()]
+
+
+def cells(name):
+    place = ("age", "workclass", "hours", "gender", "income").index(name)
+    return np.array([row[place] for row in ROWS])
+
+
+def test_without_a_flag_everything_usual_is_released(capsys):
+    summary = statistics_of("--epsilon", "500", capsys=capsys)
+    assert pick(summary, "count")[0]["value"] == 2_000
+    (age,), (income,) = pick(summary, "mean", "age"), pick(summary, "mean", "income")
+    assert abs(age["value"] - cells("age").astype(int).mean()) < 0.1
+    assert age["low"] < age["value"] < age["high"]
+    assert abs(income["value"] - (cells("income") == ">50K").mean()) < 0.01
+    middle = pick(summary, "quantiles", "hours", item=0.5)[0]["value"]
+    assert abs(middle - np.median(cells("hours").astype(int))) <= 1
+    counts = {row["item"]: row["value"] for row in pick(summary, "histogram", "gender")}
+    assert abs(counts["Male"] - (cells("gender") == "Male").sum()) < 10
+    assert not pick(summary, "quantiles", "income")
+    assert summary["private"] == {"file": "priv.csv", "rows": 2_000}
+    text = run("--epsilon", "1", capsys=capsys)
+    assert "histogram" in text
+    assert "within" in text
+    assert "spent       epsilon = 1, delta = 0" in text
+
+
+def test_named_statistics_alone_are_released(capsys):
+    words = ["--mean", "age", "hours", "--variance", "age", "--sum", "hours", "--count"]
+    words += ["--quantiles", "age:.1,.9", "--histogram", "hours", "--top-k", "workclass:2"]
+    summary = statistics_of(*words, "--epsilon", "500", capsys=capsys)
+    names = {(row["statistic"], row.get("column")) for row in summary["statistics"]}
+    assert names == {
+        ("mean", "age"), ("mean", "hours"), ("variance", "age"), ("sum", "hours"),
+        ("count", None), ("quantiles", "age"), ("histogram", "hours"), ("top_k", "workclass"),
+    }  # fmt: skip
+    assert [row["item"] for row in pick(summary, "quantiles")] == [0.1, 0.9]
+    assert [row["item"] for row in pick(summary, "histogram")] == [
+        "0 to 30", "30 to 50", "50 to 80",
+    ]  # fmt: skip
+    assert pick(summary, "top_k")[0]["value"] == "Private"
+    shares = [record["epsilon"] for record in summary["records"]]
+    assert sorted(shares)[-1] == pytest.approx(2 * 500 / 7)
+    assert sum(map(Decimal, map(repr, shares))) <= 500
+
+
+def test_groups_are_those_of_the_schema(capsys):
+    words = ["--by", "gender", "--epsilon", "500", "--mean", "age", "--histogram", "workclass"]
+    summary = statistics_of(*words, "--count", capsys=capsys)
+    for group in ("Female", "Male"):
+        rows = cells("gender") == group
+        truth = cells("age")[rows].astype(int).mean()
+        assert abs(pick(summary, "mean", "age", group=group)[0]["value"] - truth) < 0.5
+        assert abs(pick(summary, "count", group=group)[0]["value"] - rows.sum()) < 10
+        counts = [row["value"] for row in pick(summary, "histogram", group=group)]
+        assert abs(sum(counts) - rows.sum()) < 30
+    usual = statistics_of("--by", "gender", "--epsilon", "500", capsys=capsys)
+    assert not pick(usual, "histogram", "gender")
+
+
+def test_a_private_number_of_rows_is_released_and_not_shown(capsys):
+    summary = statistics_of("--epsilon", "5", "--neighbors", "add_remove", capsys=capsys)
+    assert summary["private"]["rows"] is None
+    (count,) = pick(summary, "count")
+    assert count["low"] < count["high"]
+    assert {record["neighbors"] for record in summary["records"]} == {"add_remove"}
+
+
+def test_the_ledger_is_charged_once_and_sets_the_relation(capsys, folder):
+    budget = Budget.open("ledger", epsilon=1.0, delta=1e-6, neighbors="add_remove")
+    words = ["--budget", "ledger", "--epsilon", "1", "--delta", "1e-6"]
+    summary = statistics_of(*words, capsys=capsys)
+    assert summary["settings"]["neighbors"] == "add_remove"
+    spent = sum(record["epsilon"] for record in summary["records"])
+    assert budget.spent.epsilon == pytest.approx(spent) == pytest.approx(1.0)
+    assert budget.spent.epsilon <= 1.0
+    again = [*words[:2], "--epsilon", ".1"]
+    run(*again, capsys=capsys, code=3)
+    assert budget.spent.epsilon == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--mean", "agee"], ["--by", "age"], ["--report", "x.txt"], ["--confidence", "1"],
+     ["--delta", "1"], ["--seed", "-1"], ["--output", "priv.csv"], ["--quantiles", "age:2"]],
+    ids=" ".join,
+)  # fmt: skip
+def test_wrong_flags_spend_nothing(words, capsys):
+    budget = Budget.open("ledger", epsilon=1.0)
+    run("--epsilon", "1", "--budget", "ledger", *words, capsys=capsys, code=2)
+    assert budget.spent.epsilon == 0
+
+
+def test_what_no_noise_reaches_is_refused_before_the_ledger_is_charged(capsys):
+    budget = Budget.open("ledger", epsilon=1.0)
+    run("--epsilon", "1e-20", "--budget", "ledger", capsys=capsys, code=2)
+    assert budget.spent.epsilon == 0
+
+
+def test_the_standard_input_and_output(capsys, monkeypatch):
+    content = io.TextIOWrapper(io.BytesIO(csv(ROWS).encode()))
+    monkeypatch.setattr("sys.stdin", content)
+    words = ["stats", "-", "--schema", "schema.json", "--epsilon", "1", "--quiet"]
+    assert main([*words, "--mean", "age", "--output", "-"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["statistics"]) == 1
+
+
+def test_a_table_without_the_label_has_the_usual_statistics(capsys, folder):
+    (folder / "priv.csv").write_text(
+        csv([row[:-1] for row in ROWS], names=("age", "workclass", "hours", "gender"))
+    )
+    assert not pick(statistics_of("--epsilon", "1", capsys=capsys), "mean", "income")
+    run("--epsilon", "1", "--mean", "income", capsys=capsys, code=2)
+
+
+def test_a_label_between_bounds_is_a_number(capsys, folder):
+    fields = json.loads(schema())
+    fields["label"] = {"column": "hours", "bounds": [0, 80]}
+    del fields["columns"]["hours"]
+    (folder / "schema.json").write_text(json.dumps(fields))
+    assert Schema.from_json((folder / "schema.json").read_text()).label.bounds == (0, 80)
+    summary = statistics_of("--epsilon", "500", capsys=capsys)
+    truth = cells("hours").astype(int).mean()
+    assert abs(pick(summary, "mean", "hours")[0]["value"] - truth) < 0.1
+    assert len(pick(summary, "quantiles", "hours")) == 3
+
+
+def test_private_texts_show_nowhere(capsys, folder):
+    odd = [["x", "secret", "1e999", "", "nan"], *ROWS[:200]]
+    (folder / "priv.csv").write_text(csv(odd))
+    assert main([*STATS, "--epsilon", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "secret" not in captured.out + captured.err
+
+
+def test_the_report_shows_the_json(capsys, folder):
+    words = ["--by", "gender", "--report", "page.html", "--output", "out.json", "--seed", "1"]
+    run("--epsilon", "2", *words, capsys=capsys)
+    page = (folder / "page.html").read_text()
+    reader, summary = Reader(page), json.loads((folder / "out.json").read_text())
+    assert json.loads(reader.summary) == summary
+    assert len(reader.marked) > 100
+    for key, text in reader.marked:
+        assert is_shown(find(summary, key), text), key
+    assert {f"statistics.{place}.value" for place in range(len(summary["statistics"]))} <= {
+        key for key, _ in reader.marked
+    }
+    assert "protects nobody" in page
+
+
+def test_hostile_names_stay_text_in_the_report(capsys, folder):
+    hostile = "</script><script>alert(1)</script>"
+    fields = json.loads(schema())
+    fields["columns"][hostile] = fields["columns"].pop("workclass")
+    fields["columns"]["gender"]["values"].append(hostile)
+    (folder / "schema.json").write_text(json.dumps(fields))
+    (folder / "priv.csv").write_text(csv(ROWS, names=("age", hostile, "hours", "gender", "income")))
+    run("--epsilon", "2", "--report", "page.html", "--top-k", hostile, "--histogram", "gender",
+        hostile, capsys=capsys)  # fmt: skip
+    assert "<script>alert" not in (folder / "page.html").read_text()
+
+
+@pytest.mark.parametrize("parts", [1, 3, 7, 11, 97])
+@pytest.mark.parametrize("total", [1.0, 0.1, 1e-6, 0.30000000000000004, 12345.678, 1e300, 5e-324])
+def test_shares_never_add_up_to_more(total, parts):
+    share = _divide(total, parts)
+    assert share * parts <= Decimal(repr(total))
+    assert share * parts >= Decimal(repr(total)) * (1 - Decimal("1e-10"))
