@@ -19,12 +19,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning, accounting
+from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.learners.unit_rows import UnitRows
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
-from hdp_fast.sklearn.unit_rows import UnitRows
-from hdp_fast.transfer.column_means import calibrate_means, means_epsilon
 
 N = 4_000
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 3))
@@ -214,7 +214,7 @@ def test_no_two_records_are_farther_apart_than_the_noise_is_for(kind):
 
 def test_the_noise_on_means_has_the_epsilon_of_its_share():
     bits, sigma = calibrate_means(6, n=N, epsilon=0.1, delta=1e-7)
-    assert means_epsilon(6, bits, sigma, 1e-7) <= 0.1
+    assert sigma_epsilon(6 << (2 * bits), sigma, 1e-7) <= 0.1
     sensitivity = math.sqrt(6) * 2**bits
     assert accounting.gaussian_epsilon(sensitivity / float(sigma), 1e-7) <= 0.1 + 1e-9
 

@@ -154,6 +154,6 @@ def test_workers_need_a_budget_in_a_file_and_charge_each_fit_once(tmp_path):
 
 
 def test_a_search_without_noise_takes_no_budget():
-    learner, labels = KINDS["classifier"]
+    _, labels = KINDS["classifier"]
     rival = PrivateClassifier(epsilon=math.inf, bounds=(0, 10), classes=[0, 1])
     assert GridSearchCV(rival, GRID, cv=2).fit(ROWS, labels).best_score_ > 0.9

@@ -213,6 +213,8 @@ def test_the_method_follows_from_public_numbers():
     assert few.choose(GaussianNB()).method == "votes"
     texts = task(N, pool=FRAME[:200])
     assert texts.choose(GaussianNB()).method == "votes"
+    # Whoever names an estimator wants votes.
+    assert student(GaussianNB(), method="auto").fit(ROWS, BITS).method_ == "votes"
 
 
 def test_too_few_records_are_noted_before_anything_is_learned():
@@ -245,14 +247,12 @@ def encoded():
     )
 
 
-@pytest.mark.parametrize("method", ["votes", "auto"])
 @pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_frames_of_texts_are_for_the_estimator(method, library):
+def test_frames_of_texts_are_for_the_estimator(library):
     frame = FRAME
     if library == "polars":
         frame = pytest.importorskip("polars").DataFrame(FRAME.to_dict("list"))
-    learner = student(encoded(), pool=frame[:300], method=method).fit(frame, BITS)
-    assert learner.method_ == "votes"
+    learner = student(encoded(), pool=frame[:300]).fit(frame, BITS)
     assert list(learner.feature_names_in_) == ["size", "place"]
     assert learner.score(frame, BITS) > 0.85
     with pytest.raises(ValueError, match="feature names"):

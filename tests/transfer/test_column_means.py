@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, accounting, gf2, transfer
+from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Column, Ignore, Label, Number, Schema, Table
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.transfer import column_means
-from hdp_fast.transfer.column_means import calibrate_means, means_epsilon
 
 RNG = np.random.default_rng(3)
 X = RNG.random((500, 3))
@@ -58,11 +58,11 @@ def test_values_are_scaled_by_public_bounds():
 def test_the_noise_is_the_least_that_is_enough(price):
     for epsilon, delta in ((0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)):
         bits, sigma = calibrate_means(price, n=10_000, epsilon=epsilon, delta=delta)
-        assert means_epsilon(price, bits, sigma, delta) <= epsilon
+        assert sigma_epsilon(price << (2 * bits), sigma, delta) <= epsilon
         shift = math.sqrt(price) * 2**bits / float(sigma)
         assert accounting.gaussian_epsilon(shift, delta) == pytest.approx(epsilon, rel=1e-5)
         # A twin with noise a thousandth too small is caught.
-        assert means_epsilon(price, bits, sigma * Fraction(999, 1000), delta) > epsilon
+        assert sigma_epsilon(price << (2 * bits), sigma * Fraction(999, 1000), delta) > epsilon
 
 
 def prices(features, rows):

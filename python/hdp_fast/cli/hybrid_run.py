@@ -16,6 +16,7 @@ from .. import local, transfer
 from .._support.random_state import check_random_state
 from .._support.types import Bits, Floats
 from .._support.validate import number, refuse
+from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget
 from ..data.schema import Schema
 from ..data.table import Table
@@ -24,7 +25,7 @@ from ..learners.linear_model import LinearModel
 from ..learners.scores import score_of
 from ..learners.sgd import PrivateSGD
 from ..record import PrivacyRecord
-from ..transfer.column_means import calibrate_means, squared_distance
+from ..transfer.column_means import squared_distance
 from .centered_features import CenteredFeatures
 from .scaled_features import Predictor
 

@@ -13,7 +13,6 @@ import io
 import math
 import os
 import sys
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -25,46 +24,14 @@ from numpy.typing import NDArray
 
 from .._support.validate import guess, refuse
 from ..exceptions import ParameterError, ShapeError
+from .columns import Column, ColumnBuilder, NumberColumn, encode, text_of, to_number
 from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
 
 # How many rows of a text file are held as text at once.
 _CHUNK_ROWS = 1 << 14
-# Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
-_WHOLE = 1 << 53
 TEXTS = (".csv", ".tsv", ".txt")
 _SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet")
 _DELIMITERS = (";", "\t", "|", ",")
-
-
-@dataclass(frozen=True, eq=False)
-class Column:
-    """One column of a table.
-
-    Attributes:
-        texts: The distinct values as texts, without spaces around them; "" for a missing value.
-        codes: For each row the place of its value in `texts`, intp (m,).
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast.data import Column
-        >>> column = Column(("40", "n/a"), np.array([0, 1, 0]))
-        >>> column.numbers()[column.codes]
-        array([40., nan, 40.])
-    """
-
-    texts: tuple[str, ...]
-    codes: NDArray[np.intp]
-
-    def numbers(self) -> NDArray[np.float64]:
-        """Reads the distinct values as numbers, NaN for what is none.
-
-        Returns:
-            An array of float64 (k,) for k distinct values.
-
-        Cost:
-            O(k).
-        """
-        return np.array([_to_number(text) for text in self.texts], np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +94,7 @@ class Table:
         Cost:
             O(rows) for each column.
         """
-        some = {name: Column(c.texts, c.codes[rows]) for name, c in self.columns.items()}
+        some = {name: column.select(rows) for name, column in self.columns.items()}
         return Table(some, int(np.arange(self.rows)[rows].size), self.name, self.public)
 
 
@@ -176,7 +143,7 @@ def read_table(
     source = Path(path)
     name = name_of(source)
     columns = _read_columns(source, delimiter)
-    lengths = {column.codes.size for column in columns.values()}
+    lengths = {column.rows for column in columns.values()}
     if len(lengths) > 1:
         raise ShapeError(f"columns of {name} must be of one length, got {sorted(lengths)}")
     if not lengths or lengths == {0}:
@@ -226,42 +193,6 @@ def delimiter_of(path: Path, delimiter: str | None = None) -> str:
     return delimiter
 
 
-class _ColumnBuilder:
-    """Collects a column, and gives each distinct value a number when it first occurs."""
-
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._codes = array("q")
-
-    def extend(self, texts: Iterable[str]) -> None:
-        places = self._places
-        self._codes.extend(places.setdefault(text.strip(), len(places)) for text in texts)
-
-    def column(self) -> Column:
-        return Column(tuple(self._places), np.array(self._codes, np.intp))
-
-
-def _encode(values: Iterable[Any]) -> Column:
-    builder = _ColumnBuilder()
-    builder.extend(map(_to_text, values))
-    return builder.column()
-
-
-def _to_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float) and value.is_integer() and abs(value) < _WHOLE:
-        return str(int(value))
-    return "" if value is None else str(value)
-
-
-def _to_number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
 def _read_text(path: Path, delimiter: str) -> dict[str, Column]:
     kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
     name = name_of(path)
@@ -296,7 +227,7 @@ def open_text(path: Path) -> IO[str]:
 def _read_text_columns(handle: IO[str], name: str, delimiter: str) -> dict[str, Column]:
     reader = csv.reader(handle, strict=True, delimiter=delimiter)
     names = _read_names(reader, name)
-    builders = [_ColumnBuilder() for _ in names]
+    builders = [ColumnBuilder() for _ in names]
     rows = _read_text_rows(reader, names, name)
     while chunk := list(islice(rows, _CHUNK_ROWS)):
         for builder, texts in zip(builders, zip(*chunk, strict=True), strict=True):
@@ -324,7 +255,7 @@ def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:
 
 
 def _look_like_values(names: Iterable[str]) -> bool:
-    return not all(math.isnan(_to_number(name)) for name in names)
+    return not all(math.isnan(to_number(name)) for name in names)
 
 
 def guess_delimiter(names: Sequence[str]) -> str:
@@ -351,8 +282,12 @@ def _read_npz(path: Path) -> dict[str, Column]:
             parts = _split_array(name, read_member(archive, name, where), where)
             if not columns.keys().isdisjoint(parts):
                 raise ParameterError(f"{path} must name every column differently")
-            columns |= {part: _encode(column.tolist()) for part, column in parts.items()}
+            columns |= {part: _array_column(column) for part, column in parts.items()}
     return columns
+
+
+def _array_column(values: NDArray[Any]) -> Column:
+    return encode(values.tolist()) if values.dtype.kind == "U" else NumberColumn(values)
 
 
 def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArray[Any]]:
@@ -377,8 +312,8 @@ def _read_parquet(path: Path) -> dict[str, Column]:
         names = file.schema_arrow.names
         if len(set(names)) != len(names):
             raise ParameterError(f"{path} must name every column differently")
-        builders = [_ColumnBuilder() for _ in names]
+        builders = [ColumnBuilder() for _ in names]
         for batch in file.iter_batches(_CHUNK_ROWS):
             for builder, column in zip(builders, batch.columns, strict=True):
-                builder.extend(map(_to_text, column.to_pylist()))
+                builder.extend(map(text_of, column.to_pylist()))
         return {name: builder.column() for name, builder in zip(names, builders, strict=True)}

@@ -4,7 +4,8 @@ This module needs scikit-learn 1.6 or newer (the extra `sklearn`), and is loaded
 imported. What must be public comes from the caller: bounds or a schema of the columns, the classes,
 the bounds of a target. PrivateClassifier and PrivateRegressor choose everything else themselves,
 from the numbers of records and columns, epsilon and delta. BoundsScaler and SchemaTransformer
-prepare columns by public facts alone, as steps before a private estimator.
+prepare columns by public facts alone, as steps before a private estimator. PrivateSearchCV chooses
+parameters within one epsilon and delta for all fits and the choice.
 """
 
 from .._support.lazy import list_only
@@ -14,6 +15,7 @@ from .bounds_scaler import BoundsScaler
 from .hybrid_classifier import HybridClassifier
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
+from .private_search import PrivateSearchCV
 from .schema_transformer import SchemaTransformer
 from .student_classifier import PrivateStudentClassifier
 
@@ -24,6 +26,7 @@ __all__ = [
     "HybridClassifier",
     "PrivateClassifier",
     "PrivateRegressor",
+    "PrivateSearchCV",
     "PrivateStudentClassifier",
     "SchemaTransformer",
 ]

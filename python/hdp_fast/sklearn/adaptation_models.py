@@ -17,10 +17,10 @@ from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation
 from ..adaptation.discrepancies.moments import shrink_rows
 from ..budget.account import Budget, spend
 from ..learners import FeatureMap, SufficientStatistics
+from ..learners.centered_rows import CenteredRows, center
 from ..learners.sufficient_statistics import calibrate
+from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord, rng_of
-from .centered_rows import CenteredRows, center
-from .unit_rows import UnitRows
 
 Learner = ConvexAdaptation | MomentAdaptation | NonConvexAdaptation
 L = TypeVar("L", ConvexAdaptation, MomentAdaptation, NonConvexAdaptation)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from .._support.types import Floats
 from .._support.validate import ordered_pair
 from ..exceptions import ParameterError, ShapeError
+from ..learners.unit_rows import UnitRows
 from .toolkit import (
     BaseEstimator,
     OneToOneFeatureMixin,
@@ -18,7 +19,6 @@ from .toolkit import (
     check_is_fitted,
     validate_data,
 )
-from .unit_rows import UnitRows
 
 
 class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

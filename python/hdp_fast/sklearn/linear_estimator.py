@@ -16,6 +16,7 @@ from .._support.notes import note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability, refuse
+from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget
 from ..exceptions import ParameterError
 from ..learners import (
@@ -26,13 +27,12 @@ from ..learners import (
     StatisticsModel,
     SufficientStatistics,
 )
+from ..learners.centered_rows import CenteredRows, center
 from ..learners.sufficient_statistics import calibrate
+from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord, rng_of
-from ..transfer.column_means import calibrate_means
-from .centered_rows import CenteredRows, center
 from .charges import spend
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
-from .unit_rows import UnitRows
 
 Model = LinearModel | SoftmaxModel | StatisticsModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]

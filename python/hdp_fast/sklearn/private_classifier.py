@@ -14,7 +14,8 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import LinearModel, PrivateSGD, StatisticsModel, SufficientStatistics
 from ..learners.moment_equation import softmax
-from .class_labels import check_classes, encode
+from ..learners.unit_rows import UnitRows
+from .class_labels import check_classes, code_labels
 from .linear_estimator import (
     Learner,
     Model,
@@ -23,8 +24,7 @@ from .linear_estimator import (
     learn_by_gradients,
     learn_by_statistics,
 )
-from .toolkit import ClassifierMixin, check_classification_targets
-from .unit_rows import UnitRows
+from .toolkit import ClassifierMixin
 
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _REACH = 0.7
@@ -81,7 +81,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         >>> from hdp_fast.sklearn import PrivateClassifier
         >>> X = np.tile([[25.0, 10.0], [60.0, 90.0]], (5_000, 1))
         >>> y = np.tile(["no", "yes"], 5_000)
-        >>> learner = PrivateClassifier(epsilon=1.0, bounds=(0, 100), classes=["no", "yes"])
+        >>> public = {"bounds": (0, 100), "classes": ["no", "yes"]}
+        >>> learner = PrivateClassifier(epsilon=1.0, method="statistics", **public)
         >>> learner.fit(X, y).predict([[30, 20], [70, 80]]).tolist()
         ['no', 'yes']
         >>> learner.record_.epsilon, learner.record_.delta
@@ -147,9 +148,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             )
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        return unit, rows, encode(labels, self.classes_), epsilon
+        codes, self.classes_ = code_labels(labels, classes)
+        return unit, rows, codes, epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.

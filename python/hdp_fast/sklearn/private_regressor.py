@@ -13,6 +13,7 @@ from ..budget.account import Budget
 from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import PrivateSGD, StatisticsModel, SufficientStatistics
+from ..learners.unit_rows import UnitRows
 from .linear_estimator import (
     Learner,
     PrivateLinearEstimator,
@@ -22,7 +23,6 @@ from .linear_estimator import (
     moments_stand_out,
 )
 from .toolkit import RegressorMixin
-from .unit_rows import UnitRows
 
 # Rows longer than so many times their root mean square are shrunk. Shrinking bends a regression,
 # and costs nothing where no noise is added.

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
-from ..data.frames import columns_read, make_column, make_table
+from ..data.frames import make_table
 from ..data.schema import Number, Schema
 from ..data.table import Table
-from ..exceptions import ShapeError
+from ..exceptions import ParameterError, ShapeError
 from .toolkit import (
     BaseEstimator,
     TransformerMixin,
@@ -29,8 +29,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     A category becomes one bit for each of its names, and a number is clipped to its bounds and
     scaled. No value is refused: a category that the schema does not list has all bits 0, and a
-    missing number counts as the lower bound. Nothing is learned: fit reads the names of the
-    columns. A model that follows takes (0, 1) for bounds.
+    missing number counts as the lower bound, unless the schema has another default. Nothing is
+    learned: fit reads the names of the columns. A model that follows takes (0, 1) for bounds.
 
     Args:
         schema: Public data.Schema; its label is not used. It must be given. Columns are found by
@@ -75,7 +75,10 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse("schema", self.schema, "it must be a data.Schema")
         columns = self._check(X, reset=True)
         names = names_of(columns) or _numbered(self.n_features_in_)
-        columns_read("X", names, self.schema)
+        missing = [column for column in self.schema.reads if column not in names]
+        if missing:
+            fault = f"X lacks {len(missing)} columns, such as {missing[0]!r}"
+            raise ParameterError(f"{fault}, but the schema's columns must be there")
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -96,10 +99,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         assert self.schema is not None
         records = self._check(X, reset=False)
         if names_of(records) is None:
-            names = _numbered(records.shape[1])
-            places = {name: names.index(name) for name in columns_read("X", names, self.schema)}
-            columns = {name: make_column(records[:, place]) for name, place in places.items()}
-            records = Table(columns, len(records), "X")
+            columns = dict(zip(_numbered(records.shape[1]), records.T, strict=True))
+            return self.schema.floats(columns)
         return self.schema.floats(make_table("X", records, self.schema))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:

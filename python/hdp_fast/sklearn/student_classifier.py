@@ -19,7 +19,7 @@ from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.public_facts import compare, facts_of
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels, encode
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
 from .schema_transformer import SchemaTransformer
@@ -29,7 +29,6 @@ from .toolkit import (
     DummyClassifier,
     available_if,
     check_array,
-    check_classification_targets,
     check_is_fitted,
     clone,
     column_or_1d,
@@ -76,10 +75,11 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             data, any number of them.
         schema: Public data.Schema that makes numbers of frames and tables before anything learns
             from them; its label is not used. None takes columns as they are.
-        method: "votes", "statistics", or "auto", which takes what labels.choose_method chooses from
-            numbers of records, columns, classes and rows of the pool, and votes where a column
-            holds no numbers. "auto" pays a tenth of epsilon and delta to find out whether the pool
-            is of the population of the records, where it takes "statistics".
+        method: "votes", "statistics", or "auto". Where an estimator is given, "auto" takes votes.
+            Otherwise it takes what labels.choose_method chooses from the numbers of records,
+            columns, classes and rows of the pool, and votes where a column holds no numbers. If it
+            takes "statistics", it pays a tenth of epsilon and delta to find out whether the pool is
+            of the population of the records.
         members: Number of members that vote. None takes as many as labels.PrivateLabeler plans, or
             fewer where they would have fewer than 30 records each, as long as at most one unanimous
             vote in twenty is lost.
@@ -115,7 +115,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateStudentClassifier
         >>> rng = np.random.default_rng(0)
-        >>> X, pool = rng.normal(size=(20_000, 2)), rng.normal(size=(200, 2))
+        >>> X, pool = rng.normal(size=(9_000, 2)), rng.normal(size=(100, 2))
         >>> y = np.where(X[:, 0] > 0, "yes", "no")
         >>> public = {"pool": pool, "classes": ["no", "yes"]}
         >>> learner = PrivateStudentClassifier(epsilon=1.0, method="statistics", **public)
@@ -193,9 +193,8 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ParameterError(f"classes = None, but {rule}")
         require_pool(self.pool, epsilon)
         records, labels = self._read_training(X, y)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        codes, pool = encode(labels, self.classes_), self._read_pool(records)
+        codes, self.classes_ = code_labels(labels, classes)
+        pool = self._read_pool(records)
         if epsilon == math.inf:
             answers = self._label_openly(records, codes, pool)
         else:
@@ -378,7 +377,10 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             queries=self.queries,
             members=self.members,
         )
-        answers = task.answer(self.method, self._make_member(), budget, self.random_state)
+        method = self.method
+        if method == "auto" and self.estimator is not None:
+            method = "votes"
+        answers = task.answer(method, self._make_member(), budget, self.random_state)
         return answers.renamed(self.classes_[encode(answers.labels, plain)])
 
     def _try_student(self, pool: Any) -> None:
@@ -421,4 +423,5 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame of pandas or polars with names, which members take as it is."""
-    return names_of(X) is not None and hasattr(X, "dtypes")
+    known = hasattr(X, "dtypes") and (hasattr(X, "loc") or hasattr(X, "to_series"))
+    return known and names_of(X) is not None

@@ -1,18 +1,28 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
 try:
+    from sklearn import get_config
     from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
+        MetaEstimatorMixin,
         OneToOneFeatureMixin,
         RegressorMixin,
         TransformerMixin,
         clone,
+        is_regressor,
     )
     from sklearn.dummy import DummyClassifier
-    from sklearn.metrics import accuracy_score, r2_score
+    from sklearn.metrics import accuracy_score, check_scoring, r2_score
+    from sklearn.model_selection import ParameterGrid
     from sklearn.utils import _safe_indexing as select_rows
-    from sklearn.utils import check_array, check_consistent_length, column_or_1d
+    from sklearn.utils import (
+        check_array,
+        check_consistent_length,
+        column_or_1d,
+        get_tags,
+        indexable,
+    )
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import _check_feature_names_in as check_names_in
@@ -25,7 +35,9 @@ __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
     "DummyClassifier",
+    "MetaEstimatorMixin",
     "OneToOneFeatureMixin",
+    "ParameterGrid",
     "RegressorMixin",
     "TransformerMixin",
     "accuracy_score",
@@ -35,9 +47,14 @@ __all__ = [
     "check_consistent_length",
     "check_is_fitted",
     "check_names_in",
+    "check_scoring",
     "clone",
     "column_or_1d",
+    "get_config",
+    "get_tags",
     "has_fit_parameter",
+    "indexable",
+    "is_regressor",
     "r2_score",
     "select_rows",
     "usual_classifier",

@@ -16,6 +16,7 @@ from .._support.validate import array, distinct_texts, numbers, refuse
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
+_LARGEST_BOUND = 1e30
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,33 @@ def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:
     if not (ends[0] < ends[1]).all():
         refuse("low", low, "it must be below high in every column")
     return Bounds(ends[0], ends[1])
+
+
+def read_bounds(low: Any, high: Any, names: FeatureNames, width: int) -> Bounds:
+    """The bounds of each column, passed as a number, one for each column, or by name.
+
+    Raises: ShapeError for another shape; ParameterError unless low is below high, and both lie in
+    [-1e30, 1e30].
+    """
+    bounds = check_bounds(
+        bounds_by_name(low, names, "low"), bounds_by_name(high, names, "high"), width
+    )
+    for name, bound in (("low", bounds.low), ("high", bounds.high)):
+        if (np.abs(bound) > _LARGEST_BOUND).any():
+            refuse(name, bound, "it must lie in [-1e30, 1e30]")
+    return bounds
+
+
+def public_number(rows: NDArray[Any], neighbors: str) -> int | None:
+    """The number of records where it is public, else None.
+
+    Raises: ShapeError where it is public and 0.
+    """
+    if neighbors != "replace_one":
+        return None
+    if not len(rows):
+        raise ShapeError("values has no record, but their public number must be at least 1")
+    return len(rows)
 
 
 def freeze(values: Floats) -> Floats:

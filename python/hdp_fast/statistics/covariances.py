@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
-from ..exceptions import ShapeError
-from .bounded_columns import add_up, bounds_by_name, check_bounds, read_columns
+from .bounded_columns import add_up, public_number, read_bounds, read_columns
 from .release_noise import Asked, Noise, Sensitivity, release
 from .results import Covariance
 
 # A value lies in -_STEPS, ..., _STEPS, and products of two below 2**30.
 _STEPS = 1 << 15
-_LARGEST_BOUND, _MOST_COLUMNS = 1e30, 1000
+_MOST_COLUMNS = 1000
 
 
 def covariance(
@@ -91,14 +90,8 @@ def covariance(
     width = rows.shape[1]
     if width > _MOST_COLUMNS:
         refuse("values", values, f"it must have at most {_MOST_COLUMNS:,} columns")
-    known_n = len(rows) if neighbors == "replace_one" else None
-    if known_n == 0:
-        raise ShapeError("values has no record, but their public number must be at least 1")
-    ends = (bounds_by_name(low, names, "low"), bounds_by_name(high, names, "high"))
-    bounds = check_bounds(*ends, width)
-    for name, bound in (("low", bounds.low), ("high", bounds.high)):
-        if (np.abs(bound) > _LARGEST_BOUND).any():
-            refuse(name, bound, "it must lie in [-1e30, 1e30]")
+    known_n = public_number(rows, neighbors)
+    bounds = read_bounds(low, high, names, width)
     upper = np.triu_indices(width)
 
     def count(part: NDArray[Any]) -> Integers:

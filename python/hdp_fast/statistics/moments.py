@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.numbers import floats
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
 from ..exceptions import ParameterError, ShapeError
 from .bounded_columns import (
     Bounds,
     Groups,
     add_up,
-    bounds_by_name,
-    check_bounds,
+    public_number,
+    read_bounds,
     read_columns,
     read_groups,
 )
@@ -31,7 +30,6 @@ Released = Statistic | dict[Any, Any]
 
 # Steps of the grid between the bounds. Sums of up to 2**31 records stay below 2**61.
 _STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
-_LARGEST_BOUND = 1e30
 
 
 def count(
@@ -99,7 +97,7 @@ def count(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, None)
+    records = _read(values, by, groups, asked, (0, 1))
     return _release("count", _count(records), records, asked)
 
 
@@ -342,7 +340,7 @@ class _Records(NamedTuple):
 
 
 def _read(
-    values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any] | None
+    values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any]
 ) -> _Records:
     rows, names = read_columns(values)
     if (by is None) != (groups is None):
@@ -351,22 +349,10 @@ def _read(
     if members is not None and len(members.codes) != len(rows):
         raise ShapeError("by and values differ in length, but each record has a group")
     replaced = asked.neighbors == "replace_one"
-    known_n = len(rows) if replaced and members is None else None
-    if known_n == 0:
-        raise ShapeError("values has no record, but their public number must be at least 1")
-    bounds = _read_bounds(ends or (0.0, 1.0), names, rows.shape[1])
+    known_n = public_number(rows, asked.neighbors) if members is None else None
+    bounds = read_bounds(*ends, names, rows.shape[1])
     # Replacing a record takes one away from a group and adds one to another.
     return _Records(rows, names, bounds, members, known_n, 2 if replaced and members else 1)
-
-
-def _read_bounds(ends: tuple[Any, Any], names: tuple[str, ...] | None, width: int) -> Bounds:
-    low = bounds_by_name(ends[0], names, "low")
-    high = bounds_by_name(ends[1], names, "high")
-    bounds = check_bounds(low, high, width)
-    for name, bound in (("low", bounds.low), ("high", bounds.high)):
-        if (np.abs(bound) > _LARGEST_BOUND).any():
-            refuse(name, bound, "it must lie in [-1e30, 1e30]")
-    return bounds
 
 
 Interval = tuple[float, float, float]

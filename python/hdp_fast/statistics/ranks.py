@@ -18,11 +18,11 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import bounds_by_name, check_bounds, read_columns
+from .bounded_columns import public_number, read_bounds, read_columns
 from .release_noise import Asked
 from .results import Quantiles
 
-_MOST_STEPS, _MOST_PARTS, _LARGEST_BOUND = 1 << 30, 1000, 1e30
+_MOST_STEPS, _MOST_PARTS = 1 << 30, 1000
 _LARGEST_SCALE = 1 << 50
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
@@ -102,14 +102,9 @@ def quantiles(
     parts = _read_levels(levels)
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
-    if neighbors == "replace_one" and not len(rows):
-        raise ShapeError("values has no record, but their public number must be at least 1")
+    public_number(rows, neighbors)
     width = rows.shape[1]
-    ends = (bounds_by_name(low, names, "low"), bounds_by_name(high, names, "high"))
-    bounds = check_bounds(*ends, width)
-    for name, bound in (("low", bounds.low), ("high", bounds.high)):
-        if (np.abs(bound) > _LARGEST_BOUND).any():
-            refuse(name, bound, "it must lie in [-1e30, 1e30]")
+    bounds = read_bounds(low, high, names, width)
     choices = width * len(parts)
     rates = [_rate(level, asked, choices) for level in parts]
     record = PrivacyRecord(

@@ -14,13 +14,12 @@ from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
 from .._support.validate import one_of, positive, probability, refuse
-from ..accounting.discrete_gaussian import round_sigma_up
+from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
 from ..noise import exact_epsilon
 from ..record import PrivacyRecord, rng_of
 
 _LARGEST_SCALE = 1 << 50
-_STRETCH = 1 - 1e-9
 _SLACK = 1 + 1e-9
 
 
@@ -123,23 +122,11 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
     laplace = Noise("laplace", sensitivity.absolute / exact_epsilon(epsilon))
     kinds = [laplace]
     if delta is not None and accounting.gaussian_mu(epsilon, delta) > 1e-9:
-        kinds.append(Noise("gaussian", _gaussian_sigma(sensitivity.squared, epsilon, delta)))
+        kinds.append(Noise("gaussian", gaussian_sigma(sensitivity.squared, epsilon, delta)))
     least = min(kinds, key=lambda kind: kind.deviation)
     if least.scale >= _LARGEST_SCALE:
         refuse("epsilon", epsilon, "it needs more noise than is drawn: take a larger one")
     return least
-
-
-def _gaussian_sigma(squared: int, epsilon: float, delta: float) -> Fraction:
-    """A deviation, rounded up, at which the curve of the Gaussian mechanism is low enough."""
-    length = Fraction(math.isqrt(squared << 80) + 1, 1 << 40)
-    mu = accounting.gaussian_mu(epsilon, delta)
-    while True:
-        sigma = round_sigma_up(length / Fraction(mu))
-        shift = float(length / sigma) * (1 + 1e-12)
-        if accounting.gaussian_epsilon(shift, delta) <= epsilon:
-            return sigma
-        mu *= _STRETCH
 
 
 def release(

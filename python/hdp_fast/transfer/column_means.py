@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import accounting, noise
+from .. import noise
 from .._support.feature_names import FeatureNames, names_of
 from .._support.json_text import JsonObject
 from .._support.notes import note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
-from ..accounting.discrete_gaussian import round_sigma_up
+from ..accounting.noisy_sums import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
 from ..data.schema import Category, Ignore, Number, Schema
 from ..data.table import Table
@@ -31,9 +29,6 @@ from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
 _MOST_RECORDS = 1 << 31
-# Values are integers up to 2**bits; sums stay below 2**61 and the noise's deviation below 2**48.
-_MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 20, 61, 48, 8
-_STRETCH = 1 - 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,9 +214,9 @@ def release_means(
         if delta is not None:
             probability("delta", delta)
         return _make(
-            add_up(rows, lambda part: bounds.round(part, 1 << _MOST_BITS)),
+            add_up(rows, lambda part: bounds.round(part, 1 << MOST_BITS)),
             n,
-            _MOST_BITS,
+            MOST_BITS,
             bounds,
             labels,
         )
@@ -245,37 +240,6 @@ def release_means(
     with spend(budget, record):
         drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))
     return _make(sums + drawn, n, digits, bounds, labels, deviation, record)
-
-
-@lru_cache(maxsize=256)
-def calibrate_means(price: int, *, n: int, epsilon: float, delta: float) -> tuple[int, Fraction]:
-    """The grid's bits, and the deviation of the noise on integer sums.
-
-    price: the largest squared distance of two records whose values lie in [0, 1].
-
-    Raises:
-        ParameterError: No noise that is drawn is enough.
-    """
-    mu = accounting.gaussian_mu(epsilon, delta)
-    if mu * 1e9 < 1:
-        refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
-    while True:
-        deviation = Fraction(math.isqrt(price << 80) + 1, 1 << 40) / Fraction(mu)
-        room = _NOISE_BITS - max(math.ceil(math.log2(deviation)), 0)
-        bits = min(_MOST_BITS, _SUM_BITS - n.bit_length(), room)
-        if bits < _LEAST_BITS:
-            rule = "the noise leaves too few digits for exact sums"
-            raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
-        sigma = round_sigma_up(deviation * (1 << bits))
-        if means_epsilon(price, bits, sigma, delta) <= epsilon:
-            return bits, sigma
-        mu *= _STRETCH
-
-
-def means_epsilon(price: int, bits: int, sigma: Fraction, delta: float) -> float:
-    """The epsilon of a release with this noise on integer sums, rounded up."""
-    squared = price * Fraction(1 << bits) ** 2 / sigma**2
-    return accounting.gaussian_epsilon(math.sqrt(squared) * (1 + 1e-12), delta)
 
 
 def _read(

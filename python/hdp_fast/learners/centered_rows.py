@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import noise
 from .._support.types import Floats
-from ..transfer.column_means import calibrate_means
+from ..accounting.noisy_sums import calibrate_means
 from .unit_rows import UnitRows
 
 _LEAST_VARIANCE = 1e-6
