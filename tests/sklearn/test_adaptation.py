@@ -311,6 +311,12 @@ def test_settings_are_checked_before_anything_is_spent(changed, text):
     assert budget.remaining.epsilon == 4
 
 
+def test_targets_must_be_numbers():
+    for values, text in ((TEXTS, "no number"), (np.where(TARGET, math.inf, VALUES), "inf")):
+        with pytest.raises(ValueError, match=text):
+            regressor().fit(ROWS, values, DOMAIN)
+
+
 def test_a_score_must_know_its_domains():
     model = regressor().fit(ROWS, VALUES, DOMAIN)
     for domains, text in ((None, "must be told"), (1, "no row"), (DOMAIN[1:], "shape")):
