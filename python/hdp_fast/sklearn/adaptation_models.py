@@ -217,9 +217,12 @@ def _adapt_each(classes: int, domains: Domains, promise: Promise) -> ClassModels
     epsilon, delta = share_of_class(promise.epsilon, promise.delta, classes)
     # What the settings or the public records make impossible is refused before it is charged.
     columns = FeatureMap.identity(domains.rows.shape[1], norm_bound=1.0)
-    described = SufficientStatistics(columns, label_bound=1.0, second_moments=True)
+    described = SufficientStatistics(
+        columns, label_bound=1.0, second_moments=True, ratio=MomentAdaptation.ratio
+    )
     calibrate(described, domains.sizes[1], epsilon, delta)
-    _class_learner(math.inf, delta).fit(*data[0])
+    public = data[0][:2]
+    _class_learner(math.inf, delta).fit(*public, *public)
     record = PrivacyRecord(
         mechanism=f"sklearn.AdaptationClassifier, {classes} of adaptation.MomentAdaptation",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",

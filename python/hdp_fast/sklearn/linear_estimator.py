@@ -68,12 +68,12 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
-                labels = np.asarray(labels, np.float64)
-                if not np.isfinite(labels).all():
-                    raise ParameterError("y has an entry that is not finite, but all must be")
+                labels = _to_numbers(labels)
             self._keep_names(X)
             return unit, rows, labels
         records, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
+        if numeric:
+            labels = _to_numbers(labels)
         if self.bounds is None:
             unit = UnitRows.spanned_by(records)
         else:
@@ -126,6 +126,17 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     def _note_score(self) -> None:
         """Warn once that a score is no private release."""
         note_score(self)
+
+
+def _to_numbers(targets: Any) -> Floats:
+    """The targets as floats; the error shows none of them."""
+    try:
+        floats = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("y has an entry that is no number, but all must be") from None
+    if not np.isfinite(floats).all():
+        raise ParameterError("y has an entry that is not finite, but all must be")
+    return floats
 
 
 def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
