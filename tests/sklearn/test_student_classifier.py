@@ -25,6 +25,7 @@ from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.frames import make_table
 from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.labels import LabelResult, PrivateLabeler, StatisticsLabeler
 from hdp_fast.sklearn import PrivateClassifier, PrivateStudentClassifier
 from hdp_fast.sklearn.class_labels import encode
 from hdp_fast.sklearn.pool_labels import PoolTask
@@ -251,6 +252,46 @@ def test_no_value_of_a_record_warns(name):
         # scikit-learn warns of more labels than half of the records.
         many = clone(LEARNERS[name]).set_params(classes=range(15))
         many.fit(ROWS[:24], np.arange(24) % 15)
+
+
+def answer_alike(monkeypatch):
+    """Labelers that look at no record."""
+
+    def fit(self, *records, **options):
+        self.members_ = 3
+        return self
+
+    def label(self, Q, **options):
+        labels = np.array(["low", "up"])[np.arange(len(Q)) % 2]
+        left = {"unstable_left": None, "queries_left": None}
+        return LabelResult(labels=labels, is_bottom=labels == "", record=None, **left)
+
+    for kind in (PrivateLabeler, StatisticsLabeler):
+        monkeypatch.setattr(kind, "fit", fit)
+        monkeypatch.setattr(kind, "label", label)
+
+
+def states(learner):
+    """What is kept of different records of one shape, beside what labelers make of them."""
+    yield pickle.dumps(vars(clone(learner).fit(ROWS, BITS)))
+    yield pickle.dumps(vars(clone(learner).fit(ROWS * 1e307, BITS)))
+    yield pickle.dumps(vars(clone(learner).fit(ROWS[::-1] ** 2, np.full(N, "up"))))
+
+
+class Keeping(PrivateStudentClassifier):
+    """A broken twin, which keeps a number that it took from the records."""
+
+    def _read_training(self, X, y):
+        self.total_ = float(np.sum(X[0]))
+        return super()._read_training(X, y)
+
+
+@pytest.mark.parametrize("method", ["votes", "statistics", "auto"])
+def test_nothing_is_kept_of_records_but_what_labelers_make(method, monkeypatch):
+    answer_alike(monkeypatch)
+    assert len(set(states(student(method=method)))) == 1
+    broken = Keeping(**student(method=method).get_params(deep=False))
+    assert len(set(states(broken))) > 1
 
 
 def test_an_epsilon_too_small_for_votes_is_left_to_statistics():
