@@ -61,7 +61,7 @@ def adapt(X, y):
 
 
 def label(X, y, Q):
-    goal = {"epsilon": 20, "delta": 1e-3, "queries": 9, "max_unstable": 4, "members": 20}
+    goal = {"epsilon": 20, "delta": 1e-3, "queries": 4, "max_unstable": 2, "members": 12}
     labeler = labels.PrivateLabeler(Threshold(), classes=[0, 1], beta=1e-9, **goal)
     return labeler.fit(X, y, preflight=False, random_state=0).label(Q).labels
 
@@ -135,7 +135,7 @@ def variants(rows):
 
 
 def data(names, make):
-    plain = {"A": X, "X": X, "y": Y, "Q": X[:9]}
+    plain = {"A": X, "X": X, "y": Y, "Q": X[:4]}
     return [make(plain[name].copy()) for name in names]
 
 
