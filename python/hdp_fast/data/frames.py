@@ -125,7 +125,7 @@ def _make_table(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
 
 def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any]]:
     """The names of a frame's columns, and what returns the column at a place."""
-    if hasattr(records, "collect") and not isinstance(records, Mapping):
+    if hasattr(type(records), "collect") and not isinstance(records, Mapping):
         refuse(name, type(records).__name__, "it must be in memory: collect() makes a DataFrame")
     records = to_frame(name, records)
     if isinstance(records, Mapping):

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import accounting
 from .._core import Features
 from .._support.types import Integers
-from .._support.validate import array, nonnegative_int, positive_int, refuse
+from .._support.validate import array, nonnegative_int, number, positive, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord
@@ -46,7 +46,7 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
     Args:
         ids: Whose row it is, for each of n rows: integers, real numbers or texts, shape (n,), or a
             column of a frame. Entries of dtype object are compared as texts. Rows without an id
-            (NaN, None) count as those of one person.
+            (NaN, None) count as those of one person. The dtype is public.
         rows: The most rows to keep of a person, at least 1; public.
         key: A public integer of at least 0. Another key keeps other rows. It needs no secrecy, but
             must not be chosen by a look at the records.
@@ -108,10 +108,7 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
                 names = np.arange(most - least + 1, dtype=np.uint64) + np.uint64(least % (1 << 64))
                 return (ids - ids.dtype.type(least)).astype(np.int64), names
         names, persons = np.unique(ids, return_inverse=True)
-        if names.dtype.kind == "f":
-            # One NaN stands for all of them.
-            names = np.where(np.isnan(names), np.nan, names).view(np.uint64)
-        return persons.astype(np.int64), names.astype(np.uint64)
+        return persons.astype(np.int64), _hash_numbers(names)
     texts = ids.tolist()
     if ids.dtype.kind == "O":
         texts = _write(texts)
@@ -120,6 +117,17 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
     persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
     coded = places if ids.dtype.kind == "S" else map(_encode, places)
     return persons, np.fromiter(map(zlib.crc32, coded), np.uint64, len(places))
+
+
+def _hash_numbers(names: NDArray[Any]) -> Words:
+    """Words that are the same for the same integer, whatever its type."""
+    if names.dtype.kind != "f":
+        return names.astype(np.uint64)
+    # One NaN stands for all of them.
+    words = np.where(np.isnan(names), np.nan, names).view(np.uint64)
+    is_whole = (np.rint(names) == names) & (np.abs(names) < 2.0**63)
+    words[is_whole] = names[is_whole].astype(np.int64).astype(np.uint64)
+    return words
 
 
 def _write(values: list[Any]) -> list[str]:
@@ -194,10 +202,17 @@ class Persons:
     Attributes:
         keep: Which rows are used; None where nobody said who owns them, and a row is the unit.
         rows: The most rows of one person among them.
+        owners: Whose rows those are that are used.
     """
 
     keep: NDArray[np.bool_] | None = None
     rows: int = 1
+    owners: NDArray[Any] | None = None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments by which a learner is told who owns the rows that are used."""
+        return {} if self.keep is None else {"ids": self.owners, "rows_per_person": self.rows}
 
     @property
     def keeps_all(self) -> bool:
@@ -266,7 +281,8 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
     owners = _read_ids(ids)
     if owners.shape != (n,):
         raise ShapeError(f"ids has shape {owners.shape}, but it must be ({n},), as there are rows")
-    return Persons(bound_rows(owners, most), most)
+    keep = bound_rows(owners, most)
+    return Persons(keep, most, owners[keep])
 
 
 def check_rows(rows_per_person: int) -> int:
@@ -279,7 +295,7 @@ def share_of_row(epsilon: float, delta: float, rows: int) -> Share:
 
     Group privacy of k rows is (k epsilon, delta (e^(k epsilon) - 1) / (e^epsilon - 1)).
     """
-    if rows == 1 or epsilon == math.inf:
+    if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
     each = _divide(epsilon, rows)
     # (e^a - 1) / (e^(k a) - 1), which does not overflow.
@@ -293,7 +309,7 @@ def gaussian_share_of_row(epsilon: float, delta: float, rows: int) -> Share:
     That noise has a mu, which `rows` rows multiply by their number. Where (epsilon, delta) lies on
     the curve of mu, the share is the point at epsilon / rows on the curve of mu / rows.
     """
-    if rows == 1 or epsilon == math.inf:
+    if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
     each = _divide(epsilon, rows)
     mu = accounting.gaussian_mu(epsilon, delta) / rows * _STRETCH
@@ -308,6 +324,7 @@ def _check(share: Share, delta: float, rows: int) -> Share:
 
 def _divide(epsilon: float, rows: int) -> float:
     """Epsilon / rows, rounded down, also as the shortest decimals that budgets and noise read."""
+    epsilon = positive("epsilon", epsilon)
     each = epsilon / rows
     for read in (Fraction, lambda number: Fraction(repr(number))):
         while read(each) * rows > read(epsilon):

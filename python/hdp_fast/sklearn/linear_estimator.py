@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import note
@@ -15,6 +15,7 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
+from ..data.persons import read_persons
 from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
@@ -68,12 +69,12 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
-                labels = np.asarray(labels, np.float64)
-                if not np.isfinite(labels).all():
-                    raise ParameterError("y has an entry that is not finite, but all must be")
+                labels = _to_numbers(labels)
             self._keep_names(X)
             return unit, rows, labels
         records, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
+        if numeric:
+            labels = _to_numbers(labels)
         if self.bounds is None:
             unit = UnitRows.spanned_by(records)
         else:
@@ -94,6 +95,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any],
         epsilon: float,
         budget: Budget | None,
+        owners: tuple[ArrayLike | None, int] = (None, 1),
     ) -> None:
         """Charge the budget, release the means, and learn."""
         try:
@@ -108,6 +110,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
                 delta=self.delta,
                 budget=budget,
                 random_state=self.random_state,
+                persons=read_persons(*owners, len(rows)),
             )
         except BudgetExceeded:
             note_missing(budget, epsilon, self.delta)
@@ -128,6 +131,17 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         note_score(self)
 
 
+def _to_numbers(targets: Any) -> Floats:
+    """The targets as floats; the error shows none of them."""
+    try:
+        floats = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("y has an entry that is no number, but all must be") from None
+    if not np.isfinite(floats).all():
+        raise ParameterError("y has an entry that is not finite, but all must be")
+    return floats
+
+
 def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
     """Validate what every private estimator has, and return epsilon."""
     if epsilon is None:
@@ -140,7 +154,7 @@ def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> flo
 def note_score(estimator: Any) -> None:
     """Warn once for each class that a score is no private release."""
     name = type(estimator).__name__
-    if estimator.epsilon != math.inf and name not in _noted_scores:
+    if getattr(estimator, "epsilon", None) != math.inf and name not in _noted_scores:
         _noted_scores.add(name)
         note(
             "score is an unprotected release wherever its records are private, as the folds of a"

@@ -16,9 +16,9 @@ from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
 from ..learners.unit_rows import UnitRows
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels
 from .linear_estimator import PrivateLinearEstimator
-from .toolkit import ClassifierMixin, check_classification_targets
+from .toolkit import ClassifierMixin
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -98,12 +98,25 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+        budget: Budget | None = None,
+    ) -> Self:
         """Learns from private records.
 
         Args:
             X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their labels, shape (n,), entries of classes.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row. A search slices them
+                with the rows where metadata routing passes them on.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             budget: The budget that the fit is charged to, as a whole and before anything is drawn;
                 None charges nothing. In a pipeline it is passed as STEP__budget.
 
@@ -114,16 +127,17 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             ParameterError: A parameter lies outside its range, something public was not given at a
                 finite epsilon, a label is none of classes, or a fit without noise comes with a
                 budget.
-            ShapeError: bounds do not fit the columns of X.
+            ShapeError: bounds do not fit the columns of X, or ids has another length.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
             (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
-            is released is the means, the model, and n. classes, bounds and schema must not be
+            is released is the means, the model, and n. With ids that is for whatever a person's
+            rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
-        self._release(*self._prepare(X, y), budget)
+        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
@@ -137,9 +151,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             )
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        return unit, rows, encode(labels, self.classes_), epsilon
+        codes, self.classes_ = code_labels(labels, classes)
+        return unit, rows, codes, epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
