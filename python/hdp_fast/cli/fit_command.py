@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._support.notes import note, note_large_delta
+from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.validate import distinct_texts, refuse
 from ..budget.account import Budget
@@ -129,8 +129,6 @@ def _learn(
     budget: Budget | None,
 ) -> CenteredModel:
     table, labels = records
-    if price.delta is not None:
-        note_large_delta(price.delta, len(labels))
     return release_linear(
         unit,
         unit(table),
