@@ -37,13 +37,20 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
   table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 
+# The oldest versions that pyproject.toml allows of the packages named in $(1).
+floors = $(BIN)/python -c 'import re, sys, tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+  lines = project["dependencies"] + project["optional-dependencies"]["dev"]; \
+  least = dict(match.groups() for line in lines if (match := re.match(r"([\w-]+)>=([\d.]+)", line))); \
+  print(*(f"{name}=={least[name]}.*" for name in sys.argv[1:]), sep="\n")' $(1)
+
 # The sdist must build by itself; how fast its code is, the wheel shows.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
 # A worker for each core: threads of linear algebra would only wait for each other's turn.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test lint bench stat faults mixtures papers docs browse wheel ci toolchain develop clean
+.PHONY: help demo test floors lint bench stat faults mixtures papers docs browse wheel ci toolchain develop clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -55,6 +62,9 @@ demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits unde
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
 	cargo test --release --package hdp-fast-core
 	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
+
+floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
+	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/floors/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn $(PYTEST_ARGS)
 
 lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
 	cargo fmt --all --check
@@ -155,4 +165,11 @@ $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
 	@$(call extras,dev docs plot progress) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
+	@touch $@
+
+$(STAMPS)/floors: pyproject.toml $(STAMPS)/venv
+	@$(call floors,numpy scikit-learn scipy joblib pandas polars pyarrow pytest pytest-xdist) > $(STAMPS)/floors.txt
+	rm -rf build/floors
+	$(BIN)/python -m venv build/floors
+	build/floors/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/floors.txt
 	@touch $@

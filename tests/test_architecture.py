@@ -214,6 +214,13 @@ def test_layers_stand_in_one_order():
 PUBLIC = {documented.path: documented for documented in public_objects()}
 
 
+def test_rooms_that_need_a_library_are_looked_at():
+    pytest.importorskip("sklearn", minversion="1.6")
+    methods = {path for path in PUBLIC if path.startswith("hdp_fast.sklearn.")}
+    assert "hdp_fast.sklearn.PrivateStudentClassifier.predict_proba" in methods
+    assert not any("_request" in path for path in methods)
+
+
 @pytest.mark.parametrize("path", PUBLIC)
 def test_a_generator_reads_every_public_docstring(path):
     assert list(PUBLIC[path].missing()) == []

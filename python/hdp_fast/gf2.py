@@ -1,7 +1,8 @@
 """Linear algebra over GF(2): bit-packed matrices, rank, products and exact solution spaces.
 
-Nothing here is private. Arrays of 0 and 1 may be bool or of any integer dtype, in any layout. A
-`BitMatrix` and a `Solution` can be pickled, and so travel between processes.
+Nothing here is private. Arrays of 0 and 1 may be bool, of any integer dtype, or floats that are
+exactly 0 and 1, in any layout and in any container that the page on inputs lists. A `BitMatrix` and
+a `Solution` can be pickled, and so travel between processes.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from . import _core
 from ._core import BitMatrix
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
-from ._support.validate import refuse
-from .exceptions import HdpFastError, ParameterError
+from ._support.validate import array, bit_entries
 
 __all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
 
@@ -63,6 +63,12 @@ class Solution(_core.Solution):
 
     __slots__ = ()
 
+    def __new__(
+        cls, A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None
+    ) -> Solution:
+        """Solves a system."""
+        return super().__new__(cls, to_bits("A", A), to_bits("b", b), threads=threads)
+
     def sample(self, random_state: RandomState = None) -> Bits | None:
         """Draws a solution uniformly from all of them.
 
@@ -96,45 +102,39 @@ class Solution(_core.Solution):
         return _restore_solution, (BitMatrix.from_dense(self.nullspace()), self.x)
 
 
-def _advise(function: Callable[P, R]) -> Callable[P, R]:
-    """The same function, whose errors say how a sparse matrix or a frame becomes an array."""
+def _read_bits(function: Callable[P, R]) -> Callable[P, R]:
+    """The same function for containers of every kind in place of its arrays."""
     names = tuple(inspect.signature(function).parameters)
 
     @functools.wraps(function)
-    def advised(*arguments: P.args, **options: P.kwargs) -> R:
-        try:
-            return function(*arguments, **options)
-        except HdpFastError as error:
-            # To look before would cost every call; each error begins with the argument's name.
-            name = str(error).split(maxsplit=1)[0]
-            value = (dict(zip(names, arguments, strict=False)) | options).get(name)
-            fault = error
-        _refuse_containers(name, value, fault)
-        raise fault
+    def reading(*arguments: P.args, **options: P.kwargs) -> R:
+        read = [_read_argument(*pair) for pair in zip(names, arguments, strict=False)]
+        for name in options:
+            options[name] = _read_argument(name, options[name])
+        return function(*read, *arguments[len(names) :], **options)  # type: ignore[arg-type]
 
-    advised.__module__ = __name__
-    return advised
+    reading.__module__ = __name__
+    return reading
 
 
-def _refuse_containers(name: str, value: Any, fault: HdpFastError) -> None:
-    if hasattr(value, "toarray"):
-        # numpy takes a sparse matrix for one object.
-        refuse(name, value, f"it must be dense: {name}.toarray()")
-    if (
-        isinstance(fault, ParameterError)
-        and hasattr(value, "to_numpy")
-        and hasattr(value, "astype")
-    ):
-        # A frame: its nullable columns are numbers to itself, and objects to numpy.
-        way = f"{name}.to_numpy('uint8') where no entry is missing"
-        raise ParameterError(f"{fault}: a frame is such an array by {way}")
+def _read_argument(name: str, value: Any) -> Any:
+    if name == "rows":
+        return array(name, value)
+    return to_bits(name, value) if name in {"A", "b", "x", "X"} else value
 
 
-dot = _advise(_core.dot)
-rank = _advise(_core.rank)
+def to_bits(name: str, value: Any) -> Any:
+    """A matrix that is packed as it is, and any other container as an array of bits or integers.
+
+    Raises: ShapeError, ParameterError.
+    """
+    return value if isinstance(value, BitMatrix) else bit_entries(name, value)
 
 
-@_advise
+dot = _read_bits(_core.dot)
+rank = _read_bits(_core.rank)
+
+
 def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution:
     """Computes the exact set of solutions of A x = b over GF(2).
 
@@ -193,14 +193,18 @@ def _restore_matrix(rows: Bits, ncols: int) -> BitMatrix:
     return BitMatrix.from_packed(rows, ncols)
 
 
-def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
+def pack_rows(matrix: BitMatrix) -> tuple[Bits, int]:
     """The packed rows, taken a few at a time, and the number of columns."""
     m, d = matrix.shape
     packed = np.empty((m, -(-d // 8)), np.uint8)
     for start in range(0, m, _ROWS):
         part = matrix[start : start + _ROWS].to_dense()
         packed[start : start + _ROWS] = np.packbits(part, axis=1, bitorder="little")
-    return _restore_matrix, (packed, d)
+    return packed, d
+
+
+def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
+    return _restore_matrix, pack_rows(matrix)
 
 
 def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
@@ -210,4 +214,5 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
 # A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
-BitMatrix.from_dense = staticmethod(_advise(BitMatrix.from_dense))  # type: ignore[method-assign]
+BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]
+BitMatrix.from_dense = staticmethod(_read_bits(BitMatrix.from_dense))  # type: ignore[method-assign]

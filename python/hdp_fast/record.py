@@ -18,7 +18,7 @@ OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
 _WORDS = {
-    "neighbors": tuple(Neighbors),
+    "neighbors": (*Neighbors, "replace_person", "add_remove_person"),
     "numerics": ("exact", "idealized"),
 }
 
@@ -31,7 +31,9 @@ class PrivacyRecord:
         mechanism: Name of the mechanism in hdp_fast, with what else determines it.
         source: Paper and theorem on which the guarantee rests.
         neighbors: Which data sets are indistinguishable. "replace_one" and "add_remove" are about
-            one row, "local" about one answer of one person.
+            one row, "local" about one answer of one person. "replace_person" and
+            "add_remove_person" are about all rows of one person, as ids name them: under the former
+            they hold anything else, under the latter they are added or removed together.
         epsilon: Privacy parameter, finite and above 0.
         delta: Privacy parameter in [0, 1), 0 by default.
         noise: Distribution of the noise that protects.
@@ -53,7 +55,7 @@ class PrivacyRecord:
 
     mechanism: str
     source: str
-    neighbors: Literal["replace_one", "add_remove", "local"]
+    neighbors: Literal["replace_one", "add_remove", "local", "replace_person", "add_remove_person"]
     epsilon: float
     delta: float = 0.0
     noise: str

@@ -60,7 +60,7 @@ def test_a_search_is_refused_before_any_fit(kind, tool, monkeypatch):
     monkeypatch.setattr(made, "fit", lambda *_: pytest.fail("was fitted"))
     budget = Budget(4, 1e-4)
     model = made(**given, **({"budget": budget} if given else {}))
-    with pytest.raises(ParameterError, match=rf"^{kind} .*adaptation\.tune"):
+    with pytest.raises(ParameterError, match=rf"^{kind} .*adaptation\.tune.*AdaptationReg"):
         TOOLS[tool](model, name)
     assert budget.records == ()
 

@@ -205,11 +205,16 @@ def test_a_result_is_not_lost_when_its_commit_fails(path, caplog):
 
 @pytest.mark.parametrize(
     ("relation", "accepted"),
-    [("replace_one", {"replace_one", "local"}), ("add_remove", {"add_remove"})],
+    [
+        ("replace_one", {"replace_one", "local", "replace_person"}),
+        ("add_remove", {"add_remove"}),
+        ("replace_person", {"replace_person"}),
+        ("add_remove_person", {"add_remove_person"}),
+    ],
 )
 def test_a_record_of_another_relation_is_refused(make, relation, accepted):
     budget = make(5, neighbors=relation)
-    for other in ("replace_one", "add_remove", "local"):
+    for other in ("replace_one", "add_remove", "local", "replace_person", "add_remove_person"):
         if other in accepted:
             pay_in = record(1, neighbors=other)
             with budget.reserve(pay_in):

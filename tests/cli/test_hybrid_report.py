@@ -2,40 +2,15 @@
 
 import json
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hybrid_tables import write_tables
+from report_pages import Reader, check_marks, find, is_shown
 
 from hdp_fast.cli import main
 from hdp_fast.cli.hybrid_report import render
 
 PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
-
-
-class Reader(HTMLParser):
-    """Collects tags, texts of marked elements, and the JSON of a page."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.tags, self.marked, self.summary, self._open = [], [], "", []
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, dict(attributes)))
-        if tag not in ("meta", "line", "circle"):
-            self._open.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        if self._open and self._open[-1][0] == tag:
-            self._open.pop()
-
-    def handle_data(self, data):
-        _, attributes = self._open[-1] if self._open else ("", {})
-        if "data-key" in attributes:
-            self.marked.append((attributes["data-key"], data))
-        if attributes.get("type") == "application/json":
-            self.summary += data
 
 
 @pytest.fixture(scope="module")
@@ -49,26 +24,6 @@ def made(tmp_path_factory):
         assert main(["hybrid", *tables, *PRIVACY, *files]) == 0
     page = (folder / "page.html").read_text()
     return page, Reader(page), json.loads((folder / "model.json").read_text())
-
-
-def find(summary, key):
-    for part in json.loads(key) if key.startswith("[") else key.split("."):
-        summary = summary[int(part)] if isinstance(summary, list) else summary[part]
-    return summary
-
-
-def is_shown(entry, text):
-    """Whether a text shows an entry, as far as its digits go."""
-    if isinstance(entry, bool) or entry is None:
-        return text == {True: "yes", False: "no", None: "none"}[entry]
-    if isinstance(entry, list):
-        return text == ", ".join(map(str, entry))
-    if isinstance(entry, str):
-        return text == entry
-    number = float(text.replace(",", ""))
-    if "e" in text or "." not in text:
-        return number == pytest.approx(entry, rel=1e-5)
-    return abs(number - entry) <= 0.5000001 * 10.0 ** -len(text.split(".")[1])
 
 
 def test_the_page_holds_the_json(made):
@@ -103,23 +58,7 @@ def test_a_wrong_number_would_show(made):
 
 def test_marks_of_the_charts_stand_where_their_numbers_are(made):
     _, reader, summary = made
-    scale, checked = {}, 0
-    for tag, attributes in reader.tags:
-        if tag == "svg":
-            names = [name for name in attributes if re.fullmatch(r"data-[xy]-\w+", name)]
-            scale = {name: float(attributes[name]) for name in names}
-        for name, key in attributes.items():
-            matched = re.fullmatch(r"data-(c?([xy])[12]?)-key", name)
-            if matched:
-                low, high, start, length = (
-                    scale[f"data-{matched[2]}-{part}"]
-                    for part in ("low", "high", "start", "length")
-                )
-                share = (find(summary, key) - low) / (high - low)
-                places = [attributes.get(matched[1]), attributes.get("x1")]
-                wanted = start + share * length
-                assert float(places[0] or places[1]) == pytest.approx(wanted, abs=0.006), key
-                checked += 1
+    checked = check_marks(reader, summary)
     assert checked > 60
 
 

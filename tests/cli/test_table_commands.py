@@ -80,6 +80,11 @@ def test_schema_of_a_public_table(capsys, folder):
     assert "--positive" in fails(capsys, *command)
     assert "not allowed" in fails(capsys, *command, "--positive", "1", "--above", "2")
     assert "cuts" in fails(capsys, *command, "--positive", "1", "--cuts", "0")
+    assert main([*command, "--positive", "1", "--missing", "age=40", "--output", "full.json"]) == 0
+    assert Schema.from_json(Path("full.json").read_text()).columns["age"].missing == 40
+    capsys.readouterr()
+    for wrong, message in (("wage=1", "COLUMN=VALUE"), ("age=x", "finite"), ("age", "COLUMN")):
+        assert message in fails(capsys, *command, "--positive", "1", "--missing", wrong)
     assert "column = 'none'" in fails(
         capsys, "schema", "public.csv", "--label", "none", "--above", 1
     )

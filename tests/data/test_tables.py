@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import logging
+import math
 import os
 import warnings
 from pathlib import Path
@@ -54,7 +55,8 @@ def test_csv_in_chunks(tmp_path, monkeypatch):
     rows = np.random.default_rng(1).integers(7, size=(50, 2))
     path = tmp_path / "many.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
-    monkeypatch.setattr("hdp_fast.data.table._CHUNK_ROWS", 7)
+    monkeypatch.setattr("hdp_fast.data.arrow.is_installed", lambda: False)
+    monkeypatch.setattr("hdp_fast.data.delimited._CHUNK_ROWS", 7)
     table = read_table(path)
     assert [cells(table, name) for name in "ab"] == rows.T.astype(str).tolist()
 
@@ -167,7 +169,7 @@ def test_npz(tmp_path):
     assert list(table.columns) == ["X0", "X1", "y", "job"]
     assert [cells(table, name) for name in ("X0", "X1", "y")] == [
         ["1", "2"],
-        ["0.5", "nan"],
+        ["0.5", ""],
         ["1", "0"],
     ]
     for arrays, message in (
@@ -199,9 +201,28 @@ def test_parquet(tmp_path):
         read_table(tmp_path / "none.parquet")
 
 
+@pytest.mark.parametrize("suffix", [".arrow", ".FEATHER"])
+def test_files_of_arrow(tmp_path, suffix):
+    pyarrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    path = tmp_path / f"table{suffix}"
+    columns = {"age": [30, None], "job": pyarrow.array(["a", None]).dictionary_encode()}
+    feather.write_feather(pyarrow.table(columns), path)
+    table = read_table(path)
+    assert [cells(table, name) for name in columns] == [["30", ""], ["a", ""]]
+    with pyarrow.OSFile(str(path), "wb") as out:
+        made = pyarrow.table([[1], [2]], names=["a", "a"])
+        with pyarrow.ipc.new_file(out, made.schema) as writer:
+            writer.write_table(made)
+    with pytest.raises(ParameterError, match="every column differently"):
+        read_table(path)
+    path.write_bytes(b"ARROW1 no")
+    with pytest.raises(ParameterError, match=r"can't read .* Arrow's file format"):
+        read_table(path)
+
+
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install hdp-fast\[parquet\]"):
+    with pytest.raises(ImportError, match=r"pip install hdp-fast\[tables\]"):
         read_table(tmp_path / "table.parquet")
 
 
@@ -331,6 +352,13 @@ def test_json_round_trip():
         (("columns", "age", "cuts"), ["x"], "finite"),
         (("columns", "age", "color"), 1, "Schema.to_json"),
         (("columns", "job", "values"), ["a", "a"], "each once"),
+        (("columns", "job", "missing"), "smith", "one of the column's values"),
+        (("columns", "job", "missing"), 1, "one of the column's values"),
+        (("columns", "job", "missing"), ["clerk"], "one of the column's values"),
+        (("columns", "age", "missing"), 81, "between 18 and 80"),
+        (("columns", "age", "missing"), "30", "finite"),
+        (("columns", "age", "missing"), 1e999, "finite"),
+        (("columns", "name", "missing"), 1, "Schema.to_json"),
     ],
 )
 def test_bad_schemas(path, value, message):
@@ -342,6 +370,61 @@ def test_bad_schemas(path, value, message):
     place[last] = value
     with pytest.raises(ParameterError, match=message):
         Schema.from_json(json.dumps(read))
+
+
+FILLED = Schema(
+    SCHEMA.label,
+    {
+        "age": Number(18, 80, (25, 41), missing=41),
+        "job": Category(("farmer", "clerk"), missing=" clerk "),
+        "pay": Number(0, 100),
+    },
+)
+
+
+def test_missing_cells_count_as_public_values(tmp_path):
+    with_gaps = {"age": [None, 20], "job": [None, "spy"], "pay": [None, 7], "rich": ["yes", None]}
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    path = tmp_path / "gaps.csv"
+    path.write_text("age,job,pay,rich\n?, ,,yes\n20,spy,7,\n")
+    frame = pandas.DataFrame(with_gaps)
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(with_gaps), tmp_path / "gaps.parquet")
+    arrays = {"age": [np.nan, 20], "job": ["", "spy"], "pay": [np.nan, 7], "rich": ["yes", ""]}
+    np.savez(tmp_path / "gaps.npz", **arrays)
+    tables = [read_table(tmp_path / f"gaps.{suffix}") for suffix in ("csv", "parquet", "npz")]
+    for table in [*tables, frame, frame.convert_dtypes(), frame.astype({"job": "category"})]:
+        bits = FILLED.bits(table)
+        assert bits.tolist() == [[1, 1, 0, 1, 0, 0, 0], [0] * 7]
+        np.testing.assert_allclose(FILLED.floats(table), [[23 / 62, 0, 1, 0], [2 / 62, 0, 0, 0.07]])
+        assert FILLED.labels(table).tolist() == [1, 0]
+
+
+def test_missing_in_json():
+    assert Schema.from_json(FILLED.to_json()) == FILLED
+    columns = json.loads(FILLED.to_json())["columns"]
+    assert [columns[name].get("missing") for name in columns] == [41, "clerk", None]
+    assert "missing" not in SCHEMA.to_json()
+
+
+def test_schemas_with_missing():
+    plain = Schema(SCHEMA.label, {"age": Number(18, 80, (25, 41)), "job": SCHEMA.columns["job"]})
+    filled = plain.with_missing({"job": "clerk", "age": 30})
+    assert filled.columns["age"] == Number(18, 80, (25, 41), 30)
+    assert filled.with_missing({}) == filled
+    assert plain.columns["job"].missing is None
+    for defaults, message in (
+        ({"jobs": "clerk"}, "'jobs', but it must be a feature: did you mean 'job'"),
+        ({"job": "spy"}, "column 'job': missing = 'spy'"),
+        ({"age": math.nan}, "column 'age': missing = nan, but it must be a finite number"),
+        ({"age": "30"}, "finite number"),
+        ({3: "30"}, "must be a feature"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            plain.with_missing(defaults)
+    with pytest.raises(ParameterError, match="values list ''"):
+        Category(("", "a"), missing="a")
+    assert Category(("", "a"), missing=" ").missing == ""
 
 
 @pytest.mark.parametrize(

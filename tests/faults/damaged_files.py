@@ -22,6 +22,7 @@ import numpy as np
 from hdp_fast import PrivacyRecord, learners, local, stability
 from hdp_fast.cli import command_line
 from hdp_fast.cli.appended_column import appender
+from hdp_fast.cli.private_model import PrivateModel
 from hdp_fast.cli.table_commands import read_schema
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import Question, read_question
@@ -36,9 +37,14 @@ MOST_MEMORY = 6 << 30
 RNG = np.random.default_rng(5)
 X = RNG.integers(2, size=(12, 9), dtype=np.uint8)
 Y = X[:, 0]
+OVER = ("--probabilities", "--force")
 UNIT = ("--low", "0", "--high", "1")
 QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("job", positive=("a",)), {"age": Number(18, 80, (25, 41))})
+MODEL = PrivateModel(
+    *(SCHEMA, None, np.array([0.5]), np.array([3.0]), np.array([[-1.0, 1.0], [0.5, -0.5]])),
+    *(2.0, "logistic", "sgd", 12, 3.0, QUESTION.randomizer.record()),
+)
 TABLE = "age,job\n" + "".join(f"{20 + i},{'ab'[i % 2]}\n" for i in range(12))
 HYPOTHESIS = {"kind": "conjunction", "features": [0, 2], "values": [1, 0], "complement": False}
 VOTE_TABLE = stability.VoteTable.design(queries=9, epsilon=1, delta=1e-6, beta=0.1)
@@ -58,6 +64,17 @@ def parquet():
 
     table = pyarrow.table({"age": list(range(12)), "job": ["a", None] * 6, "pay": [1.5] * 12})
     return saved(lambda out: pyarrow.parquet.write_table(table, out))
+
+
+def feather():
+    import pyarrow
+    import pyarrow.feather
+
+    table = pyarrow.table({"age": list(range(12)), "job": ["a", None] * 6, "pay": [1.5] * 12})
+    coded = table.append_column("home", pyarrow.array(["x", "y"] * 6).dictionary_encode())
+    out = io.BytesIO()
+    pyarrow.feather.write_feather(coded, out, compression="uncompressed")
+    return out.getvalue()
 
 
 def collected():
@@ -110,6 +127,16 @@ def predict(text):
     assert found.shape == (12,)
 
 
+def predict_table(path):
+    model = parse(PrivateModel.from_json)(path)
+    table = read_table("t.csv")
+    assert len(model.predict(table)) == table.rows
+    assert model.usual_label() in {None, *(model.labels or ())}
+    assert len(model.effects()) == len(model.mean)
+    if model.labels is not None:
+        assert np.isfinite(model.probabilities(table)).all()
+
+
 def command(*argv):
     def run(path):
         arguments = [str(path) if word == "FILE" else word for word in argv]
@@ -145,11 +172,15 @@ def readers():
         "packed table": ("a.csv.gz", gzip.compress(TABLE.encode()), read_columns),
         "table of arrays": ("a.npz", mixed, read_columns),
         "parquet": ("a.parquet", parquet(), read_columns),
+        "arrow": ("a.arrow", feather(), read_columns),
+        "append to arrow": ("a.feather", feather(), append),
         "append to csv": ("a.csv", TABLE.encode(), append),
         "append to gz": ("a.csv.gz", gzip.compress(TABLE.encode()), append),
         "append to npz": ("a.npz", mixed, append),
         "append to parquet": ("a.parquet", parquet(), append),
         "schema": ("a.json", SCHEMA.to_json().encode(), read_schema),
+        "model": ("a.json", MODEL.to_json().encode(), predict_table),
+        "predict": ("a.json", MODEL.to_json().encode(), command("predict", "FILE", "t.csv", *OVER)),
         "question": ("a.json", QUESTION.to_json().encode(), read_question),
         "lines": ("a.txt", lines(), collect),
         "collection": ("a.npz", collected(), lambda path: read_collection(path, QUESTION)),
@@ -275,6 +306,7 @@ def main(folder, cases, seed):
     os.chdir(folder)
     Path("question.json").write_text(QUESTION.to_json())
     np.save("y.npy", Y)
+    Path("t.csv").write_text(TABLE)
     report = {}
     for reader, (name, content, read) in readers().items():
         path, found = Path(name), Counter()

@@ -183,6 +183,26 @@ def _after_adapt(inputs, folder, first, again):
     return "began again"
 
 
+def _fit(inputs, folder):
+    options = ["--epsilon", 4, "--delta", 1e-5, "--schema", inputs / "binary.json"]
+    options += ["--output", folder / "model.json", "--report", folder / "page.html", "--json"]
+    return ["--quiet", "fit", inputs / "source.csv", *options, "--budget", inputs / "ledger"]
+
+
+def _after_fit(inputs, folder, first, again):
+    model, page = folder / "model.json", folder / "page.html"
+    paid = len(entries(inputs / "ledger"))
+    assert max(model.exists(), page.exists(), bool(first.out)) <= paid <= 1
+    assert model.exists() or not page.exists()
+    if model.exists():
+        assert json.loads(model.read_text())["record"]["epsilon"] == 4
+        return "written"
+    second = again()
+    assert second.code == 0, second.err
+    assert len(entries(inputs / "ledger")) == paid + 1
+    return "began again"
+
+
 def _randomize(inputs, folder, value=1):
     asked = [value, "--question", inputs / "question.json", "--state", folder / "state"]
     return ["local", "randomize", *asked, "--budget", inputs / "ledger"]
@@ -217,6 +237,7 @@ VERBS = {
     "label --save --budget": Verb(_label, _after_label, size(8, 200)),
     "transfer --checkpoint --budget": Verb(_transfer, _after_transfer, size(6, 400)),
     "adapt --budget": Verb(_adapt, _after_adapt, size(8, 200)),
+    "fit --report --budget": Verb(_fit, _after_fit, size(4, 200)),
     "local randomize --state --budget": Verb(_randomize, _after_randomize, size(10, 1300)),
     "local collect --aggregate": Verb(_collect, _after_collect, size(8, 100)),
 }

@@ -156,6 +156,11 @@ def test_a_budget_is_charged_once_by_fit_alone():
     people = Budget(20, 1e-3, neighbors="add_remove")
     assert fitted(budget=people, ids=np.arange(600)).record_.neighbors == "add_remove"
     assert people.spent == (20, 1e-3)
+    for relation in ("add_remove_person", "replace_person"):
+        people = Budget(20, 1e-3, neighbors=relation)
+        assert fitted(budget=people, ids=np.arange(600)).record_.neighbors == relation
+        with pytest.raises(ParameterError, match="neighbors = 'replace_one'"):
+            fitted(budget=people)
 
 
 @pytest.mark.parametrize(

@@ -135,3 +135,38 @@ def test_the_rate_of_twice_the_records_is_too_small(run):
 @cases(lambda run: run.tiny.batch > 1)
 def test_a_draw_less_is_too_few(run):
     assert (divergences(run) > 1.1 * run.promises(batch_size=1)).any()
+
+
+# People with two records --------------------------------------------------------------------------
+
+
+@functools.cache
+def group_divergences(run):
+    """As divergences, of neighbors that differ in two records."""
+    records = sorted((sign * run.tiny.longest, y) for sign, y in itertools.product(ROWS, LABELS))
+    laws = {
+        data: run.tiny.law(list(data), run.chances(data)).ravel()
+        for data in itertools.combinations_with_replacement(records, run.n)
+    }
+    found = np.zeros(len(EPSILONS))
+    for others in itertools.combinations_with_replacement(records, run.n - 2):
+        own = [laws[tuple(sorted((*others, *two)))] for two in itertools.product(records, repeat=2)]
+        for some, other in itertools.permutations(own, 2):
+            each = [np.maximum(some - math.exp(e) * other, 0).sum() for e in EPSILONS]
+            found = np.maximum(found, each)
+    return found
+
+
+GROUPS = cases(lambda run: run.n == 3 or (run.n == 2 and run.kappa is None and run.tiny.sums == 1))
+
+
+@GROUPS
+def test_two_records_of_a_person_tell_no_more_than_twice_the_rate(run):
+    found, promised = group_divergences(run), run.promises(rate=2 / run.n)
+    assert (found <= promised + ERROR).all(), found / promised
+    assert (found / promised).max() >= 0.6, "the test should be able to fail"
+
+
+@GROUPS
+def test_the_rate_of_one_record_is_too_small_for_two(run):
+    assert (group_divergences(run) > 1.1 * run.promises()).any()

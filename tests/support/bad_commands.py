@@ -14,6 +14,8 @@ TRANSFER = (
 HYBRID = TRANSFER.replace("transfer", "hybrid")
 ROUNDS = "--kappa .1 --eta 1 --rounds 5"
 ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
+FIT = "fit priv.csv --schema schema.json --seed 1 --epsilon 1 --delta 1e-6 --output new.json"
+LEARN = FIT.replace("--epsilon 1", "--epsilon 20 --method statistics")
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
 STATS = "stats priv.csv --schema schema.json --epsilon 1"
@@ -293,4 +295,38 @@ COMMANDS = [
         "--histogram = .*, but it must name each column once"),
     row(222, "stats: epsilon 1e-30", STATS.replace("--epsilon 1", "--epsilon 1e-30"), 2,
         "epsilon = .* needs more noise than is drawn"),
+    row(223, "fit without delta", FIT.replace("--delta 1e-6 ", ""), 2,
+        "--delta must be given: it is the privacy of the private file"),
+    row(224, "fit without a file for the model", FIT.replace("--output new.json", ""), 2,
+        "the following arguments are required: --output"),
+    row(225, "fit: a column is missing", FIT.replace("priv", "no_age"), 2,
+        "column = 'age', .* 4 columns that no_age.csv names"),
+    row(226, "fit: labels unlike the schema's", LEARN.replace("priv", "unlike"), 0,
+        "the model predicts '0' for nearly all rows"),
+    row(227, "fit: ten rows", FIT.replace("priv", "ten").replace("--epsilon 1", "--epsilon .1"), 1,
+        "n = 10 records, but at epsilon = 0.1 the noise hides what fewer than 315 records",
+        "signal = 0.* times the noise, but at 1 or below a model is no better than a constant"),
+    row(228, "fit: delta as percents", FIT.replace("1e-6", "5"), 2, "--delta = 5.0"),
+    row(229, "fit: a label that --classes lacks", f"{FIT} --classes '>50K,other'", 2,
+        "column 'income' holds something else, but every row must hold one of --classes"),
+    row(230, "fit: a budget with too little", f"{FIT} --budget half.budget", 3,
+        "epsilon = 1.0 and delta = 1e-06 was requested"),
+    row(231, "fit: a model that is there", FIT.replace("new.json", "there.csv"), 2,
+        "got there.csv, which is there: --force replaces it"),
+    row(232, "fit: an empty file", FIT.replace("priv", "empty"), 2, "empty.csv is empty"),
+    row(233, "fit: one label only", LEARN.replace("priv", "one_class"), 0,
+        "the model predicts '0' for nearly all rows"),
+    row(234, "predict: no model", "predict schema.json pub.csv", 2,
+        r"schema.json: model must have format and version \['hdp_fast.private_model', 1\]"),
+    row(235, "predict: a model that is no JSON", "predict no_json.json pub.csv", 2,
+        "no_json.json: model is no JSON, but it must be what hdp-fast fit wrote"),
+    row(236, "predict: a column is missing", "predict model.json no_age.csv", 2,
+        "column = 'age', .* 4 columns that no_age.csv names"),
+    row(237, "predict: categories that the schema lacks", "predict model.json unlike.csv", 0,
+        "predicted: 600 rows"),
+    row(238, "predict: a format that cannot be printed", "predict model.json bits.npz --output -",
+        2, "--output = '-', but .npz files cannot be printed"),
+    row(239, "predict: probabilities of a number",
+        "predict number_model.json pub.csv --probabilities", 2,
+        "--probabilities must go with a classifier: the model predicts a number"),
 ]  # fmt: skip

@@ -61,6 +61,38 @@ def npy(array):
     return buffer.getvalue()
 
 
+def model(label=None):
+    """What hdp-fast fit writes, without noise: by age alone."""
+    public = json.loads(schema())
+    names = [
+        "age",
+        "hours",
+        *(f"workclass={name}" for name in ("Private", "State-gov", "Self-emp")),
+    ]
+    names += ["gender=Female", "gender=Male"]
+    weights = [1.0] if label else [-1.0, 1.0]
+    zero = [0.0] * len(weights)
+    features = [
+        {
+            "name": name,
+            "mean": 0.5,
+            "slope": 0.0,
+            "factor": 1.0,
+            "weights": zero if place else weights,
+        }
+        for place, name in enumerate(names)
+    ]
+    fields = {"format": "hdp_fast.private_model", "version": 1, "classes": None, "constant": zero}
+    fields |= {
+        "link": "target" if label else "logistic",
+        "method": "sgd",
+        "n": 9,
+        "norm_bound": 1.0,
+    }
+    fields |= {"features": features, "signal": None, "record": None}
+    return json.dumps({**fields, "schema": {**public, "label": label or public["label"]}})
+
+
 def schema(**label):
     columns = {
         "age": {"kind": "number", "bounds": [17, 90], "cuts": [40, 60]},
@@ -135,6 +167,8 @@ FILES = {
     ),
     "wrong_label.csv": lambda: csv(changed(PRIVATE, "income", lambda i, cell: "high")),
     "schema.json": schema,
+    "model.json": lambda: model(),
+    "number_model.json": lambda: model(label={"column": "income", "bounds": [0, 1]}),
     "no_json.json": lambda: "schema: yes",
     "braces.json": lambda: "{}",
     "wider.csv": lambda: csv([[*row, "1"] for row in PRIVATE], names=(*COLUMNS, "x")),

@@ -10,6 +10,7 @@ import ast
 import enum
 import functools
 import importlib
+import importlib.util
 import inspect
 import logging
 import re
@@ -22,6 +23,9 @@ from typing import Any
 import griffe
 
 PACKAGE = "hdp_fast"
+# Rooms that the package does not name, since they need a library: each by the library that it
+# needs.
+OPTIONAL_ROOMS = {"sklearn": "sklearn"}
 # Sections of the house beside those that the parser knows; each is a block with a line of its own.
 OWN_SECTIONS = ("Guarantee", "Cost", "Source")
 _SECTION = re.compile(
@@ -134,6 +138,9 @@ def public_objects() -> Iterator[Documented]:
     seen: set[int] = set()
     modules = {name: getattr(package, name) for name in package.__all__}
     rooms = {name: value for name, value in modules.items() if inspect.ismodule(value)}
+    for room, library in OPTIONAL_ROOMS.items():
+        if importlib.util.find_spec(library) is not None:
+            rooms[room] = importlib.import_module(f"{PACKAGE}.{room}")
     for room, module in rooms.items():
         for name in _public_names(module):
             value = getattr(module, name)
@@ -162,13 +169,22 @@ def _members(documented: Documented) -> Iterator[Documented]:
             continue
         for name, raw in vars(base).items():
             path = f"{documented.path}.{name}"
-            if name.startswith("_"):
+            raw = _unbound(raw)
+            if name.startswith("_") or raw is None:
                 continue
             if isinstance(raw, (property, functools.cached_property)):
                 function = raw.fget if isinstance(raw, property) else raw.func
                 yield Documented(path, function, owner, True)
             elif inspect.isroutine(raw) or isinstance(raw, (classmethod, staticmethod)):
                 yield Documented(path, inspect.unwrap(getattr(raw, "__func__", raw)), owner)
+
+
+def _unbound(raw: Any) -> Any:
+    """What a class holds under a name, out of the wrapper of scikit-learn; None of its own
+    methods."""
+    if type(raw).__module__.startswith("sklearn."):
+        return getattr(raw, "fn", None)
+    return raw
 
 
 def _is_own(value: Any, module: str) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from state_faces import FACES, RECORD
 
 from hdp_fast import Budget, PrivacyRecord, local, stability
+from hdp_fast.cli.private_model import PrivateModel
 from hdp_fast.collection import (
     Collection,
     Question,
@@ -21,9 +22,12 @@ from hdp_fast.collection import (
     report_lines,
 )
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
+from hdp_fast.data.table import Column, Table
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
 from hdp_fast.labels import PrivateLabeler
 from hdp_fast.learners import predictor
+from hdp_fast.learners.centered_rows import CenteredRows, Squares
+from hdp_fast.learners.unit_rows import UnitRows
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "formats"
 QUESTION = frequency_question(
@@ -188,6 +192,37 @@ AGGREGATE = QUESTION.randomizer.aggregate(np.array([0, 1, 1, 2]))
 GAUSSIAN = stability.GaussianVote.design(3, labels=2, epsilon=1.0, delta=1e-5, beta=0.1)
 HAZARD = stability.HazardTable.design(1, 3, epsilon=4.0, delta=1e-2, beta=0.1)
 
+PRIVATE_MODEL = PrivateModel(
+    schema=SCHEMA,
+    classes=("low", "high", "top"),
+    rows=CenteredRows(
+        UnitRows.of_schema(SCHEMA),
+        np.array([0.5, 0.25, 0.75]),
+        np.array([4.0, 1.0, 1.0]),
+        Squares(np.array([0.375]), np.array([0.5]), np.array([8.0])),
+    ),
+    weights=np.array(
+        [[1.0, 0.0, -1.0], [0.5, -0.5, 0.0], [0.0, 0.25, 0.5], [0.5, 0.0, 0.25], [0.0, 1.0, -1.0]]
+    ),
+    norm_bound=1.5,
+    link="logistic",
+    method="sgd",
+    n=1000,
+    signal=12.5,
+    record=RECORD,
+)
+
+
+def read_private_model(stored):
+    model = PrivateModel.from_json(stored)
+    columns = {
+        "age": Column(("9", "", "90"), np.arange(3)),
+        "sex": Column(("m", "f"), np.array([0, 1, 0])),
+    }
+    table = Table(columns, 3)
+    return model.to_json(), model.predict(table), model.probabilities(table).round(6).tolist()
+
+
 FORMATS = {
     "budget_ledger": state("ledger", lambda path: json.loads(Budget.open(path).to_json())),
     "transfer_checkpoint": state("checkpoint"),
@@ -211,6 +246,11 @@ FORMATS = {
     ),
     "question": pair(
         QUESTION, Question.from_json, "format and version .*: use the hdp_fast that wrote it"
+    ),
+    "private_model": text(
+        PRIVATE_MODEL.to_json,
+        read_private_model,
+        "format and version .*: use the hdp_fast that wrote it",
     ),
     "randomizer": pair(QUESTION.randomizer, local.randomizer_of),
     "aggregate": pair(AGGREGATE, type(AGGREGATE).from_json),

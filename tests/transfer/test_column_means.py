@@ -227,3 +227,27 @@ def test_public_means_are_checked():
             public(wrong)
     with pytest.raises(ParameterError, match="beta"):
         public([0.5]).half_width(0)
+
+
+# People with several rows -------------------------------------------------------------------------
+
+
+def test_people_with_one_row_each_cost_what_rows_cost():
+    rows, price = np.arange(300.0).reshape(100, 3) / 300, {"epsilon": 1.0, "delta": 1e-6}
+    one = transfer.release_means(rows, **price, random_state=1)
+    people = transfer.release_means(rows, **price, ids=np.arange(100), random_state=1)
+    np.testing.assert_array_equal(one.means, people.means)
+    assert people.record.neighbors == "replace_person"
+
+
+def test_a_person_of_many_rows_counts_as_two_at_twice_the_noise():
+    rows = np.vstack([np.ones((1000, 1)), np.zeros((1000, 1))])
+    ids = np.append(np.zeros(1000, int), np.arange(1000))
+    price = {"epsilon": 8.0, "delta": 1e-6}
+    budget = Budget(8.0, 1e-6, neighbors="replace_person")
+    means = transfer.release_means(rows, **price, ids=ids, rows_per_person=2, budget=budget)
+    assert means.n == 1001
+    assert means.means[0] < 0.1
+    one = transfer.release_means(rows[:1001], **price)
+    assert means.deviation == pytest.approx(2 * one.deviation, rel=1e-5)
+    assert budget.remaining.epsilon == 0

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..exceptions import ParameterError
+from .containers import is_lazy, to_frame
 
 FeatureNames = tuple[str, ...] | None
 
@@ -17,14 +18,15 @@ _SHOWN = 3
 def names_of(X: Any) -> FeatureNames:
     """The names of the columns, in their order; None if the container has none.
 
-    Frames of pandas and polars and tables of pyarrow and hdp_fast have names. Frames whose columns
-    are numbered, arrays and lists have none.
+    Frames of pandas and polars and tables of pyarrow and hdp_fast have names, as have relations and
+    tables of other libraries that list them as texts. Frames whose columns are numbered, arrays and
+    lists have none. A lazy frame has none either: it is refused wherever records are read.
     """
-    names = _texts(getattr(X, "columns", None))
+    if is_lazy(X):
+        return None
+    names = _texts(X, "columns")
     # pyarrow keeps names in column_names, which in pandas may be a column.
-    return (
-        _texts(getattr(X, "column_names", None)) if names is None and not _is_pandas(X) else names
-    )
+    return _texts(X, "column_names") if names is None and not _is_pandas(X) else names
 
 
 def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
@@ -47,7 +49,7 @@ def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
         return X.loc[:, list(kept)]
     if isinstance(getattr(X, "columns", None), Mapping):
         return dataclasses.replace(X, columns={column: X.columns[column] for column in kept})
-    return X.select(list(kept))
+    return to_frame(name, X).select(list(kept))
 
 
 def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> list[int] | None:
@@ -69,17 +71,17 @@ def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> li
     return [places[column] for column in kept]
 
 
-def _texts(columns: Any) -> FeatureNames:
+def _texts(X: Any, attribute: str) -> FeatureNames:
     """The columns as names, if all of them are texts and there is at least one."""
     try:
-        names = tuple(columns)
-    except TypeError:
+        names = tuple(getattr(X, attribute))
+    except Exception:  # The code of the container's own class may raise anything.
         return None
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _is_pandas(X: Any) -> bool:
-    return hasattr(X, "loc")
+    return hasattr(type(X), "loc")
 
 
 def _list(columns: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import ParameterError, ShapeError
+from .containers import to_array
 from .types import Floats
 from .validate import are_numbers, array, numbers
 
@@ -51,7 +52,8 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
         ShapeError: Rows differ in length.
         ParameterError: The array has any other type.
     """
-    values = array(name, value)
+    # A value alone may be any object.
+    values = to_array(name, value)
     if values.dtype.kind == "O":
         return _convert_each(values.flat, values.size).reshape(values.shape)
     if not are_numbers(values):
@@ -80,7 +82,7 @@ def entries(name: str, value: ArrayLike) -> NDArray[Any]:
     """
     if isinstance(value, list | tuple):
         return _convert_each(value, len(value))
-    return real_array(name, value)
+    return real_array(name, array(name, value))
 
 
 def floats(values: NDArray[Any]) -> Floats:

@@ -10,15 +10,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
-
-# Imported now, since numpy would do it at first use: a child forked meanwhile would hang.
 from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import HdpFastError, ParameterError, ShapeError
+from .containers import refuse_type, to_array
 
 T = TypeVar("T")
 LEAST, MOST = 1e-30, 1e30
+
+# The number of floats that are compared with 0 and 1 at a time.
+_PART = 1 << 20
 
 
 def shorten(value: object) -> str:
@@ -226,12 +228,15 @@ def interval(low: Any, high: Any) -> tuple[float, float]:
 def ordered_pair(name: str, value: Any) -> tuple[float, float]:
     """A list of two numbers as an interval.
 
-    Raises the errors of `interval`.
+    Raises the errors of `interval`, with the name.
     """
     numbers = sequence(name, value)
     if len(numbers) != 2:
         refuse(name, value, "it must be two numbers")
-    return interval(*numbers)
+    try:
+        return interval(*numbers)
+    except ParameterError as error:
+        raise ParameterError(f"{name}: {error}") from None
 
 
 def sequence(name: str, value: Any) -> Sequence[Any]:
@@ -258,19 +263,16 @@ def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """The value as an array.
+    """The entries of a container as an array, as `containers.to_array` reads them.
 
     Raises:
         ShapeError: Rows differ in length.
-        ParameterError: The value, or one of its rows, is a masked array.
+        ParameterError: The value is no container, or one of those that are refused by name.
     """
-    rows = value if isinstance(value, list | tuple) else ()
-    if any(isinstance(row, ma.MaskedArray) for row in (value, *rows)):
-        raise ParameterError(f"{name} is a masked array, but masked entries have no value")
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise ShapeError(f"{name} has rows that differ in length") from None
+    values = to_array(name, value)
+    if not values.ndim and values.dtype.kind == "O" and not issubclass(type(value), np.ndarray):
+        refuse_type(name, value)
+    return values
 
 
 def are_numbers(values: NDArray[Any]) -> bool:
@@ -300,18 +302,50 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
 
     Raises: ShapeError unless it has one dimension, ParameterError for anything but 0 and 1.
     """
-    values = array(name, value)
+    values = bit_entries(name, value)
     if values.ndim != 1:
         raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
-    if not values.size:
-        return np.zeros(0, np.uint8)
-    if values.dtype.kind not in "bui":
-        raise ParameterError(
-            f"{name} has dtype {values.dtype}, but it must be bool or an integer type"
-        )
     if ((values != 0) & (values != 1)).any():
-        raise ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
+        raise _not_bits(name)
     return values.astype(np.uint8)
+
+
+def bit_entries(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as an array of bool or integers, whose entries may still be other than 0 and 1.
+
+    Floats become uint8 if all of them are exactly 0 or 1. An empty array becomes uint8, too, and so
+    does a number alone, whose shape the caller refuses.
+
+    Raises:
+        ShapeError: Rows differ in length.
+        ParameterError: The value is no container, has another dtype, or holds other floats.
+    """
+    values = array(name, value)
+    if not values.size or not values.ndim:
+        return np.zeros(values.shape, np.uint8)
+    if values.dtype.kind == "f":
+        return _round_none(name, values)
+    if values.dtype.kind not in "bui":
+        rule = "it must be bool, an integer type, or floats that are exactly 0 and 1"
+        raise ParameterError(f"{name} has dtype {values.dtype}, but {rule}")
+    return values
+
+
+def _round_none(name: str, values: NDArray[Any]) -> NDArray[np.uint8]:
+    """Floats as bits, some rows at a time."""
+    made = np.empty_like(values, np.uint8)
+    rows = max(1, _PART * len(values) // values.size)
+    for start in range(0, len(values), rows):
+        part = values[start : start + rows]
+        ones = part == 1
+        if not (ones | (part == 0)).all():
+            raise _not_bits(name)
+        made[start : start + rows] = ones
+    return made
+
+
+def _not_bits(name: str) -> ParameterError:
+    return ParameterError(f"{name} holds something else, but every entry must be 0 or 1")
 
 
 def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.parameters import SettableParameters
 from .._support.types import Floats
-from .._support.validate import one_of
+from .._support.validate import array, one_of
+from ..data.persons import Persons, read_persons
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_labels, validate_rows
 from ..record import PrivacyRecord
@@ -34,7 +35,8 @@ class Estimator(SettableParameters):
 
     scikit-learn can read and set them, but not clone the estimator: a search or a cross-validation
     of scikit-learn would choose parameters for the source, on folds of the source, and would cut
-    the target at the positions of those folds.
+    the target at the positions of those folds. hdp_fast.sklearn has estimators of adaptation that
+    take both domains in one table, whose folds hold both.
     """
 
     record_: PrivacyRecord | None = None
@@ -96,7 +98,8 @@ class Estimator(SettableParameters):
         name = type(self).__name__
         rule = "a search would choose for the source, and cut the target by the source's folds"
         tuned = "adaptation.tune chooses parameters for the target"
-        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}")
+        others = "hdp_fast.sklearn.AdaptationRegressor and AdaptationClassifier can be searched"
+        raise ParameterError(f"{name} can't be cloned: {rule}; {tuned}, and {others}")
 
     def __sklearn_tags__(self) -> Any:
         """The tags that the searches of scikit-learn read before they clone an estimator."""
@@ -141,6 +144,23 @@ class BoundedEstimator(Estimator):
 
     def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         return shrink_rows(rows, self.norm_bound)
+
+
+def bound_records(
+    X: Any, y: Any, ids: ArrayLike | None, rows_per_person: int
+) -> tuple[Any, Any, Persons]:
+    """The private records that are used, and who owns them.
+
+    Raises: ShapeError unless there is an id for each of n records; ParameterError as read_persons.
+    """
+    if ids is None:
+        return X, y, read_persons(None, rows_per_person, 0)
+    shape = np.shape(array("X", X))
+    n = shape[0] if shape else 1
+    if y is not None and np.shape(array("y", y)) != shape[:1]:
+        raise ShapeError(f"the private labels are not as many as their {n:,} records")
+    persons = read_persons(ids, rows_per_person, n)
+    return persons.select(X), None if y is None else persons.select(y), persons
 
 
 def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Records:

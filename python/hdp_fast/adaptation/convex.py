@@ -276,6 +276,8 @@ class ConvexAdaptation(AdaptationEstimator):
         X_target: ArrayLike,
         y_target: ArrayLike,
         *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         progress: bool = False,
     ) -> Self:
         """Learns the coefficients from records of both domains.
@@ -291,6 +293,11 @@ class ConvexAdaptation(AdaptationEstimator):
             y_source: Labels of the source, finite real numbers of shape (m,).
             X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
             y_target: Labels of the target, finite real numbers of shape (n,).
+            ids: Whose record it is, for each record of the private domain, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
             progress: Whether to show a bar (tqdm) over the steps. The optimum without noise has no
                 steps and no bar.
 
@@ -308,10 +315,11 @@ class ConvexAdaptation(AdaptationEstimator):
             ImportError: progress is True and tqdm is not installed.
 
         Guarantee:
-            That of the class. The warnings depend on public records and released numbers alone. No
-            budget is spent where fit raises.
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public; a person's mu is rows_per_person times that of a record. The warnings depend on
+            public records and released numbers alone. No budget is spent where fit raises.
         """
-        return self._fit((X_source, y_source, X_target, y_target), progress)
+        return self._fit((X_source, y_source, X_target, y_target), progress, (ids, rows_per_person))
 
     def _learn(self, settings: ConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the coefficients from validated records."""

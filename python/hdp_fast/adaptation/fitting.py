@@ -6,14 +6,16 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._support import progress as progress_module
 from .._support.feature_names import FeatureNames
 from .._support.notes import note, note_large_delta
 from .._support.stages import log_stage
-from .base import BoundedEstimator, align_source
-from .discrepancies.exact import Private
+from .._support.validate import one_of
+from ..data.persons import Persons
+from .base import BoundedEstimator, align_source, bound_records
+from .discrepancies.exact import DOMAINS, Private
 from .discrepancies.moments import Sample
 from .privacy import Privacy
 from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
@@ -49,9 +51,13 @@ class AdaptationEstimator(BoundedEstimator):
     def _learn(self, settings: Any, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the coefficients from validated records."""
 
-    def _fit(self, data: Data, progress: bool) -> Self:
+    def _fit(
+        self, data: Data, progress: bool, owners: tuple[ArrayLike | None, int] = (None, 1)
+    ) -> Self:
         """Fit, with notes and logs of the stages, and with a bar where progress is wanted."""
+        data, persons = self._bound(data, owners)
         settings, problem, names = self._validate(data)
+        settings = settings._replace(privacy=settings.privacy._replace(persons=persons))
         if settings.privacy.protects:
             note_large_delta(settings.privacy.delta, len(problem.private_sample.y))
         name, steps = type(self).__name__, self._count_steps(settings)
@@ -62,6 +68,16 @@ class AdaptationEstimator(BoundedEstimator):
         log_stage("adaptation.%s: fitted", name)
         self._note_utility(problem.public_sample)
         return self
+
+    def _bound(self, data: Data, owners: tuple[ArrayLike | None, int]) -> tuple[Data, Persons]:
+        """Return the records that are used, and who owns the private ones."""
+        one_of("private", self.private, DOMAINS)
+        X_source, y_source, X_target, y_target = data
+        if self.private == "target":
+            X_target, y_target, persons = bound_records(X_target, y_target, *owners)
+        else:
+            X_source, y_source, persons = bound_records(X_source, y_source, *owners)
+        return (X_source, y_source, X_target, y_target), persons
 
     def _fit_silently(self, data: Data) -> Self:
         """Fit without notes, logs and bars: nobody must see how often private tuning fits."""

@@ -51,7 +51,8 @@ def release_residuals(
     n, drawn, record = len(residuals), None, None
     description = SufficientStatistics(features, label_bound=clip, second_moments=True, ratio=ratio)
     if privacy.protects:
-        drawn = calibrate(description, n, privacy.epsilon, privacy.delta)
+        share = privacy.persons.gaussian_share(privacy.epsilon, privacy.delta)
+        drawn = calibrate(description, n, *share)
         deviations = deviations_of(description, drawn)
         record = _make_record(deviations, features, privacy, random_state)
         note_large_delta(privacy.delta, n)
@@ -70,7 +71,7 @@ def _make_record(
     random_state: RandomState,
 ) -> PrivacyRecord:
     sums, diagonal, _ = deviations
-    return PrivacyRecord(
+    record = PrivacyRecord(
         mechanism=f"adaptation.MomentAdaptation, {features.columns} directions",
         source=_SOURCE,
         neighbors="replace_one",
@@ -80,6 +81,7 @@ def _make_record(
         f"{diagonal:.6g} on the diagonal of the second moments",
         rng=rng_of(random_state),
     )
+    return privacy.persons.state(record)
 
 
 def _note_before(n: int, deviation: float, columns: int, epsilon: float) -> None:

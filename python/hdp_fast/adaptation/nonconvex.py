@@ -182,6 +182,8 @@ class NonConvexAdaptation(AdaptationEstimator):
         X_target: ArrayLike,
         y_target: ArrayLike,
         *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         progress: bool = False,
     ) -> Self:
         """Learns the predictor from records of both domains.
@@ -199,6 +201,11 @@ class NonConvexAdaptation(AdaptationEstimator):
                 from 0 to `classes - 1` for "softmax", finite real numbers for a callable.
             X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
             y_target: Labels of the target, shape (n,), of the same kind.
+            ids: Whose record it is, for each record of the private domain, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
             progress: Whether to show a bar (tqdm) over the steps, those on the public records alone
                 included. A random iterate ends it early.
 
@@ -217,11 +224,12 @@ class NonConvexAdaptation(AdaptationEstimator):
             ImportError: progress is True and tqdm is not installed.
 
         Guarantee:
-            That of the class. The warnings depend on public records and released numbers alone. No
-            budget is spent where fit raises, with one exception: what a callable raises for public
-            records comes after the budget is charged.
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public; a person's mu is rows_per_person times that of a record. The warnings depend on
+            public records and released numbers alone. No budget is spent where fit raises, with one
+            exception: what a callable raises for public records comes after the budget is charged.
         """
-        return self._fit((X_source, y_source, X_target, y_target), progress)
+        return self._fit((X_source, y_source, X_target, y_target), progress, (ids, rows_per_person))
 
     def _learn(self, settings: NonConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the predictor from validated records."""

@@ -29,7 +29,14 @@ from ..learners.feature_maps import FeatureMap
 from ..learners.hypotheses import read_only
 from ..learners.released_statistics import ReleasedStatistics
 from ..record import PrivacyRecord
-from .base import Estimator, Records, align_source, check_columns, validate_domain
+from .base import (
+    Estimator,
+    Records,
+    align_source,
+    bound_records,
+    check_columns,
+    validate_domain,
+)
 from .baselines.weighted_fit import Loss
 from .evidence import MomentProblem, Posterior, average_posterior, denoise
 from .moment_release import note_signal, release_residuals, signal_of
@@ -204,7 +211,14 @@ class MomentAdaptation(Estimator):
         return _LOSSES[self.task]
 
     def fit(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
     ) -> Self:
         """Learns the coefficients from the public source and one release of the target.
 
@@ -218,6 +232,11 @@ class MomentAdaptation(Estimator):
             y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1.
             X_target: Private records, finite real numbers of shape (n, d), n at least 1.
             y_target: Labels of the target, shape (n,).
+            ids: Whose record it is, for each record of the target, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
 
         Returns:
             The estimator itself.
@@ -231,10 +250,12 @@ class MomentAdaptation(Estimator):
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
-            That of the class. The warnings depend on public facts and released numbers alone. No
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public. The warnings depend on public facts and released numbers alone. No
             budget is spent where fit raises.
         """
         settings = self._validate_settings()
+        X_target, y_target, persons = bound_records(X_target, y_target, ids, rows_per_person)
         source, target, names = _validate_records(
             (X_source, y_source, X_target, y_target), settings.loss
         )
@@ -249,7 +270,7 @@ class MomentAdaptation(Estimator):
             (target.X, left),
             clip,
             settings.ratio,
-            settings.privacy,
+            settings.privacy._replace(persons=persons),
             self.random_state,
             self.budget,
         )

@@ -13,6 +13,7 @@ from .. import accounting
 from .._support.random_state import make_generator
 from .._support.types import Floats, RandomState
 from .._support.validate import number, one_of, positive, probability, refuse
+from ..data.persons import Persons
 from ..exceptions import ParameterError
 from ..noise import rounded_gaussian
 from ..record import PrivacyRecord, rng_of
@@ -38,11 +39,13 @@ class Privacy(NamedTuple):
         epsilon: Above 0; math.inf protects nobody.
         delta: In (0, 1).
         numerics: "exact" for noise on integers, or "idealized" for noise in floats.
+        persons: Who owns the private records.
     """
 
     epsilon: float
     delta: float
     numerics: Numerics
+    persons: Persons = Persons()
 
     @property
     def exact(self) -> bool:
@@ -62,9 +65,11 @@ class Privacy(NamedTuple):
         """Return the largest sensitivity / deviation of the run.
 
         It is the same for both kinds of noise: exact noise is a normal deviate that is rounded
-        after it was added to integers, with a sensitivity that holds for these integers.
+        after it was added to integers, with a sensitivity that holds for these integers. A person
+        with k records has k times the mu of a record (Dong, Roth and Su 2022, Theorem 2.14).
         """
-        return _largest_mu(self.epsilon, self.delta)
+        mu, rows = _largest_mu(self.epsilon, self.delta), self.persons.rows
+        return mu if rows == 1 else mu / rows * _STRETCH
 
 
 @functools.lru_cache(maxsize=128)
@@ -198,7 +203,7 @@ def make_record(
 ) -> PrivacyRecord:
     """Return the record of a run."""
     kind = "rounded Gaussian on integers" if noise.exact else "Gaussian in floats"
-    return PrivacyRecord(
+    record = PrivacyRecord(
         mechanism=mechanism,
         source=source,
         neighbors="replace_one",
@@ -208,3 +213,4 @@ def make_record(
         numerics=privacy.numerics,
         rng=rng_of(random_state),
     )
+    return privacy.persons.state(record)

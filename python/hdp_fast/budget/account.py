@@ -21,11 +21,19 @@ from .ledger import ROOT, FileLedger, Ledger, create_ledger
 from .tables import Account, Amount, Row
 
 Neighbors = Literal["replace_one", "add_remove"]
+Relation = Literal["replace_one", "add_remove", "replace_person", "add_remove_person"]
 
 # The relations of the records that a budget of each relation can take. A local answer comes from
 # one record. Replacing this record changes the law of that answer alone, by a factor of at most
-# exp(epsilon). Removing it would show, since an answer would be missing.
-_COVERED = {"replace_one": ("replace_one", "local"), "add_remove": ("add_remove",)}
+# exp(epsilon). Removing it would show, since an answer would be missing. Where whatever a person's
+# rows hold is protected, so is what one of them holds. But removing one row of a person may bring
+# another one into a sample of them, and who removes all rows of a person removes more than one.
+_COVERED = {
+    "replace_one": ("replace_one", "local", "replace_person"),
+    "add_remove": ("add_remove",),
+    "replace_person": ("replace_person",),
+    "add_remove_person": ("add_remove_person",),
+}
 
 
 class Spending(NamedTuple):
@@ -171,7 +179,9 @@ class Budget(_Shared):
     Args:
         epsilon: Limit on the sum of all epsilons, finite and above 0.
         delta: Limit on the sum of all deltas, in [0, 1).
-        neighbors: The relation for which the whole is to hold, "replace_one" or "add_remove".
+        neighbors: The relation for which the whole is to hold, "replace_one" or "add_remove", or
+            "replace_person" or "add_remove_person" where people may have several rows: then every
+            release must know whose rows they are.
 
     Raises:
         ParameterError: An argument lies outside its range.
@@ -179,10 +189,11 @@ class Budget(_Shared):
 
     Guarantee:
         All releases through it, adaptive or not, are together (epsilon, delta)-DP for each record
-        under its relation, if each release keeps what its `PrivacyRecord` states. A record of the
-        other relation is refused, since its epsilon has another meaning. A "local" record (one
-        epsilon for each answer, one answer from each record) counts as "replace_one". Releases that
-        do not go through the budget are not counted.
+        under its relation, if each release keeps what its `PrivacyRecord` states. A record of
+        another relation is refused, since its epsilon has another meaning. A "local" record (one
+        epsilon for each answer, one answer from each record) counts as "replace_one", and so does a
+        "replace_person" record, which protects what any row of a person holds. Releases that do not
+        go through the budget are not counted.
 
     Cost:
         About 0.15 ms for each release in memory; a millisecond or two and two synchronized writes
@@ -202,7 +213,7 @@ class Budget(_Shared):
         Budget(epsilon 0.3 of 0.3 spent, replace_one, in memory)
     """
 
-    def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Neighbors = "replace_one"):
+    def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Relation = "replace_one"):
         limit = _check_limit(epsilon, delta)
         self._ledger = Ledger(limit, _check_relation(neighbors))
         self._account = ROOT
@@ -214,7 +225,7 @@ class Budget(_Shared):
         *,
         epsilon: float | None = None,
         delta: float | None = None,
-        neighbors: Neighbors | None = None,
+        neighbors: Relation | None = None,
     ) -> Budget:
         """Opens a budget in a file, or makes the file if there is none and `epsilon` is passed.
 

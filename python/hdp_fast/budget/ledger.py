@@ -24,7 +24,7 @@ from .tables import LEDGER_FORMAT, Account, Amount, LedgerTables, Row, write_tim
 ROOT = 1
 
 # The relations that a ledger can be for.
-RELATIONS = ("replace_one", "add_remove")
+RELATIONS = ("replace_one", "add_remove", "replace_person", "add_remove_person")
 
 # Held while any connection is open: a fork waits for it.
 _LOCK = Turnstile("budget")

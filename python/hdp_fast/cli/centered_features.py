@@ -119,10 +119,11 @@ def leave_out(schema: Schema, dropped: Sequence[bool], *, bits: bool) -> Schema:
         if not any(kept):
             columns[name] = Ignore()
         elif isinstance(kind, Category):
-            columns[name] = Category(tuple(itertools.compress(kind.values, kept)))
+            values = tuple(itertools.compress(kind.values, kept))
+            columns[name] = Category(values, kind.missing if kind.missing in values else None)
         elif bits:
             cuts = tuple(itertools.compress(kind.cuts, kept))
-            columns[name] = Number(kind.low, kind.high, cuts)
+            columns[name] = Number(kind.low, kind.high, cuts, kind.missing)
         else:
             columns[name] = kind
     return Schema(schema.label, columns)

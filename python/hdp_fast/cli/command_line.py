@@ -16,7 +16,7 @@ from .._core import __version__
 from .._support import progress
 from ..budget.account import Budget
 from ..data import files
-from ..data.table import is_text
+from ..data.delimited import is_text
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import (
@@ -210,7 +210,8 @@ def _add_budget(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE", help="made if --epsilon is given")
     parser.add_argument("--epsilon", type=float, help="limit of all releases together")
     parser.add_argument("--delta", type=float, help="limit of all releases together, default 0")
-    parser.add_argument("--neighbors", choices=("replace_one", "add_remove"))
+    people = ("replace_person", "add_remove_person")
+    parser.add_argument("--neighbors", choices=("replace_one", "add_remove", *people))
     parser.add_argument("--json", action="store_true", help="print JSON, with every release")
     parser.set_defaults(command=_budget)
 

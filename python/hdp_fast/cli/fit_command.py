@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._support.notes import note, note_large_delta
+from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.validate import distinct_texts, refuse
 from ..budget.account import Budget
@@ -129,8 +129,6 @@ def _learn(
     budget: Budget | None,
 ) -> CenteredModel:
     table, labels = records
-    if price.delta is not None:
-        note_large_delta(price.delta, len(labels))
     return release_linear(
         unit,
         unit(table),
@@ -156,8 +154,8 @@ def _deliver(arguments: argparse.Namespace, model: PrivateModel, price: Price) -
             files.write_atomically(arguments.report, render(_summarize(arguments, model)).encode())
     finally:
         # The model is paid for: what has no file is printed whole.
-        words = _words(arguments, model)
-        show(fields if arguments.json or written is None else words, arguments.json, written)
+        whole = arguments.json or written is None
+        show(fields if whole else _words(arguments, model), whole, written)
     return _judge(model)
 
 
@@ -168,10 +166,10 @@ def _judge(model: PrivateModel) -> ExitCode:
         help_ = "more rows, fewer columns or a larger epsilon would help"
         note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
         return ExitCode.NOTHING_USEFUL
-    constant = model.constant()
-    if constant is not None:
-        rule = "only its probabilities tell rows apart (hdp-fast predict --probabilities)"
-        note(f"the model predicts {constant!r} for every row that the schema allows: {rule}")
+    label = model.usual_label()
+    if label is not None:
+        rule = "only its probabilities tell them apart (hdp-fast predict --probabilities)"
+        note(f"the model predicts {label!r} for nearly all rows: {rule}")
     return ExitCode.DONE
 
 
@@ -189,7 +187,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
             "seed": arguments.seed,
             "budget": arguments.budget and str(arguments.budget),
         },
-        "always": model.constant(),
+        "usual_label": model.usual_label(),
         "effects": model.effects(),
         "output": arguments.output and str(arguments.output),
     }

@@ -62,20 +62,27 @@ def _use(page: Page) -> Iterator[str]:
 
 
 def _use_parts(page: Page) -> Iterator[str]:
-    if page.has("always"):
+    if page.has("usual_label"):
         yield (
-            f"<p><strong>It predicts {page.show('always')} for every row that the schema allows: "
-            "only its probabilities tell rows apart.</strong></p>"
+            f"<p><strong>It predicts {page.show('usual_label')} for nearly all rows: only its "
+            "probabilities tell them apart.</strong></p>"
         )
     if not page.has("signal"):
         yield "<p>No noise was added: what is learned is not protected.</p>"
         return
+    words = _SIGNALS[page.find("method")].format(page.show("signal", 0))
     yield (
-        f"<p>What was learned is {page.show('signal')} times what the noise would make alone. At 1 "
-        "or below a model is no better than a constant; more rows, fewer columns or a larger "
-        "epsilon raise the number. How often the model errs only records that are public, or a "
-        "release of their own, can tell.</p>"
+        f"<p>{words} At 1 or below a model is no better than a constant; more rows, fewer columns "
+        "or a larger epsilon raise the number. How often the model errs only records that are "
+        "public, or a release of their own, can tell.</p>"
     )
+
+
+_SIGNALS = {
+    "sgd": "The longest gradient is {} times as long as the noise in the mean of all steps.",
+    "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
+    "for a chance of a hundredth.",
+}
 
 
 def _weights(page: Page) -> Iterator[str]:
@@ -129,11 +136,12 @@ def _protection_parts(page: Page) -> Iterator[str]:
         f"<p>Each row of the table is protected by epsilon {page.show('record.epsilon', 0)} and "
         f"delta {page.show('record.delta', 0)}: if one row were another one, no event about "
         "what was released would be more than exp(epsilon) times as likely, plus delta. The number "
-        "of rows is public. Somebody who has k rows is protected by k times epsilon.</p>"
+        "of rows is public. Somebody who has k rows is protected by k times epsilon, with a delta "
+        "that is k exp((k - 1) epsilon) times as large.</p>"
     )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
-    yield write_table("Record of privacy", ["", ""], rows)
+    yield write_table("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"<p>It was charged to the ledger {page.show('settings.budget')}.</p>"
 

@@ -12,7 +12,7 @@ from .. import local
 from .._support.random_state import check_random_state
 from .._support.validate import probability
 from ..collection.questions import Question
-from ..data.table import Column
+from ..data.columns import Column
 from ..exceptions import ParameterError, ShapeError
 from .collect_command import (
     add_collect,

@@ -15,8 +15,9 @@ from .. import statistics
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import guess, refuse
 from ..budget.account import Budget
+from ..data.columns import Column
 from ..data.schema import Category, Number, Schema
-from ..data.table import Column, Table
+from ..data.table import Table
 from ..record import PrivacyRecord
 
 _QUARTILES = (0.25, 0.5, 0.75)
@@ -299,8 +300,8 @@ class Runner:
         if name == label.column and label.bounds is None:
             bits: Floats = self._schema.labels(table).astype(np.float64)
             return bits
-        column = table.column(name)
-        return column.numbers()[column.codes]
+        column, kind = table.column(name), self._kinds.get(name)
+        return kind._numbers(column) if isinstance(kind, Number) else column.row_numbers()
 
     def _categories(self, name: str) -> tuple[str, ...]:
         kind = self._kinds[name]
@@ -309,6 +310,9 @@ class Runner:
     def _codes(self, table: Table, name: str, values: tuple[str, ...]) -> Integers:
         """The place of each row's text among public values; -1 where it is none of them."""
         column, places = table.column(name), {text: place for place, text in enumerate(values)}
+        kind = self._kinds.get(name)
+        if isinstance(kind, Category) and kind.missing in places:
+            places[""] = places[kind.missing]
         by_text = np.array([places.get(text, -1) for text in column.texts], np.int64)
         return by_text[column.codes]
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import local, plotting, transfer
-from .._support.validate import positive, probability
+from .._support.validate import positive, probability, refuse
 from ..budget.account import Budget
 from ..data import files
+from ..data.columns import to_number
 from ..data.reading import parse_file
-from ..data.schema import Label, Schema
+from ..data.schema import Label, Number, Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps
@@ -53,6 +54,8 @@ def add_schema(parser: argparse.ArgumentParser) -> None:
     between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     label.add_argument("--label-bounds", **between, help="the label is a number between them")
     parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
+    text = "what a missing cell counts as; repeat"
+    parser.add_argument("--missing", action="append", metavar="COLUMN=VALUE", help=text)
     parser.add_argument("--unlabeled", action="store_true", help="PUBLIC lacks the label's column")
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
     add_delimiter(parser)
@@ -110,6 +113,7 @@ def _schema(arguments: argparse.Namespace) -> None:
     table = read(arguments.public, arguments, public=True)
     labeled = not arguments.unlabeled
     schema = Schema.from_public(table, label, cuts=arguments.cuts, labeled=labeled)
+    schema = schema.with_missing(_defaults(arguments.missing or [], schema))
     if labeled and label.bounds is None:
         share = schema.labels(table).mean()
         rows = f"of the {table.rows:,} rows of {arguments.public}"
@@ -119,6 +123,20 @@ def _schema(arguments: argparse.Namespace) -> None:
         say(text)
     else:
         files.write_atomically(arguments.output, f"{text}\n".encode())
+
+
+def _defaults(texts: list[str], schema: Schema) -> dict[str, str | float]:
+    """What missing cells count as, by column; names and values may hold an = themselves."""
+    defaults: dict[str, str | float] = {}
+    for text in texts:
+        names = [name for name in schema.reads if text.startswith(f"{name}=")]
+        if not names:
+            refuse("--missing", text, "it must be COLUMN=VALUE, with a column that is a feature")
+        name = max(names, key=len)
+        value = text[len(name) + 1 :]
+        is_number = isinstance(schema.columns[name], Number)
+        defaults[name] = to_number(value) if is_number else value
+    return defaults
 
 
 def _transfer(arguments: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ of nothing: a category outside its list has all bits 0, and a number outside its
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._support.types import Bits, Floats
 from .._support.validate import (
@@ -30,8 +32,10 @@ from .._support.validate import (
     take_form,
 )
 from ..exceptions import ParameterError
+from .columns import CategoryColumn, Column, NumberColumn
+from .frames import read_frame, take_columns
 from .hypothesis_words import Bit, Features, describe
-from .table import Column, Table
+from .table import Table
 
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # A public column with more distinct texts holds names or free text rather than categories.
@@ -45,9 +49,12 @@ class Category:
 
     Attributes:
         values: The names, at least one, all different. Spaces around them are dropped.
+        missing: The name that a missing cell counts as, one of `values`. None means none of them:
+            all bits are 0, as those of a value outside the list are.
 
     Raises:
-        ParameterError: `values` is no list of texts, is empty, or lists a text twice.
+        ParameterError: `values` is no list of texts, is empty, or lists a text twice. `missing` is
+            no name in it, or another one than the empty name, if that is in it.
 
     Examples:
         >>> from hdp_fast.data import Category, Label, Schema
@@ -56,49 +63,74 @@ class Category:
     """
 
     values: tuple[str, ...]
+    missing: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what is no list of names."""
         object.__setattr__(self, "values", distinct_texts("values", self.values))
+        if self.missing is None:
+            return
+        if not isinstance(self.missing, str) or self.missing.strip() not in self.values:
+            refuse("missing", self.missing, "it must be one of the column's values")
+        object.__setattr__(self, "missing", self.missing.strip())
+        if self.missing and "" in self.values:
+            refuse("missing", self.missing, "values list '', which missing cells have")
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values]
 
-    def _bits(self, column: Column) -> Bits:
-        return np.array([[text == v for v in self.values] for text in column.texts], np.uint8)
+    def _places(self, column: Column) -> NDArray[np.intp]:
+        """The place of each row's value among the names; -1 where it is none of them."""
+        places = {value: place for place, value in enumerate(self.values)}
+        if self.missing is not None:
+            places[""] = places[self.missing]
+        return np.array([places.get(text, -1) for text in column.texts], np.intp)[column.codes]
 
-    def _floats(self, column: Column) -> Floats:
-        return self._bits(column).astype(np.float64)
+    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
+        """Sets the bits of each row, which are 0, in an array of one column for each name."""
+        places = self._places(column)
+        rows = np.flatnonzero(places >= 0)
+        bits[rows, places[rows]] = 1
+
+    _write_floats = _write_bits
 
     def _json(self) -> dict[str, Any]:
-        return {"kind": "category", "values": list(self.values)}
+        return {"kind": "category", "values": list(self.values), **_default(self.missing)}
 
 
 @dataclass(frozen=True)
 class Number:
     """A column of numbers between public bounds; each cut becomes a bit, value >= cut.
 
-    As a float feature the column is scaled from its bounds to [0, 1]. A value that is no number has
-    all bits 0, and counts as `low` among the float features.
+    As a float feature the column is scaled from its bounds to [0, 1], and a number beyond them
+    counts as the nearer one.
 
     Attributes:
         low: Lower bound, finite.
         high: Upper bound, finite and above `low`.
         cuts: Cut points, finite and increasing. If there are none, the three that quarter the
             interval of the bounds are taken.
+        missing: The number that a cell counts as which is missing or holds no number, between the
+            bounds. None means that all its bits are 0, and that it counts as `low` among the float
+            features.
 
     Raises:
-        ParameterError: A bound or a cut is not finite, or they are not in order.
+        ParameterError: A bound or a cut is not finite, or they are not in order. `missing` lies
+            outside the bounds.
 
     Examples:
-        >>> from hdp_fast.data import Number
-        >>> Number(0, 100)
-        Number(low=0.0, high=100.0, cuts=(25.0, 50.0, 75.0))
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> age = Number(0, 100, missing=40)
+        >>> age.cuts
+        (25.0, 50.0, 75.0)
+        >>> Schema(Label("income", above=50), {"age": age}).floats({"age": [30, None]}).tolist()
+        [[0.3], [0.4]]
     """
 
     low: float
     high: float
     cuts: tuple[float, ...] = ()
+    missing: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds and cuts in the wrong order."""
@@ -109,19 +141,42 @@ class Number:
             refuse("cuts", self.cuts, "they must increase")
         for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
             object.__setattr__(self, name, value)
+        if self.missing is not None:
+            default = finite_number("missing", self.missing)
+            if not low <= default <= high:
+                refuse("missing", self.missing, f"it must lie between {low:g} and {high:g}")
+            object.__setattr__(self, "missing", default)
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]
 
-    def _bits(self, column: Column) -> Bits:
-        return (column.numbers()[:, None] >= np.array(self.cuts)).astype(np.uint8)
+    def _numbers(self, column: Column) -> Floats:
+        """The number of each row; NaN where there is none, and nothing that it counts as."""
+        values = column.row_numbers()
+        return values if self.missing is None else np.where(np.isnan(values), self.missing, values)
+
+    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
+        """Sets the bits of each row in an array of one column for each cut."""
+        values = self._numbers(column)
+        for place, cut in enumerate(self.cuts):
+            bits[:, place] = values >= cut
+
+    def _write_floats(self, column: Column, floats: NDArray[Any]) -> None:
+        floats[:, 0] = self._floats(column)
 
     def _floats(self, column: Column) -> Floats:
-        values = np.nan_to_num(column.numbers(), nan=self.low, posinf=self.high, neginf=self.low)
-        return ((np.clip(values, self.low, self.high) - self.low) / (self.high - self.low))[:, None]
+        values = self._numbers(column)
+        values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
+        scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
+        return scaled
 
     def _json(self) -> dict[str, Any]:
-        return {"kind": "number", "bounds": [self.low, self.high], "cuts": list(self.cuts)}
+        bounds = {"bounds": [self.low, self.high], "cuts": list(self.cuts)}
+        return {"kind": "number", **bounds, **_default(self.missing)}
+
+
+def _default(missing: str | float | None) -> dict[str, Any]:
+    return {} if missing is None else {"missing": missing}
 
 
 @dataclass(frozen=True)
@@ -186,13 +241,14 @@ class Label:
 
     def _bits(self, column: Column) -> Bits:
         if self.above is not None:
-            return (column.numbers() > self.above).astype(np.uint8)
-        return np.array([text in (self.positive or ()) for text in column.texts], np.uint8)
+            return (column.row_numbers() > self.above).astype(np.uint8)
+        positive = [text in (self.positive or ()) for text in column.texts]
+        return np.array(positive, np.uint8)[column.codes]
 
     def _floats(self, column: Column) -> Floats:
         if self.bounds is None:
             return 2 * self._bits(column).astype(np.float64) - 1
-        values: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
+        values: Floats = 2 * Number(*self.bounds)._floats(column) - 1
         return values
 
     def _json(self) -> dict[str, Any]:
@@ -251,11 +307,17 @@ class Schema:
             for text in ([name] if isinstance(kind, Number) else kind._names(name))
         ]
 
-    def bits(self, table: Table) -> Bits:
+    @property
+    def reads(self) -> list[str]:
+        """Names of the columns that the features are made of."""
+        return list(self._features())
+
+    def bits(self, table: Any) -> Bits:
         """Makes the features as bits.
 
         Args:
-            table: A table with every column of the schema that is not ignored.
+            table: A Table or a data frame, as `read_frame` takes it, with every column of the
+                schema that is not ignored.
 
         Returns:
             An array of uint8 (m, d), whose column j is what names[j] states.
@@ -266,14 +328,21 @@ class Schema:
         Cost:
             O(m d).
         """
-        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
-        return np.concatenate([kind._bits(c)[c.codes] for kind, c in columns], axis=1)
+        columns = self._columns_of(table)
+        bits = np.zeros((columns[0][1].rows, len(self.names)), np.uint8)
+        start = 0
+        for kind, column in columns:
+            end = start + len(_cuts_of(kind))
+            kind._write_bits(column, bits[:, start:end])
+            start = end
+        return bits
 
-    def floats(self, table: Table) -> Floats:
+    def floats(self, table: Any) -> Floats:
         """Makes the features as numbers: bits for categories, and numbers scaled from their bounds.
 
         Args:
-            table: A table with every column of the schema that is not ignored.
+            table: A Table or a data frame, as `read_frame` takes it, with every column of the
+                schema that is not ignored.
 
         Returns:
             An array of float64 (m, k), all in [0, 1], whose column j is what float_names[j] states.
@@ -284,14 +353,20 @@ class Schema:
         Cost:
             O(m k).
         """
-        columns = [(kind, table.column(name)) for name, kind in self._features().items()]
-        return np.concatenate([kind._floats(c)[c.codes] for kind, c in columns], axis=1)
+        columns = self._columns_of(table)
+        floats = np.zeros((columns[0][1].rows, len(self.float_names)))
+        start = 0
+        for kind, column in columns:
+            end = start + (1 if isinstance(kind, Number) else len(kind.values))
+            kind._write_floats(column, floats[:, start:end])
+            start = end
+        return floats
 
-    def labels(self, table: Table) -> Bits:
+    def labels(self, table: Any) -> Bits:
         """Makes the labels, 0 or 1.
 
         Args:
-            table: A table with the label's column.
+            table: A Table or a data frame with the label's column.
 
         Returns:
             An array of uint8 (m,).
@@ -306,14 +381,13 @@ class Schema:
         if self.label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {self.label.column!r}: {rule}")
-        column = table.column(self.label.column)
-        return self.label._bits(column)[column.codes]
+        return self.label._bits(self._label_of(table))
 
-    def float_labels(self, table: Table) -> Floats:
+    def float_labels(self, table: Any) -> Floats:
         """Makes the labels as numbers in [-1, 1], scaled from their bounds; 0 becomes -1.
 
         Args:
-            table: A table with the label's column.
+            table: A Table or a data frame with the label's column.
 
         Returns:
             An array of float64 (m,).
@@ -324,8 +398,7 @@ class Schema:
         Cost:
             O(m).
         """
-        column = table.column(self.label.column)
-        return self.label._floats(column)[column.codes]
+        return self.label._floats(self._label_of(table))
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
         """Puts a hypothesis about the features into words, such as "sex=female and not age>=40".
@@ -385,7 +458,8 @@ class Schema:
         ...}}. The label is {"column": name} with one of "positive": [value, ...], "above": number
         and "bounds": [low, high]. A column is {"kind": "category", "values": [value, ...]},
         {"kind": "number", "bounds": [low, high], "cuts": [number, ...]} with one of the two
-        optional, or {"kind": "ignore"}.
+        optional, or {"kind": "ignore"}. Categories and numbers may have "missing": value, which a
+        missing cell counts as.
 
         Args:
             text: The JSON object.
@@ -424,16 +498,21 @@ class Schema:
 
     @classmethod
     def from_public(
-        cls, table: Table, label: Label, *, cuts: int = 4, labeled: bool = True
+        cls, public: Any, label: Label, *, cuts: int = 4, labeled: bool = True
     ) -> Schema:
-        """Makes a schema from a PUBLIC table, whose content everybody may know.
+        """Makes a schema from a PUBLIC table or data frame, whose content everybody may know.
+
+        Bounds, cut points and categories are read off the records without protection. They must
+        therefore be about nobody who is to be protected, and never be the private records or a
+        part of them.
 
         A column of numbers gets its least and its largest value as bounds, and cut points at equal
         shares of the rows. A column of at most 64 different texts gets them as categories. Constant
-        columns and columns of more texts are ignored.
+        columns and columns of more texts are ignored. Where a column's dtype is categorical, its
+        categories are taken as they are declared, even if they are numbers or do not occur.
 
         Args:
-            table: The public table.
+            public: The public table, or a data frame as `read_frame` takes it.
             label: The rule of the label; its column is no feature.
             cuts: How many cut points a column of numbers gets at most, at least 1.
             labeled: Whether the table must have the label's column. If so, a misspelt name cannot
@@ -446,24 +525,66 @@ class Schema:
         Raises:
             ParameterError: No column can be a feature, the label's column is missing, or the
                 label's rule applies to no row or to every row.
+            ShapeError: Two columns of the frame have one name, or there is no row.
 
         Cost:
             O(m log m) for each column.
 
         Examples:
-            >>> import numpy as np
-            >>> from hdp_fast.data import Label, Schema, read_table
-            >>> np.savez("public.npz", sex=["female", "male"], age=[45, 25], income=[60, 20])
-            >>> public = read_table("public.npz", public=True)
+            >>> from hdp_fast.data import Label, Schema
+            >>> public = {"sex": ["female", "male"], "age": [45, 25], "income": [60, 20]}
             >>> Schema.from_public(public, Label("income", above=50), cuts=1).names
             ['sex=female', 'sex=male', 'age>=45']
         """
         if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
+        if not isinstance(label, Label):
+            refuse("label", label, "it must be a Label")
+        table = public if isinstance(public, Table) else read_frame(public, public=True)
         if labeled:
             _check_label(label, table.column(label.column))
         features = {name: c for name, c in table.columns.items() if name != label.column}
         return cls(label, {name: _guess(column, cuts) for name, column in features.items()})
+
+    def with_missing(self, defaults: Mapping[str, str | float]) -> Schema:
+        """Returns the schema with these public values for missing cells.
+
+        A default is public, as the rest of the schema is. It comes from a codebook, from public
+        records or from what everybody knows, and never from the private records.
+
+        Args:
+            defaults: By a column's name what its missing cells count as, one of the values of a
+                category or a number between the bounds. Other columns stay as they are.
+
+        Returns:
+            The schema.
+
+        Raises:
+            ParameterError: A column is ignored or not there, or a default is no value of it.
+
+        Examples:
+            >>> from hdp_fast.data import Category, Label, Number, Schema
+            >>> columns = {"sex": Category(("female", "male")), "age": Number(0, 100, (40,))}
+            >>> schema = Schema(Label("income", above=50), columns).with_missing({"age": 40})
+            >>> schema.bits({"sex": ["female", None], "age": [30, None]}).tolist()
+            [[1, 0, 0], [0, 0, 1]]
+        """
+        columns, features = dict(self.columns), self._features()
+        for name, default in defaults.items():
+            if name not in features:
+                refuse("defaults", name, f"it must be a feature{guess(str(name), features)}")
+            try:
+                columns[name] = dataclasses.replace(features[name], **_default(default))
+            except ParameterError as error:
+                raise ParameterError(f"column {name!r}: {error}") from None
+        return Schema(self.label, columns)
+
+    def _columns_of(self, table: Any) -> list[tuple[Category | Number, Column]]:
+        table = take_columns("table", table, self.reads)
+        return [(kind, table.column(name)) for name, kind in self._features().items()]
+
+    def _label_of(self, table: Any) -> Column:
+        return take_columns("table", table, [self.label.column]).column(self.label.column)
 
     def _features(self) -> dict[str, Category | Number]:
         return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
@@ -484,11 +605,11 @@ def _check_label(label: Label, column: Column) -> None:
     else:
         where = f"{where} holds {_describe_numbers(label, column)}"
     if label.bounds is not None:
-        numbers = column.numbers()
+        numbers = column.row_numbers()
         if not ((label.bounds[0] <= numbers) & (numbers <= label.bounds[1])).any():
             refuse("bounds", label.bounds, where)
         return
-    kinds = set(label._bits(column)[np.unique(column.codes)].tolist())
+    kinds = set(label._bits(column).tolist())
     if len(kinds) == 1:
         name = "positive" if label.positive else "above"
         refuse(
@@ -500,7 +621,7 @@ def _check_label(label: Label, column: Column) -> None:
 
 def _describe_numbers(label: Label, column: Column) -> str:
     """Which numbers a public column holds; ParameterError if it holds none."""
-    numbers = column.numbers()
+    numbers = column.row_numbers()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
         rule = f"column {label.column!r} of the public table holds no numbers"
@@ -525,14 +646,27 @@ def _make_column(name: str, kind: str, **fields: Any) -> Category | Number | Ign
 
 
 def _guess(column: Column, cuts: int) -> Category | Number | Ignore:
-    present = [place for place, text in enumerate(column.texts) if text]
-    numbers = column.numbers()
-    if len(present) > 1 and np.isfinite(numbers[present]).all():
-        rows = numbers[column.codes]
-        return _place_cuts(rows[~np.isnan(rows)], cuts)
-    if 2 <= len(present) <= _MOST_VALUES:
-        return Category(tuple(sorted(column.texts[place] for place in present)))
-    return Ignore()
+    declared = isinstance(column, CategoryColumn)
+    numbers = None if declared else _finite_numbers(column)
+    if numbers is not None and len(numbers):
+        return _place_cuts(numbers, cuts) if numbers.min() < numbers.max() else Ignore()
+    present = [text for text in column.texts if text]
+    if not 2 <= len(present) <= _MOST_VALUES:
+        return Ignore()
+    return Category(tuple(present if declared else sorted(present)))
+
+
+def _finite_numbers(column: Column) -> Floats | None:
+    """The numbers of the rows that have a value; None if a value is no finite number."""
+    if isinstance(column, NumberColumn):
+        numbers = column.row_numbers()
+        numbers = numbers[~np.isnan(numbers)]
+        return numbers if np.isfinite(numbers).all() else None
+    numbers, empty = column.numbers(), np.array([not text for text in column.texts])
+    if not np.isfinite(numbers[~empty]).all():
+        return None
+    numbers = numbers[column.codes]
+    return numbers[~np.isnan(numbers)]
 
 
 def _place_cuts(values: Floats, cuts: int) -> Number:

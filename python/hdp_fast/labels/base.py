@@ -255,7 +255,8 @@ class Labeler(LabelerParameters, ABC):
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         classes = self._label_set()
-        record = self._record(plan.table, k, ids is not None, random_state)
+        relation = "replace_one" if ids is None else _relation_of_people(budget)
+        record = self._record(plan.table, k, relation, random_state)
         note_flips(plan, k)
         if ids is None:
             note_large_delta(self.delta, len(y))
@@ -279,7 +280,7 @@ class Labeler(LabelerParameters, ABC):
         self._state = fitted
 
     def _record(
-        self, table: AnyTable, k: int, identified: bool, random_state: RandomState
+        self, table: AnyTable, k: int, relation: str, random_state: RandomState
     ) -> PrivacyRecord:
         limits = f"queries={table.queries}"
         if isinstance(table, HazardTable):
@@ -289,7 +290,7 @@ class Labeler(LabelerParameters, ABC):
             record,
             mechanism=f"labels.{type(self).__name__}, {type(table).__name__}, {limits}, k={k}",
             source=record.source if isinstance(table, GaussianVote) else self._source,
-            neighbors="add_remove" if identified else "replace_one",
+            neighbors=relation,  # type: ignore[arg-type]
             rng=rng_of(random_state),
         )
 
@@ -348,3 +349,14 @@ class Labeler(LabelerParameters, ABC):
             state = "" if bottoms is None else f"{bottoms:,} bottoms and "
             state = f"{self.members_:,} members, {state}{self.queries_left:,} queries left"
         return f"{type(self).__name__}({shorten(self.learner)}, {options}): {state}"
+
+
+def _relation_of_people(budget: Budget | None) -> str:
+    """What a record states of ids: the relation of the budget, where it follows.
+
+    Whatever happens to the rows of one id, added, removed or replaced, changes one chunk.
+    """
+    known = ("replace_person", "add_remove_person")
+    if isinstance(budget, Budget) and budget.neighbors in known:
+        return budget.neighbors
+    return "add_remove"

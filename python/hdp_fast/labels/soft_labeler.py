@@ -153,8 +153,9 @@ class SoftLabeler(Labeler):
             ids: None puts row i into chunk i mod k. Integers or texts (n,) put each record into the
                 chunk of a keyed hash of its id, which no other record moves.
             budget: Budget that epsilon and delta are charged to once, here, before any training;
-                None charges nothing. Its neighbors must be "add_remove" with ids, and
-                "replace_one" without.
+                None charges nothing. Its neighbors must be "replace_one" without ids. With ids they
+                are "add_remove", "add_remove_person" or "replace_person", and the record states the
+                same ("add_remove" without a budget).
             random_state: None draws from the operating system; an int or a Generator makes a
                 reproducible stream for tests, which protects nobody.
             progress: Whether to show a bar (tqdm) over members. It moves at the end if joblib's

@@ -12,12 +12,19 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._core import Features
 from .._support.types import Bits
-from .._support.validate import nonnegative_int, refuse
+from .._support.validate import bit_entries, nonnegative_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .descriptions import Description, flag
 from .hypotheses import Errors, Hypotheses, store
-from .literals import evaluate_at_least, list_literals, rank_set, unrank_set, validate_width
+from .literals import (
+    evaluate_at_least,
+    list_literals,
+    pack_features,
+    rank_set,
+    unrank_set,
+    validate_width,
+)
 
 BitRecords = ArrayLike | BitMatrix | Features
 
@@ -45,7 +52,7 @@ class BitClass(Hypotheses):
 
     def _errors(self, X: BitRecords, y: ArrayLike, threads: int | None) -> Errors:
         features = self._features(X, threads)
-        plain = self._plain_errors(features, y, threads)
+        plain = self._plain_errors(features, bit_entries("y", y), threads)
         if not self._complements():
             return plain
         return np.concatenate([plain, len(features) - plain[: self._complements()]])
@@ -54,7 +61,7 @@ class BitClass(Hypotheses):
         return self._features(X)
 
     def _features(self, X: BitRecords, threads: int | None = None) -> Features:
-        features = Features(X, threads=threads)
+        features = pack_features(X, threads)
         if features.shape[1] != self.d:
             rule = f"the hypotheses have {self.d} features"
             raise ShapeError(f"X has shape {features.shape}, but {rule}")

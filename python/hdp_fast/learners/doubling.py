@@ -22,6 +22,7 @@ from .._support.types import RandomState
 from .._support.validate import bits, positive, probability, refuse, shorten
 from ..accounting.mechanisms import Pure
 from ..budget.account import Budget, spend
+from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 from .exponential import ExponentialLearner
@@ -177,6 +178,8 @@ class DoublingLearner(Parameters):
         X: Any,
         y: ArrayLike,
         *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> DoublingResult:
@@ -188,6 +191,10 @@ class DoublingLearner(Parameters):
                 first round takes. Rounds for which the records do not suffice are left out;
                 most_records suffices for all.
             y: The labels, 0/1 of shape (n,).
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             random_state: None draws from the operating system. An int or a Generator makes a
                 reproducible stream for tests, which protects nobody.
             budget: The budget that epsilon is charged to, once, before anything is drawn; None
@@ -205,7 +212,9 @@ class DoublingLearner(Parameters):
             MemoryError: The error counts of a class do not fit into memory.
 
         Guarantee:
-            Pure epsilon-DP under "replace_one". That the records led to no hypothesis is a release
+            Pure epsilon-DP under "replace_one", for each row, or with ids for whatever a person's
+            rows hold; the rounds are then planned with epsilon / rows_per_person. That the records
+            led to no hypothesis is a release
             as well: the result then has none, and no error is raised. The running time is not
             protected; it shows how many rounds there were, as the result does. All errors but
             MemoryError are raised before any coin is drawn or budget spent.
@@ -215,10 +224,15 @@ class DoublingLearner(Parameters):
         """
         rng = make_stream(random_state)
         records, labels = self._prepare(X, y)
-        rounds = self._rounds_for(len(labels))
-        record = self._record(random_state)
+        persons = read_persons(ids, rows_per_person, len(labels))
+        records, labels = persons.select(records), persons.select(labels)
+        learner = self
+        if persons.rows > 1:
+            learner = dataclasses.replace(self, epsilon=persons.share(self.epsilon).epsilon)
+        rounds = learner._rounds_for(len(labels))
+        record = persons.state(self._record(random_state))
         with spend(budget, record):
-            result = self._run(rounds, records, labels, rng, record)
+            result = learner._run(rounds, records, labels, rng, record)
         if result.learned is None:
             return result
         learned = dataclasses.replace(result.learned, feature_names_in_=names_of(X))

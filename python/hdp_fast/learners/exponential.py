@@ -20,6 +20,7 @@ from .._support.validate import array, integers, one_of, positive, probability, 
 from ..accounting.mechanisms import BoundedRange, Pure
 from ..accounting.neighbors import Neighbors, relation
 from ..budget.account import Budget, spend
+from ..data.persons import read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
@@ -170,6 +171,8 @@ class ExponentialLearner(Parameters):
         X: Any,
         y: ArrayLike,
         *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> ExponentialResult:
@@ -178,6 +181,10 @@ class ExponentialLearner(Parameters):
         Args:
             X: The records, shape (m, d), as the errors method of the class takes them.
             y: The labels, 0/1 of shape (m,).
+            ids: Whose row it is, shape (m,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             random_state: None draws from the operating system. An int or a Generator makes a
                 reproducible stream for tests, which protects nobody.
             budget: The budget that epsilon is charged to before anything is drawn; None charges
@@ -195,9 +202,10 @@ class ExponentialLearner(Parameters):
                 memory.
 
         Guarantee:
-            Pure epsilon-DP for the learner's neighbor relation, with exact coins. The running time
-            is not protected. ShapeError, ParameterError and BudgetExceeded are raised before any
-            coin is drawn or budget spent.
+            Pure epsilon-DP for the learner's neighbor relation, with exact coins, for each row or
+            with ids for each person, who changes an error count by at most rows_per_person. The
+            running time is not protected. ShapeError, ParameterError and BudgetExceeded are raised
+            before any coin is drawn or budget spent.
 
         Cost:
             That of the errors method of the class, and in expectation at most one coin for each
@@ -208,15 +216,21 @@ class ExponentialLearner(Parameters):
             2020.
         """
         check_random_state(random_state)
-        record = self._record(random_state)
+        persons = read_persons(ids, rows_per_person, array("y", y).size)
+        record = persons.state(self._record(random_state))
+        names = names_of(X)
+        if not persons.keeps_all:
+            X, y = self.hypotheses.prepare(X), array("y", y)
+            if len(X) != len(y):
+                raise ShapeError(f"y has shape {y.shape}, but X has {len(X)} records")
+            X, y = persons.select(X), persons.select(y)
         scores = -self.hypotheses.errors(X, y)
         monotonic = self.neighbors == Neighbors.ADD_REMOVE
-        rate = selection_rate(self.epsilon, 1, monotonic).as_integer_ratio()
+        rate = selection_rate(self.epsilon, persons.rows, monotonic).as_integer_ratio()
         method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
         with spend(budget, record):
             index = _core.select(method, scores, rate, make_key(random_state))
         hypothesis = self.hypotheses.hypothesis(index)
-        names = names_of(X)
         return ExponentialResult(
             index, hypothesis, self.hypotheses, record, feature_names_in_=names
         )

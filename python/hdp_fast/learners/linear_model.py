@@ -16,6 +16,7 @@ from .._support.json_text import JsonText
 from .._support.numbers import finite_rows, finite_vector
 from .._support.types import Floats
 from .._support.validate import bits
+from ..data.persons import Persons
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord
 from .descriptions import Description
@@ -31,6 +32,10 @@ class ValidRows:
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def select(self, persons: Persons) -> ValidRows:
+        """The records that are used."""
+        return ValidRows(persons.select(self.entries), self.names)
 
 
 @dataclass(frozen=True)

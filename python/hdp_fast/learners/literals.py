@@ -14,7 +14,7 @@ from .._core import Features
 from .._support.types import Bits
 from .._support.validate import nonnegative_int, refuse
 from ..exceptions import ParameterError, ShapeError
-from ..gf2 import BitMatrix
+from ..gf2 import BitMatrix, to_bits
 from .descriptions import Description
 from .hypotheses import read_only, reals
 
@@ -70,6 +70,14 @@ def cut(X: ArrayLike, points: Sequence[ArrayLike]) -> Bits:
         np.greater_equal.outer(column, thresholds, out=values[:, start:stop])
         start = stop
     return values
+
+
+def pack_features(X: ArrayLike | BitMatrix | Features, threads: int | None = None) -> Features:
+    """Return the records packed by rows and columns, from any container of bits.
+
+    Raises: ShapeError, ParameterError.
+    """
+    return X if isinstance(X, Features) else Features(to_bits("X", X), threads=threads)
 
 
 def evaluate_at_least(description: Description, features: Features) -> Bits:

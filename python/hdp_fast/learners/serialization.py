@@ -14,7 +14,7 @@ from .._support.types import Bits
 from ..exceptions import ShapeError
 from .descriptions import Description, parse
 from .halfspaces import Halfspaces
-from .literals import evaluate_at_least, list_literals, list_parity
+from .literals import evaluate_at_least, list_literals, list_parity, pack_features
 
 Predictor = Callable[[Any], Bits]
 
@@ -93,7 +93,7 @@ def _softmax(description: Description, X: Any) -> Any:
 def _vote(description: Description, X: Any) -> Bits:
     voters = description["hypotheses"]
     if all(voter["kind"] not in ("halfspace", "linear") for voter in voters):
-        X = Features(X)
+        X = pack_features(X)
     votes = _predict(voters[0], X).astype(np.int64)
     for voter in voters[1:]:
         votes += _predict(voter, X)
@@ -102,7 +102,7 @@ def _vote(description: Description, X: Any) -> Bits:
 
 def _features(description: Description, X: Any) -> Features:
     """Pack the records, which must have all features of the hypothesis."""
-    features = Features(X)
+    features = pack_features(X)
     largest = max(description["features"], default=-1)
     if largest >= features.shape[1]:
         rule = f"the hypothesis asks feature {largest}"

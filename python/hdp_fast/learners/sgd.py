@@ -27,6 +27,7 @@ from .._support.validate import (
 )
 from ..accounting import gaussian_mu
 from ..budget.account import Budget, spend
+from ..data.persons import Persons, check_rows, read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..weights import DenseWeights
 from .descriptions import Description, parse
@@ -288,12 +289,13 @@ class PrivateSGD(NoisySteps):
         """
         return self._make_loss(self.largest_loss)
 
-    def plan(self, *, n: int, d: int) -> SGDPlan:
+    def plan(self, *, n: int, d: int, rows_per_person: int = 1) -> SGDPlan:
         """Shows what learn does with records of which only the numbers are known.
 
         Args:
             n: Number of records, at least 1.
             d: Number of their columns, at least 1.
+            rows_per_person: The most records of a person, as learn takes it with ids.
 
         Returns:
             The settings, those that rules chose among them, and the noise.
@@ -308,13 +310,16 @@ class PrivateSGD(NoisySteps):
             That of calibrate where the learner has a finite epsilon.
         """
         n = positive_int("n", n, 1 << 53)
-        return self._prepare(n, positive_int("d", d, _MOST_WEIGHTS))._plan(n, d, self)
+        people = Persons(rows=check_rows(rows_per_person)).count_groups(n)
+        return self._prepare(people, positive_int("d", d, _MOST_WEIGHTS))._plan(n, d, self)
 
     def learn(
         self,
         X: Any,
         y: ArrayLike,
         *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         random_state: RandomState = None,
         budget: Budget | None = None,
     ) -> LinearModel | SoftmaxModel:
@@ -328,6 +333,10 @@ class PrivateSGD(NoisySteps):
             X: Finite real numbers of shape (n, d), n and d at least 1, or what prepare returned.
             y: The labels, shape (n,): 0 and 1, integers from 0 to K - 1 for "softmax", or finite
                 real numbers where the learner has a label_bound.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             random_state: None draws from the operating system. An int or a Generator makes a
                 reproducible stream for tests, which protects nobody.
             budget: The budget that the run is charged to before anything is drawn; None charges
@@ -348,8 +357,10 @@ class PrivateSGD(NoisySteps):
             MemoryError: A batch of billions does not fit into memory.
 
         Guarantee:
-            That of composition(1 / n) under "replace_one". All errors but MemoryError are raised
-            before any coin is drawn or budget spent.
+            That of composition(1 / n) under "replace_one". With ids it is for whatever a person's
+            rows hold, and that of composition(1 / m) for m = n // rows_per_person, since a draw
+            from the n rows that are used hits those of one person with at most this probability.
+            All errors but MemoryError are raised before any coin is drawn or budget spent.
 
         Cost:
             steps * batch_size rows are read in random order, in one compiled call that shows no
@@ -358,14 +369,17 @@ class PrivateSGD(NoisySteps):
         """
         check_random_state(random_state)
         rows, labels = self._validate_records(X, y)
+        persons = read_persons(ids, rows_per_person, len(rows))
+        rows, labels = rows.select(persons), persons.select(labels)
         n, d = rows.entries.shape
         if not self.is_private:
             if budget is not None:
                 refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
             return self._prepare(n, d)._descend(rows, labels, None, random_state, self)
-        self._refuse_fewer(n)
-        learner = self._prepare(n, d)
-        record = learner.uniform_record(n, random_state)
+        people = persons.count_groups(n)
+        self._refuse_fewer(people)
+        learner = self._prepare(people, d)
+        record = persons.state(learner.uniform_record(people, random_state))
         note_large_delta(self.delta, n)
         _note_noise(learner._plan(n, d, self))
         with spend(budget, record):

@@ -24,6 +24,7 @@ from .._support.validate import (
     refuse,
 )
 from ..budget.account import Budget, spend
+from ..data.persons import read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 from .feature_maps import FeatureMap
@@ -135,6 +136,8 @@ class SufficientStatistics:
         *,
         epsilon: float,
         delta: float,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
         budget: Budget | None = None,
         random_state: RandomState = None,
     ) -> ReleasedStatistics:
@@ -148,6 +151,10 @@ class SufficientStatistics:
             y: Their labels, shape (n,): entries of classes, or finite real targets.
             epsilon: Privacy parameter, above 0; math.inf adds no noise and protects nobody.
             delta: Privacy parameter, strictly between 0 and 1.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             budget: The budget that the release is charged to before anything is drawn; None charges
                 nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
@@ -160,29 +167,34 @@ class SufficientStatistics:
             ShapeError: X does not have the columns of the feature map, or y not n entries.
             ParameterError: An entry of X or y lies outside its domain, an argument outside its
                 range, no noise that is drawn is enough, or a release without noise comes with a
-                budget.
+                budget. All rows are checked, those that are left out as well.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
-            (epsilon, delta)-DP under neighbors, exact: features are cut towards zero to integers
-            whose norm is checked in integers, sums of them are exact, and to each an exact normal
-            deviate is added, rounded to an integer. The curve of the continuous Gaussian therefore
-            holds. A record whose features leave the unit ball counts as zero. Under "add_remove"
-            the number of rows shows in the running time, which is not protected. All errors are
-            raised before any coin is drawn or budget spent.
+            (epsilon, delta)-DP under neighbors, for each row, or with ids for each person: the mu
+            of the Gaussian mechanism is rows_per_person times that of a row. It is exact: features
+            are cut towards zero to integers whose norm is checked in integers, sums of them are
+            exact, and to each an exact normal deviate is added, rounded to an integer. The curve of
+            the continuous Gaussian therefore holds. A record whose features leave the unit ball
+            counts as zero. Under "add_remove" the number of rows shows in the running time, which
+            is not protected. All errors are raised before any coin is drawn or budget spent.
 
         Cost:
             A pass over X; n d (K + columns of X), and n d^2 more for second moments.
         """
         check_random_state(random_state)
         settings = self._check_privacy(epsilon, delta, budget)
+        X = array("X", X)
         n = _count_rows(X)
         labels = self._encode(y, n)
+        persons = read_persons(ids, rows_per_person, n)
+        X, labels = persons.select(X), persons.select(labels)
+        n = len(labels)
         if not settings:
             return add_noise(self, add_up(self, X, labels, MOST_BITS), n, None, None, None)
         epsilon, delta = settings
-        drawn = calibrate(self, n, epsilon, delta)
-        record = self._make_record(drawn, epsilon, delta, random_state)
+        drawn = calibrate(self, n, *persons.gaussian_share(epsilon, delta))
+        record = persons.state(self._make_record(drawn, epsilon, delta, random_state))
         if self.neighbors != "add_remove":
             note_large_delta(delta, n)
             square = float(describe_release(self).label_square)
@@ -358,13 +370,10 @@ def _draw_symmetric(
     return matrix
 
 
-def _count_rows(X: Any) -> int:
-    """Return the number of rows of any container of records."""
-    shape = getattr(X, "shape", None)
-    try:
-        n = int(shape[0]) if shape else len(X)
-    except TypeError:
-        raise ShapeError(f"X is {type(X).__name__}, but it must hold rows") from None
+def _count_rows(X: NDArray[Any]) -> int:
+    if not X.ndim:
+        raise ShapeError("X has shape (), but it must hold rows")
+    n = len(X)
     if not 1 <= n <= MOST_RECORDS:
         raise ShapeError(f"X has {n:,} rows, but there must be 1 to {MOST_RECORDS:,}")
     return n

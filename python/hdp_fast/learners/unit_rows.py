@@ -66,14 +66,24 @@ class UnitRows:
         ]
         return cls(None, None, schema, np.array(flags), len(used))
 
+    @property
+    def even_means(self) -> Floats:
+        """The means of rows that are spread evenly: over each interval, and over all categories."""
+        if self.schema is None:
+            return np.full(len(self.is_number), 0.5)
+        kinds = [kind for kind in self.schema.columns.values() if not isinstance(kind, Ignore)]
+        sizes = [1 if isinstance(kind, Number) else len(kind.values) for kind in kinds]
+        shares = [0.5 if isinstance(kind, Number) else 1 / len(kind.values) for kind in kinds]
+        return np.repeat(shares, sizes)
+
     def __call__(self, X: Any) -> Floats:
         """The rows of records, which are validated."""
         if self.schema is not None:
             return self.schema.floats(make_table("X", X, self.schema))
         assert self.low is not None
         assert self.high is not None
-        # Halves do not overflow.
-        scaled: Floats = (np.clip(X, self.low, self.high) / 2 - self.low / 2) / (
-            self.high / 2 - self.low / 2
-        )
+        # Halves of large bounds do not overflow, and small bounds do not vanish.
+        part = np.where(np.maximum(np.abs(self.low), np.abs(self.high)) < 1, 1.0, 0.5)
+        low, high = self.low * part, self.high * part
+        scaled: Floats = (np.clip(X, self.low, self.high) * part - low) / (high - low)
         return scaled

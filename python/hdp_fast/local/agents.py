@@ -34,13 +34,13 @@ class Agents(AgentPool):
 
     Args:
         X: Features, one row for each agent: an array of shape (N, d), or a BitMatrix.
-        y: Labels 0 and 1 of shape (N,), bool or of an integer dtype.
+        y: Labels 0 and 1 of shape (N,), bool, integers or floats.
         epsilon: Privacy parameter of each answer, a finite number above 0.
         delta: A number in [0, 1). It is accepted and not used, since the answers are pure.
 
     Raises:
         ShapeError: X has not two dimensions, y has not one, or their lengths differ.
-        ParameterError: y is not of an integer dtype or has entries other than 0 and 1; delta is out
+        ParameterError: y holds anything but numbers 0 and 1; delta is out
             of range; epsilon is not finite and above 0, or so small that the answers would be
             nothing but noise.
 

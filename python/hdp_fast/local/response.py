@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
+from .._support.validate import array
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord, rng_of
@@ -76,6 +77,7 @@ def randomized_response(
     record = record_of("local.randomized_response", epsilon, random_state)
     # A number beyond float64 is refused, and numpy must not warn of it.
     with np.errstate(all="ignore"):
+        bits = array("bits", bits)
         if budget is not None:
             # What the call below refuses must be refused before anything is spent.
             check_random_state(random_state)

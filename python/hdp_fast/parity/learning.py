@@ -12,9 +12,10 @@ from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import number, refuse, shorten
+from .._support.validate import bit_entries, number, refuse, shorten
 from ..budget.account import Budget, spend
-from ..exceptions import InsufficientSamples, ParameterError
+from ..data.persons import read_persons
+from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
@@ -42,6 +43,8 @@ def learn(
     neighbors: Neighbors = "replace_one",
     plan: ParityPlan | None = None,
     affine: bool = False,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     random_state: RandomState = None,
     budget: Budget | None = None,
 ) -> ParityResult:
@@ -61,9 +64,8 @@ def learn(
     no error.
 
     Args:
-        X: Features 0 and 1 of shape (n, d): an array of bool or of an integer dtype, or a
-            BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
-            error that says how to turn them into such an array.
+        X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
+            BitMatrix. What is sparse or lazy is refused by an error that says what to call first.
         y: Labels 0 and 1 of shape (n,).
         epsilon: Privacy parameter, a finite number above 0.
         beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as
@@ -77,6 +79,10 @@ def learn(
             affine. Its method, neighbor relation and beta are used. None makes a plan for the n
             records at hand.
         affine: Whether a constant may be added to the parity, and is learned as well.
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows, at epsilon / rows_per_person for each row. A plan
+            must be for the latter. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
             reproducible stream for tests, which protects nobody who knows it.
         budget: Budget that is charged epsilon before the mechanism runs; None charges nothing.
@@ -85,7 +91,7 @@ def learn(
         The hypothesis or no release, what it promises, and the privacy record.
 
     Raises:
-        ShapeError: X has not two dimensions, or y has not one label for each record.
+        ShapeError: X has not two dimensions, or y or ids has not one entry for each record.
         ParameterError: An entry is not 0 or 1, a parameter is out of range, the plan was made for
             other parameters, or there are `2**32` records or more.
         InsufficientSamples: There are fewer records than the plan needs.
@@ -93,9 +99,10 @@ def learn(
             before any coin is drawn or budget spent.
 
     Guarantee:
-        Pure epsilon-DP for each row under `neighbors`, on every data set, including those that no
-        parity fits. The coins are exact. A record is in a sample with probability p, and one more
-        equation keeps all solutions, half of them, or none. The rate p is computed from epsilon,
+        Pure epsilon-DP for each row under `neighbors`, or with ids for each person, on every data
+        set, including those that no parity fits. The coins are exact. A record is in a sample with
+        probability p, and one more equation keeps all solutions, half of them, or none. The rate p
+        is computed from epsilon,
         whatever the plan says: for "loop" and "batches" it is the largest for which epsilon is
         proved, given the probability of stopping that the plan has chosen, rounded down.
 
@@ -123,19 +130,25 @@ def learn(
     check_random_state(random_state)
     if not isinstance(affine, bool | np.bool_):
         refuse("affine", affine, "it must be True or False")
-    X = pack_records(X)
-    refuse_sparse("y", y)
-    n, d = X.shape
+    records = pack_records(X)
+    y = bit_entries("y", y)
+    persons = read_persons(ids, rows_per_person, len(records))
+    if not persons.keeps_all:
+        if y.shape != (len(records),):
+            raise ShapeError(f"y has shape {y.shape}, but X has {len(records):,} records")
+        records, y = persons.select(records), persons.select(y)
+    each = persons.share(epsilon).epsilon
+    n, d = records.shape
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
     if plan is None:
-        alpha, fields = _core.promise_parity(unknowns, n, beta, epsilon, method, neighbors)
+        alpha, fields = _core.promise_parity(unknowns, n, beta, each, method, neighbors)
     else:
-        _check_plan(plan, n, unknowns, epsilon, method, neighbors)
+        _check_plan(plan, n, unknowns, each, method, neighbors)
         method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
         fields = vars(plan)
-    task = _core.ParityTask(X, y, epsilon, method, neighbors, fields, bool(affine))
-    record = PrivacyRecord(
+    task = _core.ParityTask(records, y, each, method, neighbors, fields, bool(affine))
+    row_record = PrivacyRecord(
         mechanism=f"parity.learn, method={method}",
         source=_SOURCE,
         neighbors=neighbors,
@@ -143,8 +156,9 @@ def learn(
         noise=_NOISE[method],
         rng=rng_of(random_state),
     )
+    record = persons.state(row_record)
     if alpha is None and plan is None and neighbors == "replace_one":
-        _note_no_promise(n, unknowns, beta, epsilon, method)
+        _note_no_promise(n, unknowns, beta, each, method)
     with spend(budget, record):
         bits = task.learn(make_key(random_state))
     result = ParityResult(
@@ -165,19 +179,9 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 
     Raises:
         ShapeError: X has not two dimensions.
-        ParameterError: X is no array of bits. For a frame the error says how to make one.
+        ParameterError: X is no array of bits.
     """
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
-
-
-def refuse_sparse(name: str, value: Any) -> None:
-    """Refuses a sparse matrix, which numpy takes for a single object.
-
-    Raises:
-        ParameterError: The value is a sparse matrix.
-    """
-    if hasattr(value, "toarray"):
-        refuse(name, value, f"it must be dense: {name}.toarray()")
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

@@ -113,7 +113,7 @@ class ParityResult(ReleasedParity):
             return _describe_silence(self.silence, self.alpha)
         if self.alpha is not None:
             return f"error at most {self.alpha:.3g}, if some parity fits every record"
-        if self.record.neighbors == "add_remove":
+        if self.record.neighbors.startswith("add_remove"):
             return "no promise: under add_remove the number of records is private"
         return "no promise: so few records promise no error below 1/2"
 

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import note
@@ -15,10 +15,12 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
-from ..exceptions import ParameterError
+from ..data.persons import read_persons
+from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
+from .charges import note_missing
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 
 _noted_scores: set[str] = set()
@@ -33,6 +35,11 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     schema: Any
     method: str
     random_state: Any
+    _methods = METHODS
+
+    @abstractmethod
+    def _prepare(self, X: Any, y: Any) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, labels, and epsilon."""
 
     @property
     @abstractmethod
@@ -40,26 +47,19 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         """What is learned."""
 
     def _check_privacy(self) -> float:
-        if self.epsilon is None:
-            raise ParameterError(
-                "epsilon = None, but it must be chosen: math.inf for no protection"
-            )
-        probability("delta", self.delta)
-        check_random_state(self.random_state)
-        one_of("method", self.method, METHODS)
+        epsilon = check_privacy(self.epsilon, self.delta, self.random_state)
+        one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")
-        if number("epsilon", self.epsilon) == math.inf:
-            return math.inf
-        if self.bounds is None and self.schema is None:
+        if epsilon < math.inf and self.bounds is None and self.schema is None:
             rule = (
                 "with a finite epsilon what is public must be given: bounds = (low, high) of all"
                 " columns, or one such pair for each, or a schema; epsilon = math.inf takes them"
                 " from the data and protects nobody"
             )
             raise ParameterError(f"bounds = None and schema = None, but {rule}")
-        return positive("epsilon", self.epsilon)
+        return epsilon
 
     def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[UnitRows, Floats, Any]:
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
@@ -69,12 +69,12 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
-                labels = np.asarray(labels, np.float64)
-                if not np.isfinite(labels).all():
-                    raise ParameterError("y has an entry that is not finite, but all must be")
+                labels = _to_numbers(labels)
             self._keep_names(X)
             return unit, rows, labels
         records, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
+        if numeric:
+            labels = _to_numbers(labels)
         if self.bounds is None:
             unit = UnitRows.spanned_by(records)
         else:
@@ -95,20 +95,26 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any],
         epsilon: float,
         budget: Budget | None,
+        owners: tuple[ArrayLike | None, int] = (None, 1),
     ) -> None:
         """Charge the budget, release the means, and learn."""
-        released = release_linear(
-            unit,
-            rows,
-            labels,
-            self._task,
-            name=f"sklearn.{type(self).__name__}",
-            method=self.method,
-            epsilon=epsilon,
-            delta=self.delta,
-            budget=budget,
-            random_state=self.random_state,
-        )
+        try:
+            released = release_linear(
+                unit,
+                rows,
+                labels,
+                self._task,
+                name=f"sklearn.{type(self).__name__}",
+                method=self.method,
+                epsilon=epsilon,
+                delta=self.delta,
+                budget=budget,
+                random_state=self.random_state,
+                persons=read_persons(*owners, len(rows)),
+            )
+        except BudgetExceeded:
+            note_missing(budget, epsilon, self.delta)
+            raise
         self.method_, self.record_ = released.method, released.record
         self.rows_, self.model_ = released.rows, released.model
 
@@ -122,10 +128,36 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _note_score(self) -> None:
         """Warn once that a score is no private release."""
-        if self.epsilon != math.inf and type(self).__name__ not in _noted_scores:
-            _noted_scores.add(type(self).__name__)
-            note(
-                "score is an unprotected release wherever its records are private, as the folds of"
-                " a search or a cross-validation are: publish and choose by scores of public"
-                " records alone"
-            )
+        note_score(self)
+
+
+def _to_numbers(targets: Any) -> Floats:
+    """The targets as floats; the error shows none of them."""
+    try:
+        floats = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("y has an entry that is no number, but all must be") from None
+    if not np.isfinite(floats).all():
+        raise ParameterError("y has an entry that is not finite, but all must be")
+    return floats
+
+
+def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
+    """Validate what every private estimator has, and return epsilon."""
+    if epsilon is None:
+        raise ParameterError("epsilon = None, but it must be chosen: math.inf for no protection")
+    probability("delta", delta)
+    check_random_state(random_state)
+    return math.inf if number("epsilon", epsilon) == math.inf else positive("epsilon", epsilon)
+
+
+def note_score(estimator: Any) -> None:
+    """Warn once for each class that a score is no private release."""
+    name = type(estimator).__name__
+    if getattr(estimator, "epsilon", None) != math.inf and name not in _noted_scores:
+        _noted_scores.add(name)
+        note(
+            "score is an unprotected release wherever its records are private, as the folds of a"
+            " search or a cross-validation are: publish and choose by scores of public records"
+            " alone, or choose with PrivateSearchCV"
+        )

@@ -15,8 +15,10 @@ from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
+from ..learners.unit_rows import UnitRows
+from .class_labels import check_classes, code_labels
 from .linear_estimator import PrivateLinearEstimator
-from .toolkit import ClassifierMixin, check_classification_targets
+from .toolkit import ClassifierMixin
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -68,7 +70,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         >>> from hdp_fast.sklearn import PrivateClassifier
         >>> X = np.tile([[25.0, 10.0], [60.0, 90.0]], (5_000, 1))
         >>> y = np.tile(["no", "yes"], 5_000)
-        >>> learner = PrivateClassifier(epsilon=1.0, bounds=(0, 100), classes=["no", "yes"])
+        >>> public = {"bounds": (0, 100), "classes": ["no", "yes"]}
+        >>> learner = PrivateClassifier(epsilon=1.0, method="statistics", **public)
         >>> learner.fit(X, y).predict([[30, 20], [70, 80]]).tolist()
         ['no', 'yes']
         >>> learner.record_.epsilon, learner.record_.delta
@@ -95,12 +98,25 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+        budget: Budget | None = None,
+    ) -> Self:
         """Learns from private records.
 
         Args:
             X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their labels, shape (n,), entries of classes.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row. A search slices them
+                with the rows where metadata routing passes them on.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             budget: The budget that the fit is charged to, as a whole and before anything is drawn;
                 None charges nothing. In a pipeline it is passed as STEP__budget.
 
@@ -111,17 +127,23 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             ParameterError: A parameter lies outside its range, something public was not given at a
                 finite epsilon, a label is none of classes, or a fit without noise comes with a
                 budget.
-            ShapeError: bounds do not fit the columns of X.
+            ShapeError: bounds do not fit the columns of X, or ids has another length.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
             (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
-            is released is the means, the model, and n. classes, bounds and schema must not be
+            is released is the means, the model, and n. With ids that is for whatever a person's
+            rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+        """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = None if self.classes is None else _check_classes(self.classes)
+        classes = None if self.classes is None else check_classes(self.classes)
         if classes is None and epsilon < math.inf:
             rule = (
                 "with a finite epsilon what is public must be given: classes = all labels that"
@@ -129,10 +151,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             )
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
-        check_classification_targets(labels)
-        self.classes_ = _check_classes(labels) if classes is None else classes
-        self._release(unit, rows, _encode(labels, self.classes_), epsilon, budget)
-        return self
+        codes, self.classes_ = code_labels(labels, classes)
+        return unit, rows, codes, epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.
@@ -208,7 +228,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.
@@ -227,29 +248,3 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
     @property
     def _task(self) -> ClassTask:
         return ClassTask(len(self.classes_))
-
-
-def _check_classes(classes: Any) -> NDArray[Any]:
-    """The distinct classes in order."""
-    names = np.asarray(classes)
-    try:
-        ordered = np.unique(names)
-    except TypeError:
-        raise ParameterError(
-            "classes hold labels of several kinds, but all must be alike"
-        ) from None
-    if names.ndim != 1 or len(ordered) < 2:
-        rule = "a classifier needs 2 or more of them in one dimension"
-        raise ParameterError(f"classes have shape {names.shape}, 1 class or fewer, but {rule}")
-    return ordered
-
-
-def _encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
-    """The place of each label; the error names neither row nor value."""
-    names = classes
-    if classes.dtype.kind in "OU":
-        names, labels = classes.astype(str), labels.astype(str)
-    codes = np.searchsorted(names, labels).clip(max=len(names) - 1)
-    if not (names[codes] == labels).all():
-        raise ParameterError("y holds something else, but every entry must be one of classes")
-    return codes.astype(np.int64)

@@ -14,6 +14,7 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
+from ..learners.unit_rows import UnitRows
 from .linear_estimator import PrivateLinearEstimator
 from .toolkit import RegressorMixin
 
@@ -93,12 +94,25 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+        budget: Budget | None = None,
+    ) -> Self:
         """Learns from private records.
 
         Args:
             X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their targets, finite real numbers of shape (n,).
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row. A search slices them
+                with the rows where metadata routing passes them on.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
             budget: The budget that the fit is charged to, as a whole and before anything is drawn;
                 None charges nothing. In a pipeline it is passed as STEP__budget.
 
@@ -108,15 +122,21 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         Raises:
             ParameterError: A parameter lies outside its range, something public was not given at a
                 finite epsilon, or a fit without noise comes with a budget.
-            ShapeError: bounds do not fit the columns of X.
+            ShapeError: bounds do not fit the columns of X, or ids has another length.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
             (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
-            is released is the means, the model, and n. Bounds and schema must not be chosen by a
+            is released is the means, the model, and n. With ids that is for whatever a person's
+            rows hold, and ids are public. Bounds and schema must not be chosen by a
             look at the records. Nothing is spent where an error is raised.
         """
+        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+        return self
+
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, Floats, float]:
+        """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
         if self.target_bounds is None and epsilon < math.inf:
             rule = (
@@ -131,8 +151,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             low, high = float(targets.min()), float(targets.max())
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
         middle, half = self._target_scale
-        self._release(unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon, budget)
-        return self
+        return unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon
 
     def predict(self, X: Any) -> Floats:
         """Predicts the target.
@@ -159,7 +178,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
         The score is an unprotected release about X and y, and no budget is charged. Where they are
         private, as the folds of a search or a cross-validation are, neither publish it nor choose
-        anything by it that is published. The first call in a process warns of this.
+        anything by it that is published: PrivateSearchCV chooses by a score that is paid for. The
+        first call in a process warns of this.
 
         Args:
             X: The records, with the columns of fit; public ones.

@@ -1,10 +1,35 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
+from typing import Any
+
+import numpy as np
+
+from .._support.containers import to_readable
+
 try:
-    from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-    from sklearn.utils import column_or_1d
+    from sklearn import get_config
+    from sklearn.base import (
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        OneToOneFeatureMixin,
+        RegressorMixin,
+        TransformerMixin,
+        clone,
+        is_regressor,
+    )
+    from sklearn.dummy import DummyClassifier
+    from sklearn.metrics import accuracy_score, check_scoring, r2_score
+    from sklearn.model_selection import ParameterGrid
+    from sklearn.utils import _safe_indexing as select_rows
+    from sklearn.utils import check_array as read_array
+    from sklearn.utils import check_consistent_length, get_tags, indexable
+    from sklearn.utils import column_or_1d as read_vector
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import check_is_fitted, validate_data
+    from sklearn.utils.validation import _check_feature_names_in as check_names_in
+    from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+    from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
     _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
     raise ImportError(f"hdp_fast.sklearn needs {_NEEDED}") from error
@@ -12,9 +37,64 @@ except ImportError as error:
 __all__ = [
     "BaseEstimator",
     "ClassifierMixin",
+    "DummyClassifier",
+    "MetaEstimatorMixin",
+    "OneToOneFeatureMixin",
+    "ParameterGrid",
     "RegressorMixin",
+    "TransformerMixin",
+    "accuracy_score",
+    "available_if",
+    "check_array",
     "check_classification_targets",
+    "check_consistent_length",
     "check_is_fitted",
+    "check_names_in",
+    "check_scoring",
+    "clone",
     "column_or_1d",
+    "get_config",
+    "get_tags",
+    "has_fit_parameter",
+    "indexable",
+    "is_regressor",
+    "r2_score",
+    "select_rows",
+    "usual_classifier",
     "validate_data",
 ]
+
+
+def usual_classifier() -> object:
+    """What members and students are where nothing else is asked for."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
+
+
+def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
+    """What scikit-learn's function makes of records, and labels if there are any.
+
+    Containers that scikit-learn does not know become a table or an array first.
+
+    Raises: ParameterError for lazy frames, masked arrays and what cannot be read; and the errors of
+    scikit-learn.
+    """
+    records, read = to_readable("X", X), [to_readable("y", y) for y in labels]
+    # The sum of huge values, by which infinite ones are looked for, must not warn.
+    with np.errstate(invalid="ignore"):
+        return read_arrays(estimator, records, *read, **options)
+
+
+def check_array(name: str, X: Any, **options: Any) -> Any:
+    """Records that are not those of fit, as an array; errors as `validate_data`."""
+    records = to_readable(name, X)
+    with np.errstate(invalid="ignore"):
+        return read_array(records, input_name=name, **options)
+
+
+def column_or_1d(y: Any, **options: Any) -> Any:
+    """Labels as a vector; errors as `validate_data`."""
+    return read_vector(to_readable("y", y), **options)

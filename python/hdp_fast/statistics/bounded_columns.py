@@ -13,6 +13,7 @@ from .._support.feature_names import FeatureNames, names_of
 from .._support.numbers import floats
 from .._support.types import Floats, Integers
 from .._support.validate import array, distinct_texts, numbers, refuse
+from ..data.persons import Persons
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
@@ -168,6 +169,14 @@ def read_members(by: Any, keys: Any, n: int) -> Groups | None:
     if len(members.codes) != n:
         raise ShapeError("by and values differ in length, but each record has a group")
     return members
+
+
+def keep_rows(
+    persons: Persons, rows: NDArray[Any], members: Groups | None
+) -> tuple[NDArray[Any], Groups | None]:
+    """The rows that are used, and their groups."""
+    kept = None if members is None else Groups(members.keys, persons.select(members.codes))
+    return persons.select(rows), kept
 
 
 def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:

@@ -15,6 +15,7 @@ from .bounded_columns import (
     Bounds,
     Groups,
     add_up,
+    keep_rows,
     public_number,
     read_bounds,
     read_columns,
@@ -39,6 +40,8 @@ def covariance(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Covariance | dict[Any, Covariance]:
@@ -63,6 +66,9 @@ def covariance(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of the interval of each entry alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -106,6 +112,8 @@ def covariance(
     if width > _MOST_COLUMNS:
         refuse("values", values, f"it must have at most {_MOST_COLUMNS:,} columns")
     members = read_members(by, groups, len(rows))
+    asked = asked.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(asked.persons, rows, members)
     known_n = public_number(rows, neighbors) if members is None else None
     bounds = read_bounds(low, high, names, width)
     sums = _add_products(rows, bounds, members, counted=known_n is None)

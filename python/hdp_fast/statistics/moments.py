@@ -14,10 +14,12 @@ from .._support.notes import note
 from .._support.numbers import floats
 from .._support.types import Floats, Integers, RandomState
 from ..budget.account import Budget, Neighbors
+from ..data.persons import Persons, read_persons
 from .bounded_columns import (
     Bounds,
     Groups,
     add_up,
+    keep_rows,
     public_number,
     read_bounds,
     read_columns,
@@ -41,6 +43,8 @@ def count(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -61,6 +65,9 @@ def count(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -97,7 +104,8 @@ def count(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (0, 1))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (0, 1), owners)
     return _release("count", _count(records), records, asked)
 
 
@@ -112,6 +120,8 @@ def sum(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -134,6 +144,9 @@ def sum(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -171,7 +184,8 @@ def sum(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("sum", _sum(records), records, asked)
 
 
@@ -186,6 +200,8 @@ def mean(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -210,6 +226,9 @@ def mean(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -246,7 +265,8 @@ def mean(
         (True, True)
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("mean", _mean(records), records, asked)
 
 
@@ -261,6 +281,8 @@ def variance(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Released:
@@ -287,6 +309,9 @@ def variance(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -326,7 +351,8 @@ def variance(
         True
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
-    records = _read(values, by, groups, asked, (low, high))
+    owners = (ids, rows_per_person)
+    records = _read(values, by, groups, asked, (low, high), owners)
     return _release("variance", _variance(records), records, asked)
 
 
@@ -337,23 +363,31 @@ class _Records(NamedTuple):
     names: tuple[str, ...] | None
     bounds: Bounds
     groups: Groups | None
+    persons: Persons
     known_n: int | None
     most_n: int | None
     moves: int
 
 
 def _read(
-    values: Any, by: ArrayLike | None, groups: Any, asked: Asked, ends: tuple[Any, Any]
+    values: Any,
+    by: ArrayLike | None,
+    groups: Any,
+    asked: Asked,
+    ends: tuple[Any, Any],
+    owners: tuple[ArrayLike | None, int],
 ) -> _Records:
     rows, names = read_columns(values)
     members = read_members(by, groups, len(rows))
+    persons = read_persons(*owners, len(rows))
+    rows, members = keep_rows(persons, rows, members)
     replaced = asked.neighbors == "replace_one"
     known_n = public_number(rows, asked.neighbors) if members is None else None
     most_n = len(rows) if replaced else None
     bounds = read_bounds(*ends, names, rows.shape[1])
     # Replacing a record takes one away from a group and adds one to another.
     moves = 2 if replaced and members else 1
-    return _Records(rows, names, bounds, members, known_n, most_n, moves)
+    return _Records(rows, names, bounds, members, persons, known_n, most_n, moves)
 
 
 Interval = tuple[float, float, float]
@@ -382,6 +416,7 @@ class _Kind:
 
 
 def _release(name: str, kind: _Kind, records: _Records, asked: Asked) -> Released:
+    asked = asked._replace(persons=records.persons)
     sums = kind.combine(add_up(records.rows, kind.count, records.groups))
     noisy, drawn, record = release(
         sums, kind.sensitivity, asked, name=name, n=records.most_n, span=kind.span

@@ -18,7 +18,7 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import public_number, read_bounds, read_columns, read_members
+from .bounded_columns import keep_rows, public_number, read_bounds, read_columns, read_members
 from .release_noise import Asked, note_noise
 from .results import Quantiles
 
@@ -46,6 +46,8 @@ def quantiles(
     steps: int = 1 << 20,
     interval: bool = False,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Quantiles | dict[Any, Any]:
@@ -78,6 +80,9 @@ def quantiles(
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of the statement about the ranks of each value, and of each
             interval, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -123,6 +128,8 @@ def quantiles(
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
     members = read_members(by, groups, len(rows))
+    asked = asked.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(asked.persons, rows, members)
     if members is None:
         public_number(rows, neighbors)
     width = rows.shape[1]
@@ -132,7 +139,7 @@ def quantiles(
     choices = width * len(parts) * (3 if interval else 1)
     rates = [choose_rate(level, asked, choices, grouped=members is not None) for level in parts]
     many = "" if members is None else f" in each of {len(members.keys)} groups"
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
         source="McKenna and Sheldon 2020" if points < _FEW_POINTS else "McSherry and Talwar 2007",
         neighbors=neighbors,
@@ -140,6 +147,7 @@ def quantiles(
         noise=_NOISE[points < _FEW_POINTS],
         rng=rng_of(random_state),
     )
+    record = asked.persons.state(row_record)
     errors = [
         math.log((points + 1) / asked.beta) / float(rate * level.denominator)
         for level, rate in zip(parts, rates, strict=True)
@@ -201,7 +209,7 @@ def _read_levels(levels: Any) -> list[Fraction]:
 def choose_rate(level: Fraction, asked: Asked, choices: int, *, grouped: bool) -> Fraction:
     """How fast a point's chances fall with its distance."""
     move = largest_move(level, asked.neighbors, grouped=grouped)
-    rate = selection_rate(asked.epsilon, move * choices, monotonic=False)
+    rate = selection_rate(asked.epsilon, move * choices * asked.persons.rows, monotonic=False)
     if rate * _LARGEST_SCALE < 1:
         refuse("epsilon", asked.epsilon, "it needs more noise than is drawn: take a larger one")
     return rate

@@ -9,6 +9,8 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from .. import accounting, noise
 from .._support.notes import note, note_large_delta
 from .._support.random_state import check_random_state, make_stream
@@ -16,6 +18,7 @@ from .._support.types import Integers, RandomState
 from .._support.validate import one_of, positive, probability, refuse
 from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
+from ..data.persons import Persons, read_persons
 from ..noise import exact_epsilon
 from ..record import PrivacyRecord, rng_of
 
@@ -84,6 +87,10 @@ class Sensitivity(NamedTuple):
         """Of several such lists of integers, all about the same record."""
         return Sensitivity(self.absolute * parts, self.squared * parts)
 
+    def of_rows(self, rows: int) -> Sensitivity:
+        """For neighbors that differ in as many rows, one after the other."""
+        return Sensitivity(self.absolute * rows, self.squared * rows**2)
+
 
 class Asked(NamedTuple):
     """What a caller asks of a release."""
@@ -94,6 +101,7 @@ class Asked(NamedTuple):
     confidence: float
     budget: Budget | None
     random_state: RandomState
+    persons: Persons = Persons()
 
     @property
     def beta(self) -> float:
@@ -111,6 +119,10 @@ class Asked(NamedTuple):
             confidence=probability("confidence", self.confidence),
         )
 
+    def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Asked:
+        """The same about people, who own the n rows. Raises as read_persons does."""
+        return self._replace(persons=read_persons(ids, rows_per_person, n))
+
 
 @lru_cache(maxsize=256)
 def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> Noise:
@@ -123,10 +135,11 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
     kinds = [laplace]
     if delta is not None and accounting.gaussian_mu(epsilon, delta) > 1e-9:
         kinds.append(Noise("gaussian", gaussian_sigma(sensitivity.squared, epsilon, delta)))
-    least = min(kinds, key=lambda kind: kind.deviation)
-    if least.scale >= _LARGEST_SCALE:
+    # Larger scales may be more than a float holds.
+    drawn = [kind for kind in kinds if kind.scale < _LARGEST_SCALE]
+    if not drawn:
         refuse("epsilon", epsilon, "it needs more noise than is drawn: take a larger one")
-    return least
+    return min(drawn, key=lambda kind: kind.deviation)
 
 
 def release(
@@ -145,16 +158,16 @@ def release(
 
     Args:
         sums: Integers of any shape.
-        sensitivity: The largest distance of those of neighbors.
+        sensitivity: The largest distance of those of neighbors that differ in one row.
         asked: What the caller asks, already checked.
         name: The function that releases, for the record.
         n: The number of records, or the most that there may be, where it is public.
         span: The range of an integer, over single records, of the one that varies least.
     """
-    drawn = calibrate(sensitivity, asked.epsilon, asked.delta)
+    drawn = calibrate(sensitivity.of_rows(asked.persons.rows), asked.epsilon, asked.delta)
     gaussian = drawn.law == "gaussian"
     sources = ("Balle and Wang 2018", "Ghosh, Roughgarden and Sundararajan 2009")
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"statistics.{name}, {sums.size} integers",
         source=sources[0] if gaussian else sources[1],
         neighbors=asked.neighbors,
@@ -163,6 +176,7 @@ def release(
         noise=str(drawn),
         rng=rng_of(asked.random_state),
     )
+    record = asked.persons.state(row_record)
     if n and record.delta:
         note_large_delta(record.delta, n)
     if hides_all(drawn, asked.beta, n, span):

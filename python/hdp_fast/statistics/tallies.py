@@ -19,7 +19,7 @@ from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import Groups, read_groups, read_members
+from .bounded_columns import Groups, keep_rows, read_groups, read_members
 from .release_noise import Asked, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 
@@ -35,6 +35,8 @@ def histogram(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Histogram | dict[Any, Histogram]:
@@ -58,6 +60,9 @@ def histogram(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of the interval of each count alone, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -96,6 +101,8 @@ def histogram(
         raise ParameterError("edges or categories must be passed, and not both")
     codes, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
     members = read_members(by, groups, len(codes))
+    asked = asked.of_people(ids, rows_per_person, len(codes))
+    codes, members = keep_rows(asked.persons, codes, members)
     known_n = len(codes) if neighbors == "replace_one" else None
     moved = 2 if neighbors == "replace_one" else 1
     width = len(bins) - (categories is None)
@@ -162,6 +169,8 @@ def top_k(
     epsilon: float,
     neighbors: Neighbors = "replace_one",
     confidence: float = 0.95,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> TopCategories:
@@ -178,6 +187,9 @@ def top_k(
         neighbors: "replace_one" or "add_remove". Under the latter one record moves counts in one
             direction only, which halves the error.
         confidence: Probability of the statement about the error, in (0, 1).
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
@@ -210,11 +222,14 @@ def top_k(
     """
     asked = Asked(epsilon, None, neighbors, confidence, budget, random_state).check()
     codes, keys = _by_key(values, categories)
+    asked = asked.of_people(ids, rows_per_person, len(codes))
+    codes = asked.persons.select(codes)
     choices = positive_int("k", k, len(keys))
+    sensitivity = choices * asked.persons.rows
     left = np.arange(len(keys))
     counts = np.bincount(codes[codes >= 0], minlength=len(keys)).astype(np.int64)
     one_way = neighbors == "add_remove"
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"statistics.top_k, {choices} of {len(keys)} categories",
         source="McKenna and Sheldon 2020",
         neighbors=neighbors,
@@ -222,7 +237,8 @@ def top_k(
         noise="coins of probability exp(-rate (best count - count))",
         rng=rng_of(random_state),
     )
-    rate = float(selection_rate(asked.epsilon, choices, one_way))
+    record = asked.persons.state(row_record)
+    rate = float(selection_rate(asked.epsilon, sensitivity, one_way))
     error = math.log(len(keys) * choices / asked.beta) / rate
     if not one_way and error >= len(codes):
         note_noise("top_k", len(codes), asked.epsilon)
@@ -233,7 +249,7 @@ def top_k(
             place = noise.permute_and_flip(
                 counts[left],
                 epsilon=asked.epsilon,
-                sensitivity=choices,
+                sensitivity=sensitivity,
                 monotonic=one_way,
                 neighbors=neighbors,
                 random_state=stream,

@@ -20,6 +20,7 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
 from ..accounting.noisy_sums import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
+from ..data.persons import read_persons
 from ..data.schema import Category, Ignore, Number, Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
@@ -150,6 +151,8 @@ def release_means(
     low: ArrayLike = 0.0,
     high: ArrayLike = 1.0,
     names: Sequence[str] | None = None,
+    ids: ArrayLike | None = None,
+    rows_per_person: int = 1,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> ColumnMeans:
@@ -171,8 +174,11 @@ def release_means(
         low: Public lower bounds of the columns, a number or shape (d,); not with a schema.
         high: Public upper bounds, a number or shape (d,), each above `low`; not with a schema.
         names: Names of the columns; None takes those of the frame or the schema, or x0, x1, ...
-        budget: Budget of the relation "replace_one", charged before anything is drawn; None charges
-            nothing.
+        ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
+            people, who may have several rows. None protects each row.
+        rows_per_person: The most rows of a person that are used, the others being left out; public.
+        budget: Budget of the relation "replace_one", or with ids "replace_person", charged before
+            anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
@@ -186,11 +192,12 @@ def release_means(
         BudgetExceeded: The budget has less than epsilon or delta left.
 
     Guarantee:
-        (epsilon, delta)-DP under "replace_one", exact: values are integers up to `2**k`, sums of
-        them are exact, and to each sum an exact normal deviate is added, rounded to an integer.
-        Replacing a record moves the sums by at most `2**k` times the root of d, or with a schema
-        of the number of its numbers (or of their cuts, for bits) plus twice that of its categories.
-        No value of a record causes an error.
+        (epsilon, delta)-DP under "replace_one", or with ids for whatever a person's rows hold, who
+        has rows_per_person times the mu of a row. It is exact: values are integers up to `2**k`,
+        sums of them are exact, and to each sum an exact normal deviate is added, rounded to an
+        integer. Replacing a record moves the sums by at most `2**k` times the root of d, or with a
+        schema of the number of its numbers (or of their cuts, for bits) plus twice that of its
+        categories. No value of a record causes an error.
 
     Cost:
         A pass over the records.
@@ -208,6 +215,8 @@ def release_means(
     """
     check_random_state(random_state)
     rows, bounds, labels, price = _read(records, (schema, bits), low, high, names)
+    persons = read_persons(ids, rows_per_person, len(rows))
+    rows = persons.select(rows)
     n = len(rows)
     if number("epsilon", epsilon) == math.inf:
         if budget is not None:
@@ -223,11 +232,10 @@ def release_means(
         )
     if delta is None:
         raise ParameterError("delta must be given: only epsilon = math.inf needs none")
-    digits, sigma = calibrate_means(
-        price, n=n, epsilon=positive("epsilon", epsilon), delta=probability("delta", delta)
-    )
+    share = persons.gaussian_share(positive("epsilon", epsilon), probability("delta", delta))
+    digits, sigma = calibrate_means(price, n=n, epsilon=share.epsilon, delta=share.delta)
     deviation = float(sigma) / (2.0**digits * n)
-    record = PrivacyRecord(
+    row_record = PrivacyRecord(
         mechanism=f"transfer.release_means, {len(labels)} columns",
         source=_SOURCE,
         neighbors="replace_one",
@@ -236,6 +244,7 @@ def release_means(
         noise=f"rounded normal on integers, deviation {deviation:.6g} on each mean",
         rng=rng_of(random_state),
     )
+    record = persons.state(row_record)
     note_large_delta(delta, n)
     if NormalDist().inv_cdf(0.975) * deviation >= 0.5:
         note_noise("release_means", n, epsilon)

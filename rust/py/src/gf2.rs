@@ -38,15 +38,15 @@ impl BitMatrix {
     /// Packs a 0/1 array.
     ///
     /// Args:
-    ///     X: Array (m, d) of 0 and 1, bool or of any integer dtype, with any strides, read-only or
-    ///         not.
+    ///     X: Array or frame (m, d) of 0 and 1: bool, integers, or floats that are exactly 0 and 1,
+    ///         with any strides, read-only or not.
     ///
     /// Returns:
     ///     The matrix.
     ///
     /// Raises:
     ///     ShapeError: X has not two dimensions.
-    ///     ParameterError: X has another dtype, or an entry that is not 0 or 1.
+    ///     ParameterError: X is no such container, or has an entry that is not 0 or 1.
     ///
     /// Cost:
     ///     One pass over X on all threads. The packed copy is the only one.

@@ -17,6 +17,7 @@ from ...learners.hypotheses import read_only
 from ..base import (
     BoundedEstimator,
     align_source,
+    bound_records,
     check_columns,
     check_loss,
     validate_domain,
@@ -118,6 +119,9 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         y_source: ArrayLike,
         X_target: ArrayLike,
         y_target: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
     ) -> Self:
         """Learns the coefficients from the source, weighted by the released matrix of the target.
 
@@ -132,6 +136,11 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
             X_target: Records of the private target, finite real numbers of shape (n, d), n at
                 least 1. Only their shape and finiteness are validated.
             y_target: Never read; it may be None.
+            ids: Whose record it is, for each record of the target, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
 
         Returns:
             The estimator itself.
@@ -144,7 +153,8 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
-            That of the class. No budget is spent where fit raises.
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public. No budget is spent where fit raises.
         """
         check_loss(self.loss)
         check_random_state(self.random_state)
@@ -155,6 +165,8 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         )
         l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
         steps = positive_int("steps", self.steps, _MOST_STEPS)
+        X_target, _, persons = bound_records(X_target, None, ids, rows_per_person)
+        privacy = privacy._replace(persons=persons)
         X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))

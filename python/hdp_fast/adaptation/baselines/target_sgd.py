@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
+from ...data.persons import read_persons
 from ...learners.linear_model import ValidRows
 from ...learners.noisy_steps import Numerics
 from ...learners.sgd import PrivateSGD
@@ -82,7 +83,14 @@ class TargetSGD(BoundedEstimator):
     budget: Budget | None = None
 
     def fit(
-        self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
     ) -> Self:
         """Learns the coefficients from the target.
 
@@ -99,6 +107,11 @@ class TargetSGD(BoundedEstimator):
             y_target: Labels of the target, shape (n,), of the same kind as those of the source.
                 Private labels of the squared loss are validated for shape and finiteness, those of
                 the logistic loss must be 0 and 1.
+            ids: Whose record it is, for each record of the target, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
 
         Returns:
             The estimator itself.
@@ -111,15 +124,24 @@ class TargetSGD(BoundedEstimator):
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
-            That of the class. No budget is spent where fit raises.
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public. No budget is spent where fit raises.
         """
         check_loss(self.loss)
         X_source, names = align_source(X_source, X_target)
         d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, d)
-        rows, learner = ValidRows(target.X), self._make_learner(len(target.y), d)
-        model = learner.learn(rows, y_target, random_state=self.random_state, budget=self.budget)
+        persons = read_persons(ids, rows_per_person, len(target.y))
+        people = persons.count_groups(len(persons.select(target.y)))
+        model = self._make_learner(people, d).learn(
+            ValidRows(target.X),
+            y_target,
+            ids=ids,
+            rows_per_person=rows_per_person,
+            random_state=self.random_state,
+            budget=self.budget,
+        )
         self.coef_, self.record_ = model.weights, model.record
         self.feature_names_in_ = names
         return self

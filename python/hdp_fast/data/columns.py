@@ -1,0 +1,260 @@
+"""Columns of tables: the distinct values as texts, or the numbers of the rows, each when needed.
+
+What a schema makes of a column of texts is computed once for each distinct value. A column of
+numbers becomes texts only where somebody asks for them.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.numbers import floats
+from .._support.types import Floats
+
+# Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
+_WHOLE = 1 << 53
+# What has a text that a file could hold too; entries of other kinds count as missing.
+_WORDS = (decimal.Decimal, datetime.date, datetime.time, datetime.timedelta)
+
+Codes = NDArray[np.intp]
+
+
+class Column:
+    """One column of a table.
+
+    Attributes:
+        texts: The distinct values as texts, without spaces around them; "" for a missing value.
+        codes: For each row the place of its value in `texts`, intp (m,).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import Column
+        >>> column = Column(("40", "n/a"), np.array([0, 1, 0]))
+        >>> column.numbers()[column.codes]
+        array([40., nan, 40.])
+    """
+
+    def __init__(self, texts: tuple[str, ...], codes: Codes) -> None:
+        self._texts, self._codes = texts, codes
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct values as texts, without spaces around them; "" for a missing value."""
+        return self._texts
+
+    @property
+    def codes(self) -> Codes:
+        """For each row the place of its value in `texts`, intp (m,)."""
+        return self._codes
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.codes)
+
+    def __repr__(self) -> str:
+        """Shows no value."""
+        return f"<Column of {self.rows:,} rows>"
+
+    def numbers(self) -> Floats:
+        """Reads the distinct values as numbers, NaN for what is none.
+
+        Returns:
+            An array of float64 (k,) for k distinct values.
+
+        Cost:
+            O(k).
+        """
+        return np.array([to_number(text) for text in self.texts], np.float64)
+
+    def row_numbers(self) -> Floats:
+        """Reads the value of each row as a number, NaN for what is none.
+
+        Returns:
+            An array of float64 (m,). It may share the memory of the frame that the column is of.
+
+        Cost:
+            O(m).
+        """
+        return self.numbers()[self.codes]
+
+    def select(self, rows: NDArray[Any]) -> Column:
+        """Returns the column of some of the rows.
+
+        Args:
+            rows: Numbers of the rows, or a mask (m,).
+
+        Returns:
+            The column of these rows.
+
+        Raises:
+            IndexError: There is no such row.
+        """
+        return type(self)(self.texts, self.codes[rows])
+
+
+class NumberColumn(Column):
+    """A column of numbers, which are texts only where somebody asks for them.
+
+    Attributes:
+        values: A vector of bools, integers or floats; NaN where one is missing.
+        missing: Where another value is missing, bool (m,), or None.
+    """
+
+    def __init__(self, values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> None:
+        self.values, self.missing = values, missing
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The distinct values as texts; "" for a missing value."""
+        return self._encoded.texts
+
+    @property
+    def codes(self) -> Codes:
+        """For each row the place of its value in `texts`, intp (m,)."""
+        return self._encoded.codes
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def row_numbers(self) -> Floats:
+        """Reads the value of each row as a number, NaN for what is none."""
+        numbers = floats(self.values)
+        return numbers if self.missing is None else np.where(self.missing, np.nan, numbers)
+
+    def select(self, rows: NDArray[Any]) -> Column:
+        """Returns the column of some of the rows."""
+        return NumberColumn(self.values[rows], None if self.missing is None else self.missing[rows])
+
+    @cached_property
+    def _encoded(self) -> Column:
+        # What stands in memory where a value is missing must not become a value.
+        present = np.flatnonzero(~self._absent())
+        values = self.values[present]
+        distinct, first, places = np.unique(
+            floats(values) if values.dtype.kind == "f" else values,
+            return_index=True,
+            return_inverse=True,
+        )
+        order = np.argsort(first)
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(len(order))
+        codes = np.zeros(self.rows, np.intp)
+        codes[present] = ranks[places.reshape(-1)]
+        return merge_texts(map(text_of, distinct[order].tolist()), codes, self._absent())
+
+    def _absent(self) -> NDArray[np.bool_]:
+        is_float = self.values.dtype.kind == "f"
+        absent = np.isnan(self.values) if is_float else np.zeros(self.rows, bool)
+        return absent if self.missing is None else absent | self.missing
+
+
+class CategoryColumn(Column):
+    """A column whose type says that its values are categories, even if they are numbers."""
+
+
+def make_categories(
+    values: Iterable[Any], codes: NDArray[Any], missing: NDArray[np.bool_]
+) -> CategoryColumn:
+    """The column of declared categories, in their order, whether they occur or not.
+
+    codes: the place of each row's category, anything where it is missing.
+    """
+    column = merge_texts(map(_text_of_category, values), codes, missing)
+    return CategoryColumn(column.texts, column.codes)
+
+
+def _text_of_category(value: Any) -> str:
+    """The text of a category, which may be of any kind, such as an interval."""
+    text = text_of(value)
+    try:
+        return text if text or isinstance(value, str) else str(value).strip()
+    except Exception:
+        return ""
+
+
+def merge_texts(texts: Iterable[str], codes: Codes, missing: NDArray[np.bool_]) -> Column:
+    """The column of texts some of which may be equal; a row that is missing has the empty one.
+
+    codes: the place of each row's text, anything where it is missing.
+    """
+    places: dict[str, int] = {}
+    merged = [places.setdefault(text, len(places)) for text in texts]
+    if missing.any():
+        codes = np.where(missing, len(merged), codes)
+        merged.append(places.setdefault("", len(places)))
+    return Column(tuple(places), np.array(merged, np.intp)[codes])
+
+
+class ColumnBuilder:
+    """Collects a column, and gives each distinct value a number when it first occurs."""
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._codes: list[Codes] = []
+
+    def extend(self, texts: Iterable[str]) -> None:
+        """Adds the values of some rows, without spaces around them."""
+        places = self._places
+        codes = [places.setdefault(text.strip(), len(places)) for text in texts]
+        self._codes.append(np.array(codes, np.intp))
+
+    def column(self) -> Column:
+        """The column of all rows."""
+        return Column(tuple(self._places), np.concatenate([*self._codes, np.zeros(0, np.intp)]))
+
+
+def encode(values: Iterable[Any]) -> Column:
+    """The column of any values, each by its text; none of them raises anything."""
+    builder = ColumnBuilder()
+    builder.extend(map(text_of, values))
+    return builder.column()
+
+
+def text_of(value: Any) -> str:
+    """The text of an entry; the empty one where it is missing, or of a kind that has no text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    # The code of the value's own class may raise anything.
+    try:
+        if isinstance(value, str):
+            return str.strip(value)
+        if isinstance(value, int):
+            return int.__repr__(value)
+        if isinstance(value, float):
+            return _text_of_float(float(value))
+        return _text_of_word(value) if isinstance(value, _WORDS) else ""
+    except Exception:
+        return ""
+
+
+def _text_of_float(value: float) -> str:
+    if value != value:
+        return ""
+    return str(int(value)) if value.is_integer() and abs(value) < _WHOLE else str(value)
+
+
+def _text_of_word(value: Any) -> str:
+    if isinstance(value, decimal.Decimal):
+        return "" if value.is_nan() else str(value)
+    # The time that is none differs from itself.
+    return "" if value != value else str(value).strip()
+
+
+def to_number(text: str) -> float:
+    """The number that a text spells, NaN if it spells none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")

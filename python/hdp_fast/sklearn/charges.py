@@ -1,0 +1,58 @@
+"""Charges of fits, and the warning where a search of scikit-learn goes on without one."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager
+from types import FrameType
+from weakref import WeakSet
+
+from .._support.notes import note
+from ..budget import account
+from ..budget.account import Budget
+from ..exceptions import BudgetExceeded
+from ..record import PrivacyRecord
+
+_SEARCHES = "sklearn.model_selection."
+# It lets estimators refuse a charge on purpose, and no fit is missing then.
+_REHEARSAL = f"{__package__}.rehearsal"
+_noted: WeakSet[Budget] = WeakSet()
+
+
+def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManager[object]:
+    """Reserve what a fit spends, or do nothing where there is no budget.
+
+    With error_score = nan a search of scikit-learn swallows the exception and goes on. So a warning
+    comes with the first such exception of a budget wherever a search has called.
+
+    Raises the errors of `budget.spend`.
+    """
+    try:
+        return account.spend(budget, record)
+    except BudgetExceeded:
+        note_missing(budget, record.epsilon, record.delta)
+        raise
+
+
+def note_missing(budget: Budget | None, epsilon: float, delta: float) -> None:
+    """Warn once for each budget of a fit that it was too small for, if a search has called."""
+    if budget is not None and budget not in _noted and _is_searched():
+        _noted.add(budget)
+        spent = f"epsilon = {epsilon:g} and delta = {delta:g}"
+        note(
+            f"a fit was not made and its score is missing: the budget has less left than {spent};"
+            " later ones may be missing too, and error_score='raise' stops the search instead"
+        )
+
+
+def _is_searched() -> bool:
+    """Whether a search or cross-validation of scikit-learn is what called, and no rehearsal."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name == _REHEARSAL:
+            return False
+        if name.startswith(_SEARCHES):
+            return True
+        frame = frame.f_back
+    return False

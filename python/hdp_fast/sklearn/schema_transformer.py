@@ -1,0 +1,179 @@
+"""Numbers from the columns of a table by a public schema, as a step of a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.feature_names import check_names, names_of
+from .._support.types import Floats
+from .._support.validate import refuse
+from ..data.frames import check_columns, make_table
+from ..data.schema import Number, Schema
+from ..data.table import Table
+from ..exceptions import ShapeError
+from .toolkit import (
+    BaseEstimator,
+    TransformerMixin,
+    check_array,
+    check_is_fitted,
+    check_names_in,
+    validate_data,
+)
+
+
+class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Makes numbers in [0, 1] of the columns of a table by a public schema.
+
+    A category becomes one bit for each of its names, and a number is clipped to its bounds and
+    scaled. No value is refused: a category that the schema does not list has all bits 0, and a
+    missing number counts as the lower bound, unless the schema has another default. Nothing is
+    learned: fit reads the names of the columns. A model that follows takes (0, 1) for bounds.
+
+    Args:
+        schema: Public data.Schema; its label is not used. It must be given. Columns are found by
+            name, and other columns are not read. Those of an array are called x0, x1, and so on.
+
+    Attributes:
+        n_features_in_: Number of columns of X in fit.
+        feature_names_in_: Their names; only where X had names.
+
+    Examples:
+        >>> import pandas
+        >>> from hdp_fast.data import Category, Label, Number, Schema
+        >>> from hdp_fast.sklearn import SchemaTransformer
+        >>> columns = {"sex": Category(("female", "male")), "age": Number(0, 100)}
+        >>> people = pandas.DataFrame({"age": [40, None], "sex": ["male", "unknown"]})
+        >>> schema = Schema(Label("income", above=50), columns)
+        >>> SchemaTransformer(schema=schema).set_output(transform="pandas").fit_transform(people)
+           sex=female  sex=male  age
+        0         0.0       1.0  0.4
+        1         0.0       0.0  0.0
+    """
+
+    def __init__(self, *, schema: Schema | None = None):
+        """Keep the parameters, which fit validates."""
+        self.schema = schema
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Checks that the columns of the schema are there; values are not looked at.
+
+        Args:
+            X: Records: a frame of pandas, polars or pyarrow, a data.Table, or an array (n, d).
+            y: Ignored.
+
+        Returns:
+            The transformer itself.
+
+        Raises:
+            ParameterError: schema is no Schema, or X lacks one of its columns.
+            ValueError: X has no rows or columns, or is something else.
+        """
+        if not isinstance(self.schema, Schema):
+            refuse("schema", self.schema, "it must be a data.Schema")
+        columns = self._check(X, reset=True)
+        names = names_of(columns) or _numbered(self.n_features_in_)
+        check_columns("X", names, self.schema.reads)
+        return self
+
+    def transform(self, X: Any) -> Floats:
+        """Makes the numbers.
+
+        Args:
+            X: Records (m, ...), with the columns of fit.
+
+        Returns:
+            A float64 array of shape (m, k), all in [0, 1], whose columns get_feature_names_out
+            names; a frame where set_output asks for one.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError), X has no rows, or its columns
+                are others or in another order. No value in a column raises anything.
+        """
+        check_is_fitted(self)
+        assert self.schema is not None
+        records = self._check(X, reset=False)
+        if names_of(records) is None:
+            columns = dict(zip(_numbered(records.shape[1]), records.T, strict=True))
+            return self.schema.floats(columns)
+        return self.schema.floats(make_table("X", records, self.schema))
+
+    def inverse_transform(self, X: Any) -> NDArray[Any]:
+        """Makes values of the schema's columns again, as far as the numbers keep them.
+
+        A category is the name of its largest bit, and None where no bit is above 0. A number that
+        was clipped stays at its bound.
+
+        Args:
+            X: Rows as transform makes them, shape (m, k).
+
+        Returns:
+            An array of shape (m, c) for the c columns that the schema does not ignore, in its
+            order: float64 where all are numbers, and objects otherwise.
+
+        Raises:
+            ShapeError: X has another number of columns.
+            ValueError: fit has not been called (a NotFittedError), or X is no array of finite
+                numbers.
+        """
+        check_is_fitted(self)
+        assert self.schema is not None
+        rows, place = check_array("X", X, dtype=np.float64), 0
+        if rows.shape[1] != len(self.schema.float_names):
+            rule = f"transform makes {len(self.schema.float_names)}"
+            raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")
+        values: list[NDArray[Any]] = []
+        for kind in self.schema._features().values():
+            if isinstance(kind, Number):
+                values.append(rows[:, place].clip(0, 1) * (kind.high - kind.low) + kind.low)
+                place += 1
+                continue
+            bits = rows[:, place : place + len(kind.values)]
+            names = np.array([*kind.values, None], object)
+            values.append(names[np.where((bits > 0).any(axis=1), bits.argmax(axis=1), -1)])
+            place += len(kind.values)
+        return np.column_stack(values)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Names the columns that transform makes.
+
+        Args:
+            input_features: The names of the columns of fit, which are checked, or None.
+
+        Returns:
+            An array of texts of shape (k,): "sex=male" for a category's bit, and a number's name.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError), or input_features are no names
+                of the columns of fit.
+        """
+        check_is_fitted(self)
+        assert self.schema is not None
+        check_names_in(self, input_features)
+        return np.array(self.schema.float_names, object)
+
+    def __sklearn_tags__(self) -> Any:
+        """What the contract of scikit-learn needs to know: texts and missing values are taken."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = tags.input_tags.categorical = tags.input_tags.allow_nan = True
+        return tags
+
+    def _check(self, X: Any, reset: bool) -> Any:
+        """Records with the names and the number of columns of fit; an array if they have none."""
+        names = names_of(X)
+        if isinstance(X, Table):
+            if reset:
+                self.n_features_in_, self.feature_names_in_ = len(X.columns), np.array(names)
+            return check_names(tuple(self.feature_names_in_), X)
+        if names is None:
+            return validate_data(self, X, dtype=None, ensure_all_finite=False, reset=reset)
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        if not len(X):
+            raise ShapeError("X has 0 rows, but it must have 1 or more")
+        return X
+
+
+def _numbered(columns: int) -> list[str]:
+    return [f"x{place}" for place in range(columns)]

@@ -1,0 +1,75 @@
+"""The report of hdp-fast fit: its numbers are those of the JSON, and it needs no other file."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from report_pages import Reader, check_marks, find, is_shown
+
+from hdp_fast.cli import main
+
+COLUMNS = {
+    "age": {"kind": "number", "bounds": [0, 100]},
+    'a.b <i>"': {"kind": "category", "values": ["</script>", "no"]},
+}
+KINDS = {
+    "rule": ({"column": "label", "above": 1}, []),
+    "number": ({"column": "label", "bounds": [0, 2]}, []),
+    "classes": ({"column": "label", "positive": ["0"]}, ["--classes", "0,1,2"]),
+    "statistics": ({"column": "label", "positive": ["0"]}, ["--method", "statistics"]),
+    "nobody": ({"column": "label", "positive": ["0"]}, ["--epsilon", "inf"]),
+}
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def made(request, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    label, options = KINDS[request.param]
+    coins = np.random.default_rng(0)
+    rows = [(age, coins.choice(["</script>", "no"])) for age in coins.integers(0, 100, 1_000)]
+    lines = [f"{age},{kind},{age // 34}" for age, kind in rows]
+    (folder / "table.csv").write_text("\n".join(['age,"a.b <i>""",label', *lines]))
+    schema = {"format": "hdp_fast.schema", "version": 1, "label": label, "columns": COLUMNS}
+    (folder / "schema.json").write_text(json.dumps(schema))
+    price = [] if "inf" in options else ["--epsilon", "4", "--delta", "1e-6"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        places = ["--output", "model.json", "--report", "page.html", "--seed", "1"]
+        assert main(["fit", "table.csv", "--schema", "schema.json", *price, *options, *places]) == 0
+    page = (folder / "page.html").read_text()
+    reader = Reader(page)
+    return page, reader, json.loads(reader.summary), json.loads((folder / "model.json").read_text())
+
+
+def test_every_number_is_that_of_the_model(made):
+    _, reader, summary, model = made
+    assert {name: summary[name] for name in model} == model
+    assert len(reader.marked) > 10
+    for key, text in reader.marked:
+        assert is_shown(find(summary, key), text), key
+
+
+def test_what_protects_whom_is_said(made):
+    page, reader, summary, _ = made
+    if summary["record"] is None:
+        assert "Nothing: epsilon is infinite" in page
+    else:
+        keys = {key for key, _ in reader.marked}
+        assert {"record.epsilon", "record.delta", "record.neighbors", "signal"} <= keys
+        assert "this run protects nobody who knows it" in page  # of the seed
+
+
+def test_bars_stand_where_their_numbers_are(made):
+    _, reader, summary, _ = made
+    drawn = len(summary["labels"] or []) < 3
+    assert check_marks(reader, summary) == (3 if drawn else 0)
+
+
+def test_nothing_is_loaded_and_names_are_texts(made):
+    page, reader, _, _ = made
+    assert not re.search(r"https?://|url\(|@import|<i>", page)
+    assert page.count("</script>") == 1
+    for tag, attributes in reader.tags:
+        assert tag not in ("link", "img", "iframe", "object", "a")
+        assert not {"src", "href", "onclick", "onload"} & attributes.keys()

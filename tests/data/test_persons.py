@@ -1,0 +1,281 @@
+"""Several rows of one person: which are kept, and what each may cost."""
+
+import itertools
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import pytest
+
+from hdp_fast import accounting
+from hdp_fast.data import bound_rows
+from hdp_fast.data.persons import (
+    Persons,
+    gaussian_share_of_row,
+    read_persons,
+    share_of_row,
+)
+from hdp_fast.exceptions import ParameterError, ShapeError
+from hdp_fast.record import PrivacyRecord
+
+LETTERS = "abc"
+ROWS = [list(ids) for n in range(6) for ids in itertools.product(LETTERS, repeat=n)]
+
+
+def kept(ids, rows, key=0):
+    """The kept rows as pairs of an id and the place among that id's rows."""
+    places = [ids[:row].count(name) for row, name in enumerate(ids)]
+    mask = bound_rows(np.array(ids, str), rows, key=key)
+    return {pair for pair, keep in zip(zip(ids, places, strict=True), mask, strict=True) if keep}
+
+
+def kept_by_position(ids, rows, key=0):
+    """A choice that reads the position of a row in the whole table."""
+    places = [ids[:row].count(name) for row, name in enumerate(ids)]
+    chosen = set()
+    for name in set(ids):
+        own = [row for row in range(len(ids)) if ids[row] == name]
+        best = sorted(own, key=lambda row: (row * 7 + key) % 5)[:rows]
+        chosen |= {(name, places[row]) for row in best}
+    return chosen
+
+
+def touches_others(choose, rows, key):
+    """Whether the rows of one person ever decide which rows of another one are kept."""
+    for ids in ROWS:
+        for name in set(ids):
+            without = choose([other for other in ids if other != name], rows, key)
+            if {pair for pair in choose(ids, rows, key) if pair[0] != name} != without:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_each_person_keeps_as_many_rows_as_allowed(rows):
+    for ids in ROWS:
+        chosen = [name for name, place in kept(ids, rows)]
+        for name in LETTERS:
+            assert chosen.count(name) == min(ids.count(name), rows)
+
+
+@pytest.mark.parametrize(("rows", "key"), [(1, 0), (2, 0), (1, 7), (2, 2**62)])
+def test_rows_of_one_person_never_decide_about_those_of_another(rows, key):
+    assert not touches_others(kept, rows, key)
+
+
+def test_the_check_finds_a_choice_by_the_position_in_the_table():
+    assert touches_others(kept_by_position, 1, 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ids: ids.astype(str),
+        lambda ids: ids.astype(str).astype("S"),
+        lambda ids: ids.astype(str).astype(object),
+        lambda ids: ids.astype(object),
+        lambda ids: ids.astype(float),
+        lambda ids: ids.astype(np.int8),
+        lambda ids: ids.astype(np.uint64) * np.uint64(2**57),
+        lambda ids: ids * 10**15,
+        lambda ids: -ids,
+        lambda ids: ids.tolist(),
+    ],
+)
+def test_ids_of_every_type_are_bounded(change):
+    ids = np.random.default_rng(0).integers(0, 100, 1000)
+    mask = bound_rows(change(ids), 3)
+    counts = np.bincount(ids, minlength=100)
+    np.testing.assert_array_equal(np.bincount(ids[mask], minlength=100), counts.clip(max=3))
+
+
+def test_the_choice_depends_on_the_id_and_not_on_its_width_or_neighbors():
+    ids = np.random.default_rng(0).integers(-50, 50, 1000)
+    mask = bound_rows(ids, 2)
+    np.testing.assert_array_equal(bound_rows(ids.astype(np.int8), 2), mask)
+    np.testing.assert_array_equal(bound_rows(np.append(ids, 10**15), 2)[:-1], mask)
+    missing = np.append(ids, np.nan)
+    np.testing.assert_array_equal(bound_rows(missing, 2)[:-1], mask)
+    order = np.argsort(ids, kind="stable")
+    np.testing.assert_array_equal(bound_rows(ids[order], 2), mask[order])
+    assert (bound_rows(ids, 2, key=1) != mask).any()
+
+
+def test_every_row_of_a_person_has_the_same_chance():
+    people = 20_000
+    for ids in (np.arange(people), np.arange(people).astype(str)):
+        mask = bound_rows(np.repeat(ids, 5), 2).reshape(people, 5)
+        # Ten deviations of a share of 2 / 5.
+        assert (abs(mask.mean(axis=0) - 0.4) < 10 * np.sqrt(0.24 / people)).all()
+        pairs = np.bincount(mask @ (1 << np.arange(5)), minlength=32)
+        assert (abs(pairs[pairs > 0] / people - 0.1) < 10 * np.sqrt(0.09 / people)).all()
+
+
+def test_rows_without_an_id_count_as_those_of_one_person():
+    assert bound_rows([np.nan, 1.0, np.nan, 2.0, np.nan]).sum() == 3
+    assert bound_rows(np.array([None, "a", None], object)).sum() == 2
+    assert bound_rows([0.0, -0.0]).sum() == 1
+
+
+def test_no_id_causes_an_error():
+    class Odd:
+        def __str__(self):
+            raise ValueError
+
+    assert bound_rows(np.array([10**6000, Odd(), "\ud800", None, 3], object)).all()
+    assert bound_rows(np.array(["a\ud800", "a\ud800"])).sum() == 1
+    assert bound_rows(np.array([np.inf, -np.inf, 1e308, 5e-324])).all()
+    assert bound_rows([]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("ids", "rows", "error"),
+    [
+        ([[1, 2]], 1, ShapeError),
+        (3, 1, ShapeError),
+        ([True, False], 1, ParameterError),
+        ([1j], 1, ParameterError),
+        (np.array(["2020-01-01"], "M8[D]"), 1, ParameterError),
+        (np.ma.masked_array([1, 2], [0, 1]), 1, ParameterError),
+        ([1], 0, ParameterError),
+        ([1], 1.5, ParameterError),
+        ([1], True, ParameterError),
+        ([1], 2**31 + 1, ParameterError),
+    ],
+)
+def test_bad_arguments_are_refused(ids, rows, error):
+    with pytest.raises(error):
+        bound_rows(ids, rows)
+    with pytest.raises(ParameterError):
+        bound_rows([1], 1, key=-1)
+
+
+# Shares -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.3, 1.0, 8.0, 300.0])
+def test_group_privacy_of_a_share_is_what_was_asked(epsilon, rows):
+    delta = 1e-6
+    each, part = share_of_row(epsilon, delta, rows)
+    assert Fraction(each) * rows <= Fraction(epsilon)
+    assert Fraction(repr(each)) * rows <= Fraction(repr(epsilon))
+    with localcontext() as context:
+        context.prec = 60
+        group = (Decimal(rows * Fraction(each).numerator) / Fraction(each).denominator).exp() - 1
+        total = Decimal(part) * group / (Decimal(each).exp() - 1)
+        assert total <= Decimal(delta)
+        assert total >= Decimal(delta) * Decimal("0.999999")
+
+
+@pytest.mark.parametrize("rows", [2, 5, 100])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_a_gaussian_share_uses_the_whole_mu(epsilon, rows):
+    whole = accounting.gaussian_mu(epsilon, 1e-6)
+    part = accounting.gaussian_mu(*gaussian_share_of_row(epsilon, 1e-6, rows))
+    assert whole * (1 - 1e-6) <= rows * part <= whole
+    assert rows * accounting.gaussian_mu(*share_of_row(epsilon, 1e-6, rows)) < rows * part
+
+
+def test_group_privacy_is_tight_and_a_smaller_price_is_broken():
+    # On s = 0, 1, ..., k the outcome has probability p(s + 1) = e p(s) + d, with e = exp(epsilon).
+    e, d, rows = Fraction(3, 2), Fraction(1, 1000), 4
+    chances = [Fraction(0)]
+    for _ in range(rows):
+        chances.append(e * chances[-1] + d)
+    for low, high in itertools.pairwise(chances):
+        for p, q in ((low, high), (high, low), (1 - low, 1 - high), (1 - high, 1 - low)):
+            assert p <= e * q + d
+    worst = chances[-1] - e**rows * chances[0]
+    assert worst == d * (e**rows - 1) / (e - 1)
+    assert worst > rows * d
+
+
+@cache
+def choose_rows(ids, rows):
+    return bound_rows(np.array(ids, str), rows).tolist()
+
+
+def leaves(ids, values, rows):
+    return [value for value, keep in zip(values, choose_rows(ids, rows), strict=True) if keep]
+
+
+def largest_moves(rows):
+    """The most by which the sum of bits changes, for all tables of at most four rows.
+
+    One for tables whose neighbors have the same ids and other values of one person; one for tables
+    that lack all rows of a person.
+    """
+    replaced = removed = 0
+    for n in range(1, 5):
+        for ids in itertools.product("ab", repeat=n):
+            for values in itertools.product((0, 1), repeat=n):
+                total = sum(leaves(ids, values, rows))
+                rest = [bit for bit, name in zip(values, ids, strict=True) if name != "a"]
+                others = leaves(("b",) * len(rest), rest, rows)
+                removed = max(removed, abs(total - sum(others)))
+                choices = [
+                    (0, 1) if name == "a" else (bit,) for name, bit in zip(ids, values, strict=True)
+                ]
+                for new in itertools.product(*choices):
+                    replaced = max(replaced, abs(total - sum(leaves(ids, new, rows))))
+    return replaced, removed
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_person_moves_a_count_by_the_rows_that_are_kept(rows):
+    # Geometric noise with ratio r^(1 / rows) has the price r for a person, and not one bit less.
+    assert largest_moves(rows) == (rows, rows)
+
+
+def test_without_a_bound_a_person_moves_a_count_by_more():
+    assert largest_moves(4) == (4, 4)
+
+
+# Persons ------------------------------------------------------------------------------------------
+
+ROW_RECORD = PrivacyRecord(
+    mechanism="a count", source="nobody", neighbors="replace_one", epsilon=1.0, noise="none"
+)
+
+
+def test_rows_are_the_unit_unless_ids_are_passed():
+    nobody = read_persons(None, 1, 3)
+    values = np.arange(3)
+    assert nobody.select(values) is values
+    assert nobody.state(ROW_RECORD) is ROW_RECORD
+    assert nobody.share(0.3, 1e-6) == (0.3, 1e-6)
+    assert nobody.count_groups(3) == 3
+
+
+def test_records_say_who_is_protected():
+    people = read_persons(["a", "a", "b"], 2, 3)
+    assert people.keep is not None
+    stated = people.state(ROW_RECORD)
+    assert stated.neighbors == "replace_person"
+    assert stated.mechanism == "a count, at most 2 rows a person"
+    assert PrivacyRecord.from_json(stated.to_json()) == stated
+    assert people.count_groups(3) == 1
+    assert Persons(people.keep, 2).count_groups(101) == 50
+
+
+@pytest.mark.parametrize(
+    ("ids", "rows", "error", "text"),
+    [
+        (None, 2, ParameterError, "ids must say"),
+        (None, 0, ParameterError, "rows_per_person"),
+        (["a"], 1, ShapeError, r"\(3,\)"),
+        ([["a", "b", "c"]], 1, ShapeError, "one"),
+        (["a", "b", "c"], 1.0, ParameterError, "rows_per_person"),
+    ],
+)
+def test_bad_owners_are_refused(ids, rows, error, text):
+    with pytest.raises(error, match=text):
+        read_persons(ids, rows, 3)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(5e-324, 1e-6), (1.0, 5e-324)])
+def test_prices_that_cannot_be_shared_are_refused(epsilon, delta):
+    with pytest.raises(ParameterError, match="too small"):
+        share_of_row(epsilon, delta, 1000)
