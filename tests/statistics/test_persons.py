@@ -159,8 +159,9 @@ def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
 ):
     for rows in (2,):
         tables = list(sums_and_sensitivities(monkeypatch, name, module, more, neighbors, rows))
-        _, _, _, sensitivity, k = tables[0]
-        assert k == rows
+        assert {table[-1] for table in tables} == {rows}
+        # That of a variance of a public number of rows grows with their number.
+        sensitivity = max(table[-2] for table in tables)
         moved = [
             np.subtract(first, second).astype(object) for first, second in pairs(tables, neighbors)
         ]
@@ -171,7 +172,9 @@ def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
         whole = sensitivity.of_rows(rows)
         assert most[0] <= whole.absolute
         assert most[1] <= whole.squared
-        # The price of a single row would be broken.
+        # The price of a single row would be broken, but for a variance of three rows or fewer.
+        if (name, neighbors) == ("variance", "replace_one"):
+            continue
         assert rows == 1 or most[0] > sensitivity.absolute
         assert rows == 1 or most[1] > sensitivity.squared
 
