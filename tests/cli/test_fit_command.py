@@ -185,6 +185,20 @@ def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     assert record.numerics == "exact"
 
 
+def test_all_rows_of_a_person_are_protected_together(capsys, folder):
+    """By the noise of the library's own persons, whatever the numbers of rows are."""
+    text = (folder / "private.csv").read_text().splitlines()
+    lines = [f"{line},p{place % 1_000}" for place, line in enumerate(text[1:])]
+    (folder / "visits.csv").write_text("\n".join([f"{text[0]},who", *lines, ""]))
+    ids = ["--ids", "who", "--method", "statistics", "--force"]
+    record = learn(capsys, *ids, table="visits.csv")["record"]
+    assert record["neighbors"] == "replace_person"
+    assert record["mechanism"].endswith(", at most 1 row a person")
+    wide = learn(capsys, *ids, "--rows-per-person", 3, table="visits.csv")
+    assert wide["record"]["mechanism"].endswith(", at most 3 rows a person")
+    assert wide["n"] == N
+
+
 def test_nobody_is_protected_without_noise(capsys, folder):
     assert main(fit(price=["--epsilon", "inf"])) == 0
     assert "protected: nothing; public: private.csv" in capsys.readouterr().err
@@ -316,6 +330,9 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--classes", "yes,yes"], "--classes"),
         (["--classes", "yes,other"], "every row must hold one of --classes"),
         (["--report", "x.pdf"], "it must end in .html"),
+        (["--ids", "who"], "column = 'who'"),
+        (["--rows-per-person", "2"], "--rows-per-person must go with --ids"),
+        (["--ids", "age", "--rows-per-person", "0"], "rows_per_person = 0"),
         (["--report", "none/x.html"], "existing directory"),
         (["--output", "private.csv"], "new file of its own"),
         (["--output", "ledger"], "new file of its own"),
