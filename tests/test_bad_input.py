@@ -18,7 +18,7 @@ NOT_BITS = {
     "2": lambda bits: bits * 2,
     "-1": lambda bits: -bits.astype(int),
     "256": lambda bits: bits.astype(np.uint16) * 256,
-    "float": lambda bits: bits.astype(float),
+    "float": lambda bits: bits / 2,
     "nan": lambda bits: bits * math.nan,
     "complex": lambda bits: bits.astype(complex),
     "object": lambda bits: bits.astype(object),

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from containers import READ, REFUSED
+from containers import READ, REFUSED, WithMemory
+from doors import DOORS, PLACES
 
 from hdp_fast import adaptation, gf2, labels, learners, local, parity, statistics
 from hdp_fast.exceptions import HdpFastError
@@ -192,6 +193,18 @@ def test_what_is_refused_is_refused_by_name(job, row, name):
             assert text.split()[0] in (argument, f"{argument}_source", "u", "values"), text
             assert ADVICE.get(name, "") in text
             assert "shape ()" not in text
+
+
+# A constructor of the compiled module takes arrays alone, and an audit hands data on as they are.
+OTHERS = {("Features", "X"), ("lower_bound", "data"), ("lower_bound", "neighbor")}
+
+
+@pytest.mark.parametrize(("name", "argument"), [each for each in PLACES if each not in OTHERS])
+def test_every_door_reads_the_memory_of_other_libraries(name, argument):
+    door = DOORS[name]
+    values = np.asarray(door.arguments[argument])
+    if values.dtype != object:
+        door.call(**door.arguments | {argument: WithMemory(values)})
 
 
 def summarize(row):

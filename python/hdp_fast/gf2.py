@@ -20,14 +20,13 @@ from . import _core
 from ._core import BitMatrix
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
-from ._support.validate import bit_entries
+from ._support.validate import array, bit_entries
 
 __all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_ARRAYS = {"A", "b", "x", "X"}
 # Rows of a matrix that are unpacked at a time: 16 MB at 10,000 columns.
 _ROWS = 1600
 
@@ -109,14 +108,19 @@ def _read_bits(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def reading(*arguments: P.args, **options: P.kwargs) -> R:
-        passed = [*zip(names, arguments, strict=False)]
-        read = [to_bits(name, value) if name in _ARRAYS else value for name, value in passed]
-        for name in _ARRAYS & options.keys():
-            options[name] = to_bits(name, options[name])
+        read = [_read_argument(*pair) for pair in zip(names, arguments, strict=False)]
+        for name in options:
+            options[name] = _read_argument(name, options[name])
         return function(*read, *arguments[len(names) :], **options)  # type: ignore[arg-type]
 
     reading.__module__ = __name__
     return reading
+
+
+def _read_argument(name: str, value: Any) -> Any:
+    if name == "rows":
+        return array(name, value)
+    return to_bits(name, value) if name in {"A", "b", "x", "X"} else value
 
 
 def to_bits(name: str, value: Any) -> Any:
@@ -210,4 +214,5 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
 # A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
+BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]
 BitMatrix.from_dense = staticmethod(_read_bits(BitMatrix.from_dense))  # type: ignore[method-assign]

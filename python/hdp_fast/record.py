@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from ._core import __version__
 from ._support.validate import from_json, one_of, positive, probability, refuse
+from .accounting.conversion import gaussian_mu
 from .accounting.neighbors import Neighbors
 
+# One normal release whose epsilon and delta lie on the curve of the Gaussian mechanism.
+_GAUSSIAN_MECHANISMS = ("statistics.", "transfer.release_means")
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
@@ -94,6 +97,69 @@ class PrivacyRecord:
             ParameterError: The text is something else, or an attribute lies outside its range.
         """
         return from_json("text", text, "PrivacyRecord.to_json", lambda fields: cls(**fields))
+
+    def to_dp_event(self) -> Any:
+        """Makes the event of dp-accounting that stands for this release.
+
+        Any mechanism with a pure guarantee of epsilon can be made of the output of randomized
+        response with two answers (Kairouz, Oh and Viswanath 2015). So its event is the geometric
+        mechanism of sensitivity 1, whose privacy loss is that of randomized response. One release
+        with normal noise, as `statistics` and `transfer.release_means` make it, becomes a Gaussian
+        event. Other records with a delta tell too little for the events of dp-accounting 0.6.
+
+        Returns:
+            For delta 0 a `DiscreteLaplaceDpEvent` of sensitivity 1; for one release with normal
+            noise a `GaussianDpEvent`; for others an `EpsilonDeltaDpEvent`, where the installed
+            dp-accounting has one.
+
+        Raises:
+            ImportError: dp-accounting is not installed, or lacks an event.
+            ParameterError: delta is above 0, the release is none with normal noise alone, and the
+                installed dp-accounting has no event of epsilon and delta.
+
+        Guarantee:
+            The event describes the outputs of two neighbors, as if they were at a distance of 1. So
+            an accountant with its default relation, ADD_OR_REMOVE_ONE, finds no less privacy loss
+            than the release has, for the relation of this record; all records that it adds up must
+            be of one relation. An accountant with REPLACE_ONE refuses such events, or doubles that
+            distance.
+
+        Source:
+            Kairouz, Oh and Viswanath 2015, Theorem 3.3; Balle and Wang 2018 for normal noise.
+
+        Examples:
+            >>> from hdp_fast import PrivacyRecord
+            >>> record = PrivacyRecord(mechanism="my count", source="Ghosh et al. 2009",
+            ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace of scale 2")
+            >>> record.to_dp_event()
+            DiscreteLaplaceDpEvent(noise_parameter=0.5, sensitivity=1)
+        """
+        if not self.delta:
+            return _find_event("DiscreteLaplaceDpEvent")(self.epsilon, 1)
+        if self.noise.startswith("rounded normal") and self.mechanism.startswith(
+            _GAUSSIAN_MECHANISMS
+        ):
+            return _find_event("GaussianDpEvent")(1 / gaussian_mu(self.epsilon, self.delta))
+        try:
+            event = _find_event("EpsilonDeltaDpEvent")
+        except ImportError as error:
+            if isinstance(error, ModuleNotFoundError):
+                raise
+            rule = "dp-accounting has no event for it: compose its PLD.from_privacy_parameters"
+            refuse("delta", self.delta, rule)
+        return event(self.epsilon, self.delta)
+
+
+def _find_event(name: str) -> Any:
+    """The event of dp-accounting with this name. Raises ImportError where there is none."""
+    try:
+        from dp_accounting import dp_event  # type: ignore[import-untyped]
+    except ModuleNotFoundError as error:
+        text = "to_dp_event needs dp-accounting: pip install dp-accounting"
+        raise ModuleNotFoundError(text) from error
+    if not hasattr(dp_event, name):
+        raise ImportError(f"to_dp_event needs a newer dp-accounting, which has {name}")
+    return getattr(dp_event, name)
 
 
 def rng_of(random_state: object) -> str:

@@ -206,3 +206,21 @@ def test_shares_never_add_up_to_more(total, parts):
     share = _divide(total, parts)
     assert share * parts <= Decimal(repr(total))
     assert share * parts >= Decimal(repr(total)) * (1 - Decimal("1e-10"))
+
+
+def test_missing_cells_count_as_the_schema_says(capsys, folder):
+    columns = {
+        "age": {"kind": "number", "bounds": [0, 100], "missing": 50},
+        "home": {"kind": "category", "values": ["own", "rent"], "missing": "rent"},
+    }
+    form = {"format": "hdp_fast.schema", "version": 1, "label": {"column": "y", "above": 0}}
+    (folder / "gaps.json").write_text(json.dumps(form | {"columns": columns}))
+    (folder / "gaps.csv").write_text("age,home,y\n" + ",,1\n" * 2_000)
+    command = ["stats", "gaps.csv", "--schema", "gaps.json", "--quiet", "--epsilon", "50", "--json"]
+    for words in (["--mean", "age"], ["--histogram", "home"]):
+        assert main([*command, *words]) == 0
+        values = [row["value"] for row in json.loads(capsys.readouterr().out)["statistics"]]
+        if "age" in words:
+            assert abs(values[0] - 50) < 1
+        else:
+            assert values[0] < 100 < 1_900 < values[1]

@@ -176,6 +176,37 @@ def test_mixed_objects_are_read_one_by_one():
     assert repr(column) == "<Column of 11 rows>"
 
 
+ODD = {
+    "Int64": lambda pandas, polars: pandas.Series([1, None, 2**60 + 1], dtype="Int64"),
+    "Float32": lambda pandas, polars: pandas.Series([0.1, None], dtype="Float32"),
+    "string": lambda pandas, polars: pandas.Series([" a", None], dtype="string"),
+    "zone": lambda pandas, polars: pandas.Series([DAY, None]).dt.tz_localize("Europe/Berlin"),
+    "period": lambda pandas, polars: pandas.Series(pandas.period_range("2020", periods=2)),
+    "mixed": lambda pandas, polars: pandas.Series([3, "a", None, 2.0]).astype("category"),
+    "sparse": lambda pandas, polars: pandas.Series(pandas.arrays.SparseArray([0, 0, 1.5])),
+    "categories": lambda pandas, polars: polars.Series(["b", None], dtype=polars.Categorical),
+    "objects": lambda pandas, polars: polars.Series([{1}, "x", 1], dtype=polars.Object),
+    "lists": lambda pandas, polars: polars.Series([[1], None]),
+    "floats": lambda pandas, polars: polars.Series([1.5, None, math.nan, math.inf]),
+    "time": lambda pandas, polars: polars.Series([DAY, None]),
+}
+DAY = datetime.datetime(2020, 1, 2)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_columns_are_read_alike_without_pyarrow(monkeypatch, kind):
+    series = ODD[kind](pytest.importorskip("pandas"), pytest.importorskip("polars"))
+    read = []
+    for installed in (True, False):
+        monkeypatch.setattr(arrow, "is_installed", lambda kept=installed: kept)
+        column = read_frame({"x": series}).column("x")
+        numbers = column.row_numbers()
+        np.testing.assert_array_equal(numbers, column.numbers()[column.codes])
+        texts = [column.texts[code] for code in column.codes]
+        read.append((type(column).__name__ == "CategoryColumn", texts, list(map(repr, numbers))))
+    assert read[0] == read[1]
+
+
 def test_frames_that_are_refused():
     polars = pytest.importorskip("polars")
     pandas = pytest.importorskip("pandas")

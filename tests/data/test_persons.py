@@ -95,6 +95,8 @@ def test_the_choice_depends_on_the_id_and_not_on_its_width_or_neighbors():
     mask = bound_rows(ids, 2)
     np.testing.assert_array_equal(bound_rows(ids.astype(np.int8), 2), mask)
     np.testing.assert_array_equal(bound_rows(np.append(ids, 10**15), 2)[:-1], mask)
+    missing = np.append(ids, np.nan)
+    np.testing.assert_array_equal(bound_rows(missing, 2)[:-1], mask)
     order = np.argsort(ids, kind="stable")
     np.testing.assert_array_equal(bound_rows(ids[order], 2), mask[order])
     assert (bound_rows(ids, 2, key=1) != mask).any()

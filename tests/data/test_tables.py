@@ -55,7 +55,8 @@ def test_csv_in_chunks(tmp_path, monkeypatch):
     rows = np.random.default_rng(1).integers(7, size=(50, 2))
     path = tmp_path / "many.csv"
     path.write_text("a,b\n" + "".join(f"{a},{b}\n" for a, b in rows))
-    monkeypatch.setattr("hdp_fast.data.table._CHUNK_ROWS", 7)
+    monkeypatch.setattr("hdp_fast.data.arrow.is_installed", lambda: False)
+    monkeypatch.setattr("hdp_fast.data.delimited._CHUNK_ROWS", 7)
     table = read_table(path)
     assert [cells(table, name) for name in "ab"] == rows.T.astype(str).tolist()
 
@@ -200,9 +201,28 @@ def test_parquet(tmp_path):
         read_table(tmp_path / "none.parquet")
 
 
+@pytest.mark.parametrize("suffix", [".arrow", ".FEATHER"])
+def test_files_of_arrow(tmp_path, suffix):
+    pyarrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    path = tmp_path / f"table{suffix}"
+    columns = {"age": [30, None], "job": pyarrow.array(["a", None]).dictionary_encode()}
+    feather.write_feather(pyarrow.table(columns), path)
+    table = read_table(path)
+    assert [cells(table, name) for name in columns] == [["30", ""], ["a", ""]]
+    with pyarrow.OSFile(str(path), "wb") as out:
+        made = pyarrow.table([[1], [2]], names=["a", "a"])
+        with pyarrow.ipc.new_file(out, made.schema) as writer:
+            writer.write_table(made)
+    with pytest.raises(ParameterError, match="every column differently"):
+        read_table(path)
+    path.write_bytes(b"ARROW1 no")
+    with pytest.raises(ParameterError, match=r"can't read .* Arrow's file format"):
+        read_table(path)
+
+
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install hdp-fast\[parquet\]"):
+    with pytest.raises(ImportError, match=r"pip install hdp-fast\[tables\]"):
         read_table(tmp_path / "table.parquet")
 
 

@@ -66,6 +66,17 @@ def parquet():
     return saved(lambda out: pyarrow.parquet.write_table(table, out))
 
 
+def feather():
+    import pyarrow
+    import pyarrow.feather
+
+    table = pyarrow.table({"age": list(range(12)), "job": ["a", None] * 6, "pay": [1.5] * 12})
+    coded = table.append_column("home", pyarrow.array(["x", "y"] * 6).dictionary_encode())
+    out = io.BytesIO()
+    pyarrow.feather.write_feather(coded, out, compression="uncompressed")
+    return out.getvalue()
+
+
 def collected():
     found = Collection(QUESTION)
     found.read(io.BytesIO(lines()), lambda length: None)
@@ -161,6 +172,8 @@ def readers():
         "packed table": ("a.csv.gz", gzip.compress(TABLE.encode()), read_columns),
         "table of arrays": ("a.npz", mixed, read_columns),
         "parquet": ("a.parquet", parquet(), read_columns),
+        "arrow": ("a.arrow", feather(), read_columns),
+        "append to arrow": ("a.feather", feather(), append),
         "append to csv": ("a.csv", TABLE.encode(), append),
         "append to gz": ("a.csv.gz", gzip.compress(TABLE.encode()), append),
         "append to npz": ("a.npz", mixed, append),

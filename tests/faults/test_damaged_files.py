@@ -25,8 +25,8 @@ LONG = os.environ.get("HDP_FAST_FAULTS") == "long"
 CASES, SEED, SECONDS = (500, "long", 3000) if LONG else (10, "short", 300)
 READERS = (
     *("array", "vector", "arrays", "compressed", "packed", "bits"),
-    *("table", "packed table", "table of arrays", "parquet"),
-    *("append to csv", "append to gz", "append to npz", "append to parquet"),
+    *("table", "packed table", "table of arrays", "parquet", "arrow"),
+    *("append to csv", "append to gz", "append to npz", "append to parquet", "append to arrow"),
     *("schema", "model", "predict", "question", "lines", "collection", "device"),
     *("record", "randomizer", "mean", "counts", "hypothesis", "coins"),
     *("parity learn", "parity learn csv", "schema of", "estimate", "randomize", "collect"),

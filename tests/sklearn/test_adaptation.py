@@ -31,6 +31,7 @@ from hdp_fast.sklearn import (
     PrivateClassifier,
     PrivateRegressor,
     adaptation_estimator,
+    target_scores,
 )
 from hdp_fast.sklearn.adaptation_models import share_of_class
 
@@ -115,14 +116,14 @@ def test_the_noise_of_all_classes_together_keeps_the_promise(classes, epsilon, d
 @pytest.mark.parametrize("private", ["target", "source"])
 def test_only_the_public_domain_shapes_the_columns(make, private):
     """What scales the columns and sizes the noise moves with no private record."""
-    labels = VALUES if make is regressor else TEXTS
-    moved = TARGET if private == "target" else ~TARGET
-    others = ROWS.copy()
+    labels = (VALUES if make is regressor else TEXTS)[:60]
+    moved = (TARGET if private == "target" else ~TARGET)[:60]
+    rows, others = ROWS[:60], ROWS[:60].copy()
     others[moved] = 10 - others[moved] ** 2 / 10
     fits = [
-        make(private=private, alpha=alpha).fit(X, labels, DOMAIN)
+        make(private=private, alpha=alpha).fit(X, labels, DOMAIN[:60])
         for alpha in (None, 0.5)
-        for X in (ROWS, others)
+        for X in (rows, others)
     ]
     for first, second in (fits[:2], fits[2:]):
         assert (first.rows_.mean == second.rows_.mean).all()
@@ -146,15 +147,15 @@ GRID = {"alpha": [0.01, 0.5, 0.99]}
 def seen(monkeypatch):
     """Collects what fits and scores see: numbers of source and target rows, or those scored."""
     shown = []
-    for name in ("read_domains", "read_scored"):
-        read = getattr(adaptation_estimator, name)
+    for module, name in ((adaptation_estimator, "read_domains"), (target_scores, "read_scored")):
+        read = getattr(module, name)
 
         def show(domains, n, name=name, read=read):
             is_target = read(domains, n)
             shown.append((name, int((~is_target).sum()), int(is_target.sum())))
             return is_target
 
-        monkeypatch.setattr(adaptation_estimator, name, show)
+        monkeypatch.setattr(module, name, show)
     return shown
 
 
@@ -310,6 +311,12 @@ def test_settings_are_checked_before_anything_is_spent(changed, text):
     assert budget.remaining.epsilon == 4
 
 
+def test_targets_must_be_numbers():
+    for values, text in ((TEXTS, "no number"), (np.where(TARGET, math.inf, VALUES), "inf")):
+        with pytest.raises(ValueError, match=text):
+            regressor().fit(ROWS, values, DOMAIN)
+
+
 def test_a_score_must_know_its_domains():
     model = regressor().fit(ROWS, VALUES, DOMAIN)
     for domains, text in ((None, "must be told"), (1, "no row"), (DOMAIN[1:], "shape")):
@@ -323,18 +330,20 @@ def test_a_score_must_know_its_domains():
 
 
 def test_one_population_is_learned_from_as_without_adaptation():
-    model = regressor().fit(ROWS, VALUES)
+    some, values, labels = ROWS[:60], VALUES[:60], TEXTS[:60]
+    model = regressor().fit(some, values)
     alone = PrivateRegressor(epsilon=4.0, bounds=(0, 10), target_bounds=(0, 10), random_state=1)
-    assert (model.predict(ROWS) == alone.fit(ROWS, VALUES).predict(ROWS)).all()
+    assert (model.predict(ROWS) == alone.fit(some, values).predict(ROWS)).all()
     assert model.domain_sizes_ is None
     assert model.record_.epsilon == 4
     assert model.score(ROWS, VALUES) == alone.score(ROWS, VALUES)
-    some, labels = ROWS[:90], TEXTS[:90]
-    learner = classifier().fit(some, labels)
-    other = PrivateClassifier(epsilon=4.0, bounds=(0, 10), classes=["low", "up"], random_state=1)
+    learner = classifier(epsilon=math.inf).fit(some, labels)
+    other = PrivateClassifier(
+        epsilon=math.inf, bounds=(0, 10), classes=["low", "up"], random_state=1
+    )
     assert (learner.predict_proba(ROWS) == other.fit(some, labels).predict_proba(ROWS)).all()
     with pytest.raises(ParameterError, match="one population"):
-        regressor(method="descent").fit(ROWS, VALUES)
+        regressor(method="descent").fit(some, values)
 
 
 def test_frames_with_a_schema_hold_both_domains():
@@ -350,7 +359,7 @@ def test_frames_with_a_schema_hold_both_domains():
         plain.predict(frame[["age"]].rename(columns={"age": "years"}))
 
 
-@pytest.mark.parametrize("sizes", [(1, 1), (1, 2), (2, 1), (3, 50)])
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 3), (3, 1)])
 @pytest.mark.parametrize("private", ["source", "target"])
 @pytest.mark.parametrize("epsilon", [0.01, math.inf])
 def test_tiny_and_constant_domains_are_learned_from(sizes, private, epsilon):

@@ -18,12 +18,10 @@ from sklearn.compose import make_column_transformer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from hdp_fast import ParameterError, ShapeError, UtilityWarning, accounting
-from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
+from hdp_fast import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
-from hdp_fast.learners.unit_rows import UnitRows
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
 
 N = 4_000
@@ -184,39 +182,6 @@ def test_the_first_score_warns(monkeypatch):
     learner = classifier().fit(ROWS, BITS)
     with pytest.warns(UtilityWarning, match="unprotected release"):
         learner.score(ROWS, BITS)
-
-
-# The release of means -----------------------------------------------------------------------------
-
-
-def worst_distance(unit, candidates):
-    """The largest squared distance of what two records add to the sums."""
-    rows = unit(candidates)
-    values = np.hstack([rows, rows[:, unit.is_number] ** 2])
-    return max(float(((values - row) ** 2).sum(axis=1).max()) for row in values)
-
-
-@pytest.mark.parametrize("kind", ["numbers", "schema"])
-def test_no_two_records_are_farther_apart_than_the_noise_is_for(kind):
-    grid = np.array([-math.inf, -1, 0, 0.3, 0.9, 1, 5, math.inf])
-    if kind == "numbers":
-        unit = UnitRows.within((0, 1), 2)
-        candidates = np.array([(a, b) for a in grid for b in grid])
-    else:
-        unit = UnitRows.of_schema(SCHEMA)
-        pairs = [(10 * a, b) for a in grid for b in ("town", "village", "sea", None)]
-        candidates = pandas.DataFrame(pairs, columns=["age", "place"])
-    price = 2 * unit.sources
-    assert price - 1e-9 <= worst_distance(unit, candidates) <= price
-    # A sensitivity without the squares, or with one bit of a category, would not do.
-    assert worst_distance(unit, candidates) > price - 1
-
-
-def test_the_noise_on_means_has_the_epsilon_of_its_share():
-    bits, sigma = calibrate_means(6, n=N, epsilon=0.1, delta=1e-7)
-    assert sigma_epsilon(6 << (2 * bits), sigma, 1e-7) <= 0.1
-    sensitivity = math.sqrt(6) * 2**bits
-    assert accounting.gaussian_epsilon(sensitivity / float(sigma), 1e-7) <= 0.1 + 1e-9
 
 
 def test_the_module_is_loaded_on_demand_and_names_what_it_needs():

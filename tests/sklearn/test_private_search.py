@@ -19,13 +19,20 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.budget import Budget
 from hdp_fast.data import Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.record import OS_ENTROPY, TEST_STREAM, PrivacyRecord
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, PrivateSearchCV
+from hdp_fast.sklearn import (
+    AdaptationRegressor,
+    PrivateClassifier,
+    PrivateRegressor,
+    PrivateSearchCV,
+    held_out,
+)
 
 N = 3_000
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 2))
@@ -100,6 +107,26 @@ class Spy(PrivateClassifier):
         return learned
 
 
+def test_a_public_score_that_is_none_is_noted():
+    search = search_for(scoring=lambda model, X, y: math.nan)
+    with pytest.warns(UtilityWarning, match="no candidate a score"):
+        search.fit(ROWS, BITS, X_public=ROWS[:30], y_public=BITS[:30])
+    assert search.best_index_ == 0
+
+
+def test_a_search_within_a_search_and_another_relation_are_refused():
+    with pytest.raises(ParameterError, match="2 parameters named epsilon"):
+        search_for(search_for()).fit(ROWS, BITS)
+    budget = Budget(10.0, 1e-5, neighbors="add_remove")
+    with pytest.raises(ParameterError, match="add_remove"):
+        search_for().fit(ROWS, BITS, budget=budget)
+    assert budget.spent.epsilon == 0
+
+
+def test_no_fit_of_these_takes_weights_of_samples():
+    assert not any(has_fit_parameter(estimator, "sample_weight") for estimator, _ in CASES.values())
+
+
 def test_candidates_never_see_the_held_out_records(monkeypatch):
     monkeypatch.setattr(Spy, "fits", [])
     search = search_for(Spy(**CLASSIFIER.get_params()), holdout=0.25).fit(ROWS, BITS)
@@ -145,7 +172,11 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
     [
         ({"epsilon": None}, {}, "epsilon = None"),
         ({"epsilon": 0}, {}, "epsilon"),
-        ({"epsilon": math.nan}, {}, "epsilon"),
+        ({"epsilon": math.nan}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": -math.inf}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": "8"}, {"budget": None}, "finite and above 0"),
+        ({"epsilon": 5e-324}, {}, "needs a part"),
+        ({"delta": 5e-324}, {}, "needs a part"),
         ({"epsilon": math.inf}, {}, "charged to a budget"),
         ({"delta": 0}, {}, "delta"),
         ({"holdout": 1}, {}, "holdout"),
@@ -171,6 +202,10 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
         ({}, PUBLIC | {"y_public": BITS[:49]}, "inconsistent"),
         ({}, PUBLIC | {"y_public": np.full(50, "other")}, "one of classes"),
         ({}, {"X": ROWS[:1], "y": BITS[:1]}, "sample"),
+        ({}, {"X": ROWS[:0], "y": BITS[:0]}, "sample"),
+        ({}, {"X": None}, "X = None"),
+        ({}, PUBLIC | {"X_public": ROWS[:0], "y_public": BITS[:0]}, "sample"),
+        ({}, {"budget": 8.0}, "budget"),
         ({}, {"X": ROWS[:9]}, "inconsistent"),
         ({}, {"X": NEVER_BELOW}, "NaN"),
         ({}, {"y": np.where(np.arange(N) == 7, "other", BITS)}, "one of classes"),
@@ -273,6 +308,41 @@ def test_records_come_in_every_container(kind, tmp_path):
     search = search_for(grid=grid).fit(frame, BITS)
     assert search.best_score_ > 0.8
     assert search.n_features_in_ == 2
+
+
+DOMAIN = np.where(np.arange(N) % 3, -1, 0)
+# The source has the columns in the other order.
+SHIFTED = np.where(DOMAIN < 0, ROWS[:, 0], ROWS[:, 1])
+
+
+@pytest.mark.parametrize("is_piped", [False, True])
+def test_adaptation_is_searched_by_records_of_the_target(is_piped, monkeypatch):
+    held = []
+    monkeypatch.setattr(held_out, "sum_closeness", lambda p, y, b: held.append(y) or len(y) << 20)
+    learner = AdaptationRegressor(target_bounds=(0, 10))
+    prefix = "adaptationregressor__" if is_piped else ""
+    estimator = make_pipeline(FunctionTransformer(), learner) if is_piped else learner
+    budget = Budget(8.0, 1e-5)
+    search = search_for(estimator, {f"{prefix}bounds": [(0, 10), (0, 20)]})
+    search.fit(ROWS, SHIFTED, DOMAIN, budget=budget)
+    assert budget.remaining.epsilon == 0
+    assert [len(targets) for targets in held] == [400, 400]
+    assert np.isin(held[0], SHIFTED[DOMAIN < 0]).all()
+    if not is_piped:
+        assert search.best_estimator_.domain_sizes_ == (1_000, 2_000)
+        assert search.score(ROWS, SHIFTED, DOMAIN) > 0.5
+
+
+def test_domains_are_for_adaptation_alone_and_have_a_row_each():
+    with pytest.raises(ParameterError, match="only estimators of adaptation"):
+        search_for().fit(ROWS, BITS, DOMAIN)
+    learner, budget = AdaptationRegressor(target_bounds=(0, 10)), Budget(8.0, 1e-5)
+    for domain, text in [(DOMAIN * 0, "no row of the target"), (DOMAIN[:9], "shape")]:
+        with pytest.raises((ParameterError, ShapeError), match=text):
+            search_for(learner).fit(ROWS, SHIFTED, domain, budget=budget)
+    public = {"X_public": ROWS[:300], "y_public": ROWS[:300, 0]}
+    assert search_for(learner).fit(ROWS, SHIFTED, DOMAIN, **public).best_index_ == 0
+    assert budget.spent.epsilon == 0
 
 
 def test_columns_in_another_order_are_not_public_ones():

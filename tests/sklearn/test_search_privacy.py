@@ -3,15 +3,22 @@
 import dataclasses
 import itertools
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
 
 pytest.importorskip("sklearn", minversion="1.6")
 
+from lengths import STAT
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from hdp_fast import PrivacyRecord
+from hdp_fast.budget import spend
+from hdp_fast.sklearn import PrivateSearchCV
 from hdp_fast.sklearn.held_out import _STEPS, choose, count_correct, sum_closeness
 from hdp_fast.sklearn.search_plan import Price, make_plan
+from hdp_fast.sklearn.search_records import Records
 
 EPSILON, DELTA = 1.5, 1e-3
 # Places 0 and 1 are held out.
@@ -145,3 +152,48 @@ def test_the_choice_and_its_score_follow_their_law():
     # A choice with twice the epsilon would be noticed.
     twice = permute_and_flip(totals, plan.choice)[0]
     assert abs(seen["choice", 0] - twice) > 5 * math.sqrt(twice / times)
+
+
+class NoisyParity(ClassifierMixin, BaseEstimator):
+    """Learns one bit by randomized response, as the law above has it."""
+
+    def __init__(self, flip=0, epsilon=None, delta=None):
+        self.flip, self.epsilon, self.delta = flip, epsilon, delta
+
+    def fit(self, X, y, *, budget=None):
+        record = PrivacyRecord(
+            mechanism="randomized response", source="Warner 1965", neighbors="replace_one",
+            epsilon=self.epsilon, noise="a coin",
+        )  # fmt: skip
+        with spend(budget, record):
+            chances = response((int(np.sum(y)) + self.flip) % 2, self.epsilon)
+            self.bit_ = int(COINS.random() < chances[1])
+            LEARNED.append(self.bit_)
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.bit_)
+
+
+COINS, LEARNED = np.random.default_rng(11), []
+
+
+def test_searches_follow_the_law(monkeypatch):
+    places = np.arange(RECORDS)
+    halves = lambda records, *_: (records.take(places[HELD:]), records.take(places[:HELD]))  # noqa: E731
+    monkeypatch.setattr(Records, "split", halves)
+    data, times, seen = (1, 1, 0, 1), 4_000 if STAT else 150, Counter()
+    for _ in range(times):
+        LEARNED.clear()
+        search = PrivateSearchCV(NoisyParity(), {"flip": [0, 1]}, epsilon=EPSILON, delta=DELTA)
+        search.fit(np.zeros((RECORDS, 1)), np.array(data))
+        first, second, last = LEARNED
+        seen[first, second, search.best_index_, last] += 1
+    chances = Counter()
+    for (first, second, chosen, _, last), p in law_of(data, plan_for(refit=True)).items():
+        # The last fit is that of the chosen candidate.
+        chances[first, second, chosen, last ^ chosen] += p
+    for outcome, p in chances.items():
+        assert abs(seen[outcome] / times - p) < 5 * math.sqrt(p * (1 - p) / times), outcome
+    assert abs(sum(chances.values()) - 1) < 1e-12
+    assert sum(seen[outcome] for outcome in chances) == times

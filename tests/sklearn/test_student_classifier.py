@@ -25,7 +25,8 @@ from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.frames import make_table
 from hdp_fast.exceptions import BudgetExceeded
-from hdp_fast.sklearn import PrivateStudentClassifier
+from hdp_fast.labels import LabelResult, PrivateLabeler, StatisticsLabeler
+from hdp_fast.sklearn import PrivateClassifier, PrivateStudentClassifier
 from hdp_fast.sklearn.class_labels import encode
 from hdp_fast.sklearn.pool_labels import PoolTask
 
@@ -218,8 +219,8 @@ def test_the_method_follows_from_public_numbers():
 
 
 def test_too_few_records_are_noted_before_anything_is_learned():
-    with pytest.warns(UtilityWarning, match="X has 300 records"):
-        student(epsilon=0.5, members=None, queries=20).fit(ROWS[:300], BITS[:300])
+    with pytest.warns(UtilityWarning, match="X has 60 records"):
+        student(epsilon=0.5, members=None, queries=20).fit(ROWS[:60], BITS[:60])
 
 
 def test_the_pool_is_asked_in_even_steps():
@@ -230,6 +231,75 @@ def test_the_pool_is_asked_in_even_steps():
 def test_classes_that_are_objects_are_found_as_texts():
     labels = np.array([10, 2, 10], object)
     assert encode(labels, np.array([2, 10], object)).tolist() == [1, 0, 1]
+
+
+LEARNERS = {
+    "votes": student(),
+    "statistics": student(method="statistics"),
+    "linear": PrivateClassifier(
+        epsilon=40.0, bounds=(0, 1), classes=["low", "up"], method="statistics", random_state=1
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_no_value_of_a_record_warns(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "random_state", UserWarning)
+        warnings.filterwarnings("ignore", category=UtilityWarning)
+        clone(LEARNERS[name]).fit(ROWS * 1e307, BITS).predict(ROWS * 1e307)
+        # scikit-learn warns of more labels than half of the records.
+        many = clone(LEARNERS[name]).set_params(classes=range(15))
+        many.fit(ROWS[:24], np.arange(24) % 15)
+
+
+def answer_alike(monkeypatch):
+    """Labelers that look at no record."""
+
+    def fit(self, *records, **options):
+        self.members_ = 3
+        return self
+
+    def label(self, Q, **options):
+        labels = np.array(["low", "up"])[np.arange(len(Q)) % 2]
+        left = {"unstable_left": None, "queries_left": None}
+        return LabelResult(labels=labels, is_bottom=labels == "", record=None, **left)
+
+    for kind in (PrivateLabeler, StatisticsLabeler):
+        monkeypatch.setattr(kind, "fit", fit)
+        monkeypatch.setattr(kind, "label", label)
+
+
+def states(learner):
+    """What is kept of different records of one shape, beside what labelers make of them."""
+    yield pickle.dumps(vars(clone(learner).fit(ROWS, BITS)))
+    yield pickle.dumps(vars(clone(learner).fit(ROWS * 1e307, BITS)))
+    yield pickle.dumps(vars(clone(learner).fit(ROWS[::-1] ** 2, np.full(N, "up"))))
+
+
+class Keeping(PrivateStudentClassifier):
+    """A broken twin, which keeps a number that it took from the records."""
+
+    def _read_training(self, X, y):
+        self.total_ = float(np.sum(X[0]))
+        return super()._read_training(X, y)
+
+
+@pytest.mark.parametrize("method", ["votes", "statistics", "auto"])
+def test_nothing_is_kept_of_records_but_what_labelers_make(method, monkeypatch):
+    answer_alike(monkeypatch)
+    assert len(set(states(student(method=method)))) == 1
+    broken = Keeping(**student(method=method).get_params(deep=False))
+    assert len(set(states(broken))) > 1
+
+
+def test_an_epsilon_too_small_for_votes_is_left_to_statistics():
+    tiny = task(N, epsilon=1e-4)
+    assert tiny.choose(GaussianNB()).method == "statistics"
+    assert task(N, pool=np.ones((200, 2))).choose(GaussianNB()).method == "votes"
+    with pytest.raises(ParameterError, match="pool has rows that are all alike"):
+        student(pool=np.ones((200, 2)), method="statistics").fit(ROWS, BITS)
 
 
 # Frames ------------------------------------------------------------------------------------------
@@ -252,7 +322,7 @@ def test_frames_of_texts_are_for_the_estimator(library):
     frame = FRAME
     if library == "polars":
         frame = pytest.importorskip("polars").DataFrame(FRAME.to_dict("list"))
-    learner = student(encoded(), pool=frame[:300]).fit(frame, BITS)
+    learner = student(encoded(), pool=frame[:300], members=5).fit(frame, BITS)
     assert list(learner.feature_names_in_) == ["size", "place"]
     assert learner.score(frame, BITS) > 0.85
     with pytest.raises(ValueError, match="feature names"):

@@ -42,6 +42,8 @@ class Declared(PrivateStudentClassifier):
         return tags
 
 
-@parametrize_with_checks([Declared(GaussianNB(), epsilon=1.0, method="votes", members=3)])
+@parametrize_with_checks(
+    [Declared(GaussianNB(), epsilon=1.0, method="votes", members=3, queries=9)]
+)
 def test_every_check_but_good_scores_passes_with_noise(estimator, check):
     check(estimator)

@@ -81,6 +81,26 @@ def test_no_neighbors_differ_by_more_and_some_by_as_much(sums_of, name, relation
     assert largest == assumed
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+def test_a_variance_moves_by_no_more_than_a_pair_for_each_other_record(sums_of, n):
+    """Over all records at the ends and two points between; the largest move is reached."""
+    values = [-1.0, -0.7, 0.1, 1.0] if n < 5 else [-1.0, 0.1, 1.0]
+    released = {
+        rows: sums_of("variance", np.array(rows))[0][0]
+        for rows in itertools.combinations_with_replacement(values, n)
+    }
+    largest = max(
+        abs(number - released[tuple(sorted((*rows[:place], other, *rows[place + 1 :])))])
+        for rows, number in released.items()
+        for place in range(n)
+        for other in values
+    )
+    assumed = sums_of("variance", np.ones(n))[1]
+    assert assumed.absolute**2 == assumed.squared
+    # Rounding down may take one off what is reached.
+    assert assumed.absolute - 1 <= largest <= assumed.absolute
+
+
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("name", KINDS)
 def test_groups_cost_what_a_record_moves(sums_of, name, relation):

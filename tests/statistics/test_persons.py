@@ -207,3 +207,9 @@ def test_budgets_of_people_take_statistics_of_people_alone():
     rows = Budget(1.0, neighbors="add_remove")
     with pytest.raises(ParameterError, match="add_remove_person"):
         CALLS["mean"](ALL, epsilon=0.5, neighbors="add_remove", budget=rows, ids=people)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_more_noise_than_floats_hold_is_refused(delta):
+    with pytest.raises(ParameterError, match="more noise than is drawn"):
+        CALLS["mean"](ALL, epsilon=1e-300, delta=delta, ids=COLUMN, rows_per_person=2**31)

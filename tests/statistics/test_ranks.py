@@ -1,5 +1,6 @@
 """Quantiles: their law, its privacy over all neighbors, their ranks, bad input."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -75,13 +76,34 @@ def test_no_neighbors_change_a_distance_by_more(level, relation):
         assert largest > assumed / 2
 
 
-def loss_of_groups(level, relation, rate):
+def exponential(parts, rate):
+    """The logarithms of the chances of points, by the exponential mechanism."""
+    weights = np.exp(-rate * parts)
+    return np.log(weights) - math.log(weights.sum())
+
+
+@functools.cache
+def permute_and_flip(parts, rate):
+    """The same of permute-and-flip: one of the accepted points, each of which is as likely."""
+    chances, accepted = np.exp(-rate * np.array(parts)), np.zeros(len(parts))
+    for taken in itertools.product([False, True], repeat=len(parts)):
+        chance = np.prod(np.where(taken, chances, 1 - chances))
+        accepted += chance * np.array(taken) / max(sum(taken), 1)
+    return np.log(accepted)
+
+
+LAWS = {
+    "exponential": exponential,
+    "permute and flip": lambda parts, rate: permute_and_flip(tuple(parts.tolist()), rate),
+}
+
+
+def loss_of_groups(level, relation, rate, law):
     """The largest ratio of chances, over all outputs, of neighbors in two groups or in none."""
 
     def masses(group):
         parts = distances(group, level)
-        weights = [math.exp(-rate * parts[point]) for point in range(POINTS + 1)]
-        return np.log(weights) - math.log(sum(weights))
+        return law(np.array([parts[point] for point in range(POINTS + 1)]), rate)
 
     def logs(rows):
         groups = ([value for value, key in rows if key == wanted] for wanted in "ab")
@@ -92,20 +114,61 @@ def loss_of_groups(level, relation, rate):
         alone = [logs([*kept, row]) for row in records]
         others = alone if relation == "replace_one" else [logs(kept)]
         for first, second in itertools.product(alone, others):
-            gaps = [np.abs(a - b).max() for a, b in zip(first, second, strict=True)]
             signed = [(a - b).max() for a, b in zip(first, second, strict=True)]
-            worst = max(worst, sum(signed), gaps[0] if relation == "add_remove" else 0)
+            reverse = [(b - a).max() for a, b in zip(first, second, strict=True)]
+            worst = max(worst, sum(signed), sum(reverse))
     return worst
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("relation", RELATIONS)
-def test_groups_cost_what_a_record_moves(level, relation):
+def test_choices_are_private_enough(level, relation, law):
+    """Over all neighbors, for the points that are chosen and for the ends of intervals."""
+    asked = ranks.Asked(2.0, None, relation, 0.95, None, None)
+    rate = float(ranks.choose_rate(level, asked, 1, grouped=False))
+    made = {rows: distances(rows, level) for rows in all_records(2)}
+    plain = {
+        rows: LAWS[law](np.array([parts[point] for point in range(POINTS + 1)]), rate)
+        for rows, parts in made.items()
+    }
+    tables = [plain] + [
+        {rows: LAWS[law](shifted(rows, level, end, 3), rate) for rows in made} for end, _ in ENDS
+    ]
+    for logs in tables:
+        worst = max(
+            np.abs(logs[rows] - logs[other]).max()
+            for rows in logs
+            for other in logs
+            if rows
+            and rows[1:] in (other, other[1:])
+            and (len(other) == len(rows)) == (relation == "replace_one")
+        )
+        assert worst <= 2.0 * (1 + 1e-9)
+
+
+def test_few_points_are_chosen_by_permute_and_flip():
+    pieces = ranks.cut_at_records(np.array([0, 0, 2]), POINTS)
+    parts, level, rate = distances((0, 0, 2), Fraction(1, 2)), Fraction(1, 2), Fraction(1, 3)
+    coins = np.random.default_rng(1)
+    drawn = [ranks.choose(pieces, pieces.distances(level), rate, coins) for _ in range(1_500)]
+    shares = np.bincount(drawn, minlength=POINTS + 1) / 1_500
+    table = tuple(parts[point] for point in range(POINTS + 1))
+    law = np.exp(permute_and_flip(table, float(rate)))
+    assert np.abs(shares - law).max() < 0.06
+    wrong = np.exp(permute_and_flip(table, 3 * float(rate)))
+    assert np.abs(shares - wrong).max() > 0.06
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_groups_cost_what_a_record_moves(level, relation, law):
     asked = ranks.Asked(2.0, None, relation, 0.95, None, None)
     rate = float(ranks.choose_rate(level, asked, 1, grouped=True))
-    assert loss_of_groups(level, relation, rate) <= 2.0 * (1 + 1e-9)
+    assert loss_of_groups(level, relation, rate, LAWS[law]) <= 2.0 * (1 + 1e-9)
     # Broken twin: three times the rate is too much.
-    assert loss_of_groups(level, relation, 3 * rate) > 2.0
+    assert loss_of_groups(level, relation, 3 * rate, LAWS[law]) > 2.0
 
 
 def test_quantiles_of_groups_are_those_of_their_records():
@@ -148,29 +211,30 @@ def test_no_neighbors_change_a_distance_of_an_end_by_more(level, relation):
             assert all(np.abs(table - tables[other]).max() <= assumed for other in near if rows)
 
 
-def chance_of_missing(records, level, rate, shift):
+def chance_of_missing(records, level, rate, shift, law=exponential):
     """The exact probability with which an end of the interval is on the wrong side."""
     order, chances = sorted(records), []
     rank = level * len(records)
     for end, upper in ENDS:
-        weights = np.exp(-rate * shifted(records, level, end, shift))
+        chance = np.exp(law(shifted(records, level, end, shift), rate))
         below = np.array([sum(row < point for row in order) for point in range(POINTS + 1)])
         upto = np.array([sum(row <= point for row in order) for point in range(POINTS + 1)])
         wrong = upto < rank if upper else below > rank
-        chances.append(weights[wrong].sum() / weights.sum())
+        chances.append(chance[wrong].sum())
     return chances
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])
-def test_intervals_cover_for_all_records(level, rate):
+def test_intervals_cover_for_all_records(level, rate, law):
     beta, worst = 0.1, []
     per_rank = rate / level.denominator
     for number in (*range(4), 40):
         shift = math.ceil(math.log(2 * (POINTS + 1) / beta) / rate)
         for records in itertools.product(range(POINTS + 1), repeat=min(number, 3)):
             many = records * max(number // 3, 1)
-            worst += chance_of_missing(many, level, per_rank, shift)
+            worst += chance_of_missing(many, level, per_rank, shift, LAWS[law])
     assert max(worst) <= beta / 2
 
 

@@ -141,8 +141,7 @@ NAMES = globals()
 # What the trial on public points says.
 OF_NO_USE = "learner is of no use for these points: trained on some of them .* it fails"
 FINITE = "but it must be a finite number above 0"
-NOT_BITS = "X = array of .*, but its dtype must be bool or an integer type, as after .astype"
-FRAME_BITS = rf"{NOT_BITS}.*X.to_numpy\('uint8'\)"
+NOT_BITS = "X holds something else, but every entry must be 0 or 1"
 LEARNS = r"but it must have fit and predict, or be a function \(X, y\)"
 
 
@@ -215,17 +214,18 @@ CALLS = [
     row(137, "clone", "clone(labeler())", None),
     row(138, "cross_val_score", "cross_val_score(learner(), X, Y)", TypeError,
         "should have a 'score' method"),
-    row(139, "parity: floats", "learn(BITS * 1.0)", ParameterError, NOT_BITS),
+    row(139, "parity: floats", "learn(BITS * 1.0)", None),
+    row(139, "parity: other floats", "learn(BITS * 0.5)", ParameterError, NOT_BITS),
     row(140, "parity: labels -1 and 1", "learn(y=2 * PARITY.astype(int) - 1)", ParameterError,
         "y holds something else, but every entry must be 0 or 1"),
-    row(141, "parity: Int64", "learn(FRAME.astype('Int64'))", ParameterError, FRAME_BITS),
-    row(142, "parity: boolean", "learn(FRAME.astype('boolean'))", ParameterError, FRAME_BITS),
-    row(143, "parity: arrow", "learn(FRAME.astype('uint8[pyarrow]'))", ParameterError, FRAME_BITS),
+    row(141, "parity: Int64", "learn(FRAME.astype('Int64'))", None),
+    row(142, "parity: boolean", "learn(FRAME.astype('boolean'))", None),
+    row(143, "parity: arrow", "learn(FRAME.astype('uint8[pyarrow]'))", None),
     row(144, "parity: sparse", "learn(csr_matrix(BITS))", ParameterError,
-        r"X = csr_matrix of shape \(400, 6\), but it must be dense: X.toarray\(\)"),
+        r"X is a sparse csr_matrix, but it must be dense: X.toarray\(\)"),
     row(144, "GF(2): sparse", "gf2.rank(csr_matrix(BITS))", ParameterError, r"A\.toarray\(\)"),
     row(144, "GF(2): a frame of Int64", "gf2.BitMatrix.from_dense(FRAME.astype('Int64'))",
-        ParameterError, r"X.to_numpy\('uint8'\)"),
+        None),
     row(145, "a plan for other features", "learn(BITS[:, :5], plan=PLAN)", ParameterError,
         "plan.d = 6, but the columns of X, plus one if affine, are 5"),
     row(146, "a plan for another epsilon", "learn(plan=PLAN, epsilon=2.0)", ParameterError,

@@ -15,7 +15,7 @@ HYBRID = TRANSFER.replace("transfer", "hybrid")
 ROUNDS = "--kappa .1 --eta 1 --rounds 5"
 ADAPT = "adapt priv.csv pub.csv --schema schema.json --method descent --steps 5"
 FIT = "fit priv.csv --schema schema.json --seed 1 --epsilon 1 --delta 1e-6 --output new.json"
-LEARN = FIT.replace("--epsilon 1", "--epsilon 20")
+LEARN = FIT.replace("--epsilon 1", "--epsilon 20 --method statistics")
 RANDOMIZE = "local randomize --question question.json"
 COLLECT = "local collect --question question.json"
 STATS = "stats priv.csv --schema schema.json --epsilon 1"
@@ -304,7 +304,7 @@ COMMANDS = [
     row(226, "fit: labels unlike the schema's", LEARN.replace("priv", "unlike"), 0,
         "the model predicts '0' for nearly all rows"),
     row(227, "fit: ten rows", FIT.replace("priv", "ten").replace("--epsilon 1", "--epsilon .1"), 1,
-        "noise of all steps = .* times the longest gradient",
+        "n = 10 records, but at epsilon = 0.1 the noise hides what fewer than 315 records",
         "signal = 0.* times the noise, but at 1 or below a model is no better than a constant"),
     row(228, "fit: delta as percents", FIT.replace("1e-6", "5"), 2, "--delta = 5.0"),
     row(229, "fit: a label that --classes lacks", f"{FIT} --classes '>50K,other'", 2,

@@ -73,7 +73,13 @@ def model(label=None):
     weights = [1.0] if label else [-1.0, 1.0]
     zero = [0.0] * len(weights)
     features = [
-        {"name": name, "mean": 0.5, "factor": 1.0, "weights": zero if place else weights}
+        {
+            "name": name,
+            "mean": 0.5,
+            "slope": 0.0,
+            "factor": 1.0,
+            "weights": zero if place else weights,
+        }
         for place, name in enumerate(names)
     ]
     fields = {"format": "hdp_fast.private_model", "version": 1, "classes": None, "constant": zero}

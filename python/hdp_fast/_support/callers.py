@@ -10,11 +10,11 @@ import numpy as np
 from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
-from ..exceptions import ShapeError
+from ..exceptions import ParameterError, ShapeError
+from .containers import to_array
 from .numbers import entries, floats, to_numbers
 from .turns import QUIET
 from .types import Bits, Floats
-from .validate import array
 
 
 def freeze(values: NDArray[Any]) -> NDArray[Any]:
@@ -46,7 +46,10 @@ def returned_numbers(name: str, value: Any, count: int) -> NDArray[Any]:
         hidden = ma.getmaskarray(value)
         value = ma.getdata(value).astype(object)
         value[hidden] = None
-    values = entries(name, value) if isinstance(value, list | tuple) else array(name, value)
+    try:
+        values = entries(name, value) if isinstance(value, list | tuple) else to_array(name, value)
+    except ParameterError as error:
+        raise ShapeError(str(error)) from None
     if values.shape != (count,):
         raise ShapeError(f"{name} has shape {values.shape}, but it must be ({count},)")
     return to_numbers(values)

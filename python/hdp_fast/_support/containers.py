@@ -8,6 +8,7 @@ Whatever code of a container fails, the error shows neither its message nor an e
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ import numpy as np
 from numpy import ma
 from numpy.typing import NDArray
 
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import HdpFastError, ParameterError, ShapeError
 
 # What must be called first: a method that a type has in place of entries, and what that makes.
 _FIRST = {
@@ -44,10 +45,8 @@ def to_array(name: str, value: Any) -> NDArray[Any]:
     """
     if type(value) is np.ndarray:
         return value
-    _refuse_by_name(name, value)
-    if isinstance(value, list | tuple):
-        return _from_rows(name, value)
-    return _without_mask(name, _attempt(name, value, lambda: _read(name, value)))
+    read: NDArray[Any] = _attempt(name, value, lambda: _without_mask(name, _read(name, value)))
+    return read
 
 
 def to_frame(name: str, value: Any) -> Any:
@@ -67,7 +66,7 @@ def to_readable(name: str, value: Any) -> Any:
     """
     if isinstance(value, np.ndarray) or _unread(value) not in (None, "toarray"):
         return to_array(name, value)
-    _refuse_masked_rows(name, value)
+    refuse_masked_rows(name, value)
     if _speaks_arrow_alone(value):
         return to_frame(name, value)
     has_memory = hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__")
@@ -117,15 +116,18 @@ def _refuse_mask(name: str) -> NoReturn:
     raise ParameterError(f"{name} is a masked array, but {rule}")
 
 
-def _refuse_masked_rows(name: str, value: Any) -> None:
-    """Refuse a list of masked arrays, of which numpy would show what they hide."""
+def refuse_masked_rows(name: str, value: Any) -> None:
+    """Refuse a list of masked arrays, of which numpy would show what they hide.
+
+    Raises: ParameterError.
+    """
     rows = value if isinstance(value, list | tuple) else ()
     if any(isinstance(row, ma.MaskedArray) for row in rows):
         _refuse_mask(name)
 
 
 def _from_rows(name: str, rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
-    _refuse_masked_rows(name, rows)
+    refuse_masked_rows(name, rows)
     try:
         return np.asarray(rows)
     except ValueError:
@@ -136,16 +138,21 @@ def _attempt(name: str, value: Any, read: Callable[[], Any]) -> Any:
     """What `read` returns; the code of a container may raise anything, with entries in it."""
     try:
         return read()
-    except (ParameterError, MemoryError):
+    except (HdpFastError, MemoryError):
         raise
     except Exception:
         kind = type(value).__name__
-    rule = "it must be readable: copy it to an array of numpy first"
-    raise ParameterError(f"{name} is a {kind} that numpy can't read, but {rule}")
+    rule = "it must be: copy it to an array of numpy first"
+    raise ParameterError(f"{name} is of type {kind}, which can't be read, but {rule}")
 
 
 def _read(name: str, value: Any) -> NDArray[Any]:
-    if _is_instance(value, "pandas", "DataFrame", "Series", "Index"):
+    _refuse_by_name(name, value)
+    if isinstance(value, list | tuple):
+        return _from_rows(name, value)
+    if _is_instance(
+        value, "pandas", "DataFrame", "Series", "Index", "api.extensions.ExtensionArray"
+    ):
         return _from_pandas(value)
     if _is_instance(value, "polars", "DataFrame", "Series"):
         return _from_polars(value)
@@ -199,6 +206,8 @@ def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
         )
     if isinstance(dtype, pandas.SparseDtype):
         return _numpy_dtype(dtype.subtype)
+    if "dictionary" in str(dtype) and isinstance(dtype, pandas.ArrowDtype):
+        return _numpy_dtype(pandas.ArrowDtype(dtype.pyarrow_dtype.value_type))
     # Nullable and Arrow-backed columns know it.
     known = getattr(dtype, "numpy_dtype", None)
     return known if isinstance(known, np.dtype) else np.dtype(object)
@@ -271,5 +280,9 @@ def _is_instance(value: Any, module: str, *names: str) -> bool:
     """Whether the value is of one of these classes; no library is imported for it."""
     library = sys.modules.get(module)
     # A library that is still being imported has not made its classes yet.
-    kinds = tuple(getattr(library, name, ()) for name in names)
+    kinds: Any = tuple(functools.reduce(_look_up, name.split("."), library) for name in names)
     return isinstance(value, kinds)
+
+
+def _look_up(owner: Any, name: str) -> Any:
+    return getattr(owner, name, ())

@@ -24,11 +24,9 @@ def names_of(X: Any) -> FeatureNames:
     """
     if is_lazy(X):
         return None
-    names = _texts(getattr(X, "columns", None))
+    names = _texts(X, "columns")
     # pyarrow keeps names in column_names, which in pandas may be a column.
-    return (
-        _texts(getattr(X, "column_names", None)) if names is None and not _is_pandas(X) else names
-    )
+    return _texts(X, "column_names") if names is None and not _is_pandas(X) else names
 
 
 def check_names(kept: FeatureNames, X: Any, name: str = "X") -> Any:
@@ -73,17 +71,17 @@ def find_order(kept: Sequence[str], names: Sequence[str], name: str = "X") -> li
     return [places[column] for column in kept]
 
 
-def _texts(columns: Any) -> FeatureNames:
+def _texts(X: Any, attribute: str) -> FeatureNames:
     """The columns as names, if all of them are texts and there is at least one."""
     try:
-        names = tuple(columns)
-    except TypeError:
+        names = tuple(getattr(X, attribute))
+    except Exception:  # The code of the container's own class may raise anything.
         return None
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _is_pandas(X: Any) -> bool:
-    return hasattr(X, "loc")
+    return hasattr(type(X), "loc")
 
 
 def _list(columns: Sequence[str]) -> str:

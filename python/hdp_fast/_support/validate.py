@@ -270,7 +270,7 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
         ParameterError: The value is no container, or one of those that are refused by name.
     """
     values = to_array(name, value)
-    if not values.ndim and values.dtype.kind == "O" and not isinstance(value, np.ndarray):
+    if not values.ndim and values.dtype.kind == "O" and not issubclass(type(value), np.ndarray):
         refuse_type(name, value)
     return values
 

@@ -258,7 +258,8 @@ def tune(
         numerics=privacy.numerics,
         rng=rng_of(estimator.random_state),
     )
-    note_large_delta(privacy.delta, len(y_target if estimator.private == "target" else y_source))  # type: ignore[arg-type]
+    private = data[3] if estimator.private == "target" else y_source
+    note_large_delta(privacy.delta, len(array("y_source", private)))
     log_stage("adaptation.tune: trials of %d combinations", len(candidates))
     with spend(estimator.budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)

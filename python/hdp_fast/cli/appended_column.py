@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from .._support.validate import refuse
+from ..data.delimited import TEXTS, delimiter_of
 from ..data.reading import read_safely
-from ..data.table import TEXTS, delimiter_of, suffix_of
+from ..data.table import suffix_of
 from ..exceptions import ParameterError
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
@@ -31,7 +32,7 @@ def appender(
     content: what it holds, of the standard input, which cannot be read a second time.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
-    byte, arrays and columns their types; in .parquet a text of "" is a null.
+    byte, arrays and columns their types; in those of Arrow a text of "" is a null.
 
     Raises: ParameterError when the file cannot be read any more, or has an array of that name.
     """
@@ -71,6 +72,8 @@ def _appender(content: bytes, suffix: str, name: str, delimiter: str) -> Append:
         return _to_arrays(content, name)
     if suffix == ".parquet":
         return _to_parquet(content, name)
+    if suffix in (".arrow", ".feather"):
+        return _to_arrow(content, name)
     to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
     return to_text(content, name, delimiter)
 
@@ -156,10 +159,29 @@ def _to_parquet(content: bytes, name: str) -> Append:
     table = parquet.read_table(pyarrow.BufferReader(content))
 
     def append(values: Values) -> bytes:
-        kind = pyarrow.string() if isinstance(values[0], str) else None
-        column = pyarrow.array([None if value == "" else value for value in values], kind)
         whole = io.BytesIO()
-        parquet.write_table(table.append_column(name, column), whole)
+        parquet.write_table(table.append_column(name, _to_nulls(values)), whole)
         return whole.getvalue()
 
     return append
+
+
+def _to_arrow(content: bytes, name: str) -> Append:
+    ipc: Any = importlib.import_module("pyarrow.ipc")
+    table = ipc.open_file(content).read_all()
+    table.validate(full=True)
+
+    def append(values: Values) -> bytes:
+        whole = io.BytesIO()
+        made = table.append_column(name, _to_nulls(values))
+        with ipc.new_file(whole, made.schema) as writer:
+            writer.write_table(made)
+        return whole.getvalue()
+
+    return append
+
+
+def _to_nulls(values: Values) -> Any:
+    pyarrow: Any = importlib.import_module("pyarrow")
+    kind = pyarrow.string() if isinstance(values[0], str) else None
+    return pyarrow.array([None if value == "" else value for value in values], kind)

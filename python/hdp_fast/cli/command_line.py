@@ -16,7 +16,7 @@ from .._core import __version__
 from .._support import progress
 from ..budget.account import Budget
 from ..data import files
-from ..data.table import is_text
+from ..data.delimited import is_text
 from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import (

@@ -19,10 +19,12 @@ from .._support.validate import distinct_texts, from_json, one_of, positive, pos
 from ..data.schema import Ignore, Number, Schema
 from ..data.table import Table
 from ..learners.centered_linear import METHODS, CenteredModel
+from ..learners.centered_rows import CenteredRows, Squares
 from ..learners.linear_model import LinearModel
 from ..learners.moment_equation import softmax
 from ..learners.statistics_checks import LEVEL, chi_square_quantile
 from ..learners.statistics_model import StatisticsModel, to_shares
+from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord
 
 Link = Literal["logistic", "shares", "target"]
@@ -32,6 +34,8 @@ _LINKS = ("logistic", "shares", "target")
 _MOST_RECORDS = 1 << 31
 # So many deviations from 0 lie nine tenths of all rows on one side at least.
 _FAR = 3
+# What a feature is centered and scaled by; the slope is that of a square.
+_PARTS = ("mean", "slope", "factor")
 # Nothing that a fit releases is larger.
 _LARGEST = 1e30
 
@@ -40,16 +44,15 @@ _LARGEST = 1e30
 class PrivateModel(JsonObject):
     """A linear model of the float features of a schema, which may be published.
 
-    A row of features x in [0, 1] becomes z = (x - mean) * factor, followed by the constant 1, and
-    is shrunk to the norm bound. Its scores are z @ weights.
+    A row of features in [0, 1] is centered and scaled, followed by the constant 1, and shrunk to
+    the norm bound. Its scores are the inner products with the weights.
 
     Attributes:
         schema: Public schema of the table.
         classes: The labels in order; None for the labels 0 and 1 of the schema's rule, and for a
             label that is a number.
-        mean: What is taken off each feature, shape (d,).
-        factor: What the differences are multiplied with, shape (d,).
-        weights: A column for each class, or one for a target; shape (d + 1, K).
+        rows: The map from features to centered rows.
+        weights: A column for each class, or one for a target; that of the constant comes last.
         norm_bound: Norm to which rows are shrunk.
         link: "logistic" where probabilities are the softmax of scores, "shares" where scores are
             least-squares estimates of probabilities less 1 / K, "target" where the score is the
@@ -63,8 +66,7 @@ class PrivateModel(JsonObject):
 
     schema: Schema
     classes: tuple[str, ...] | None
-    mean: Floats
-    factor: Floats
+    rows: CenteredRows
     weights: Floats
     norm_bound: float
     link: Link
@@ -82,8 +84,7 @@ class PrivateModel(JsonObject):
         return cls(
             schema,
             None if classes is None else tuple(classes),
-            released.rows.mean,
-            released.rows.factor,
+            released.rows,
             weights,
             bound,
             link,
@@ -104,8 +105,7 @@ class PrivateModel(JsonObject):
         Raises:
             ParameterError: The table lacks a column.
         """
-        centered = (self.schema.floats(table) - self.mean) * self.factor
-        rows = np.column_stack([centered, np.ones(len(centered))])
+        rows = self.rows.scale(self.schema.floats(table))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scores: Floats = rows * np.minimum(1, self.norm_bound / lengths) @ self.weights
         return scores
@@ -158,7 +158,7 @@ class PrivateModel(JsonObject):
                 continue
             width = 1 if isinstance(kind, Number) else len(kind.values)
             part = weights[place : place + width]
-            shares = self.mean[place : place + width]
+            shares = self.rows.mean[place : place + width]
             if isinstance(kind, Number):
                 # Its scale makes its deviation 1.
                 variances += part[0] ** 2
@@ -166,6 +166,8 @@ class PrivateModel(JsonObject):
                 # A row has one category at most.
                 variances += np.maximum(shares @ part**2 - (shares @ part) ** 2, 0)
             place += width
+        # So does that of a square, which is not correlated with its number.
+        variances += (weights[place:] ** 2).sum(axis=0)
         return variances
 
     def effects(self) -> dict[str, list[float]]:
@@ -180,18 +182,20 @@ class PrivateModel(JsonObject):
             weights = weights * (high / 2 - low / 2)
         elif weights.shape[1] == 2:
             weights = weights[:, [1]] - weights[:, [0]]
-        names = _distinct(self.schema.float_names)
+        names = _distinct(name_columns(self.schema, self.rows))
         return dict(zip(names, weights[:-1].tolist(), strict=True))
 
     def _to_fields(self) -> Mapping[str, Any]:
-        features = zip(
-            self.schema.float_names,
-            self.mean.tolist(),
-            self.factor.tolist(),
+        columns = [self.rows.mean, np.zeros_like(self.rows.mean), self.rows.factor]
+        if self.rows.squares is not None:
+            of_squares = [getattr(self.rows.squares, part) for part in _PARTS]
+            columns = [np.concatenate(pair) for pair in zip(columns, of_squares, strict=True)]
+        parts = [
+            name_columns(self.schema, self.rows),
+            *(column.tolist() for column in columns),
             self.weights[:-1].tolist(),
-            strict=True,
-        )
-        parts = ("name", "mean", "factor", "weights")
+        ]
+        features = zip(*parts, strict=True)
         return {
             **_FORMAT,
             "schema": json.loads(self.schema.to_json()),
@@ -199,7 +203,10 @@ class PrivateModel(JsonObject):
             "link": self.link,
             "norm_bound": self.norm_bound,
             "constant": self.weights[-1].tolist(),
-            "features": [dict(zip(parts, feature, strict=True)) for feature in features],
+            "features": [
+                dict(zip(("name", *_PARTS, "weights"), feature, strict=True))
+                for feature in features
+            ],
             "method": self.method,
             "n": self.n,
             "signal": self.signal,
@@ -221,14 +228,12 @@ class PrivateModel(JsonObject):
         take_form("model", fields, _FORMAT)
         schema = Schema.from_json(json.dumps(fields.pop("schema")))
         features, constant = fields.pop("features"), fields.pop("constant")
-        if [feature.pop("name") for feature in features] != schema.float_names:
-            raise ValueError("features are not those of the schema")
+        rows = _read_rows(schema, [feature.pop("name") for feature in features], features)
         record, classes = fields.pop("record"), fields.pop("classes")
         model = cls(
             schema=schema,
             classes=None if classes is None else distinct_texts("classes", classes),
-            mean=_numbers([feature.pop("mean") for feature in features], 1),
-            factor=_numbers([feature.pop("factor") for feature in features], 1),
+            rows=rows,
             weights=_numbers([*(feature.pop("weights") for feature in features), constant], 2),
             record=None if record is None else PrivacyRecord(**record),
             **fields,
@@ -258,6 +263,30 @@ class PrivateModel(JsonObject):
             raise ValueError("parts contradict each other")
         if self.weights.shape[1] != (1 if self.labels is None else len(self.labels)):
             raise ValueError("weights are not those of the classes")
+
+
+def name_columns(schema: Schema, rows: CenteredRows) -> list[str]:
+    """The names of the columns of centered rows, but the constant."""
+    names = schema.float_names
+    if rows.squares is None:
+        return names
+    return [*names, *(f"{name} squared" for name in itertools.compress(names, rows.unit.is_number))]
+
+
+def _read_rows(schema: Schema, names: list[str], features: list[dict[str, Any]]) -> CenteredRows:
+    """What features are centered and scaled by, which is taken out of them.
+
+    Raises: TypeError, KeyError or ValueError.
+    """
+    unit, d = UnitRows.of_schema(schema), len(schema.float_names)
+    columns = [_numbers([feature.pop(part) for feature in features], 1) for part in _PARTS]
+    squares = None
+    if len(features) > d:
+        squares = Squares(*(column[d:] for column in columns))
+    rows = CenteredRows(unit, columns[0][:d], columns[2][:d], squares)
+    if names != name_columns(schema, rows):
+        raise ValueError("features are not those of the schema")
+    return rows
 
 
 def _numbers(values: Any, dimensions: int) -> Floats:

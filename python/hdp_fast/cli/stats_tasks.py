@@ -300,8 +300,8 @@ class Runner:
         if name == label.column and label.bounds is None:
             bits: Floats = self._schema.labels(table).astype(np.float64)
             return bits
-        column = table.column(name)
-        return column.numbers()[column.codes]
+        column, kind = table.column(name), self._kinds.get(name)
+        return kind._numbers(column) if isinstance(kind, Number) else column.row_numbers()
 
     def _categories(self, name: str) -> tuple[str, ...]:
         kind = self._kinds[name]
@@ -310,6 +310,9 @@ class Runner:
     def _codes(self, table: Table, name: str, values: tuple[str, ...]) -> Integers:
         """The place of each row's text among public values; -1 where it is none of them."""
         column, places = table.column(name), {text: place for place, text in enumerate(values)}
+        kind = self._kinds.get(name)
+        if isinstance(kind, Category) and kind.missing in places:
+            places[""] = places[kind.missing]
         by_text = np.array([places.get(text, -1) for text in column.texts], np.int64)
         return by_text[column.codes]
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from ..data.table import Table, read_table
 from .output import is_standard
 
-FILE_HELP = "a table with named columns: .csv, .tsv, .txt, .npz, .parquet; - is the standard input"
+FILE_HELP = (
+    "a table with named columns: .csv, .tsv, .txt, .npz, .parquet, .arrow; - is the standard input"
+)
 
 
 def add_delimiter(parser: argparse.ArgumentParser) -> None:

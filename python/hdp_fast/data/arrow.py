@@ -46,6 +46,11 @@ def is_installed() -> bool:
     return True
 
 
+def is_extension(values: Any) -> bool:
+    """Whether the type of an array of pyarrow is one that another library has defined."""
+    return isinstance(values.type, load().BaseExtensionType)
+
+
 class ArrowColumn(Column):
     """A column of texts that pyarrow holds.
 
@@ -141,8 +146,8 @@ def _parse_numbers(values: Any) -> Floats | None:
     """The texts as numbers; None if one of them is none in pyarrow's eyes, which knows fewer."""
     pyarrow, compute = load(), load("compute")
     for trimmed in (False, True):
-        texts = compute.utf8_trim(values, _SPACES) if trimmed else values
         try:
+            texts = compute.utf8_trim(values, _SPACES) if trimmed else values
             numbers: Floats = texts.cast(pyarrow.float64()).to_numpy()
         except pyarrow.ArrowInvalid:
             continue

@@ -19,8 +19,8 @@ from .._support.types import Bits
 from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
+from .delimited import delimiter_of, guess_delimiter, is_text, name_of, open_text
 from .reading import open_arrays, read_member, read_safely
-from .table import delimiter_of, guess_delimiter, is_text, name_of, open_text
 
 Array = NDArray[Any]
 

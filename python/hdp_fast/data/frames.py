@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .._support.containers import to_frame
 from .._support.feature_names import names_of
 from .._support.numbers import floats
 from .._support.validate import array, refuse
@@ -124,8 +125,9 @@ def _make_table(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
 
 def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any]]:
     """The names of a frame's columns, and what returns the column at a place."""
-    if hasattr(records, "collect") and not isinstance(records, Mapping):
+    if hasattr(type(records), "collect") and not isinstance(records, Mapping):
         refuse(name, type(records).__name__, "it must be in memory: collect() makes a DataFrame")
+    records = to_frame(name, records)
     if isinstance(records, Mapping):
         names, columns = [str(key) for key in records], list(records.values())
         if names:
@@ -137,10 +139,6 @@ def _open_frame(name: str, records: Any) -> tuple[list[str], Callable[[int], Any
         return list(records.columns), records.to_series
     elif hasattr(records, "column_names") and hasattr(records, "column"):
         return list(records.column_names), records.column
-    elif hasattr(records, "__arrow_c_stream__"):
-        read = _to_arrow(records, lambda stream: arrow.load().table(stream))
-        if read is not None:
-            return _open_frame(name, read)
     kept = names_of(records) if hasattr(type(records), "__len__") else None
     if kept is None:
         refuse(name, type(records).__name__, _RULE)
@@ -187,7 +185,9 @@ def _polars_column(series: Any) -> Column:
         missing = series.is_null().to_numpy()
         codes = series.to_physical().fill_null(0).to_numpy()
         return make_categories(series.dtype.categories.to_list(), codes, missing)
-    values = _to_arrow(series, lambda entries: entries.to_arrow())
+    values = None
+    if kind != "Object":
+        values = _to_arrow(series, lambda entries: entries.to_arrow())
     if values is not None:
         return arrow.make_arrow_column(values)
     column = encode(series.to_list())
@@ -199,7 +199,9 @@ def _to_arrow(values: Any, convert: Callable[[Any], Any]) -> Any:
     if not arrow.is_installed():
         return None
     try:
-        return convert(values)
+        converted = convert(values)
     # Python's own objects may be anything, and are read one by one.
     except Exception:
         return None
+    # An extension type, as of periods, has numbers in place of what it stands for.
+    return None if arrow.is_extension(converted) else converted

@@ -46,7 +46,7 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
     Args:
         ids: Whose row it is, for each of n rows: integers, real numbers or texts, shape (n,), or a
             column of a frame. Entries of dtype object are compared as texts. Rows without an id
-            (NaN, None) count as those of one person.
+            (NaN, None) count as those of one person. The dtype is public.
         rows: The most rows to keep of a person, at least 1; public.
         key: A public integer of at least 0. Another key keeps other rows. It needs no secrecy, but
             must not be chosen by a look at the records.
@@ -108,10 +108,7 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
                 names = np.arange(most - least + 1, dtype=np.uint64) + np.uint64(least % (1 << 64))
                 return (ids - ids.dtype.type(least)).astype(np.int64), names
         names, persons = np.unique(ids, return_inverse=True)
-        if names.dtype.kind == "f":
-            # One NaN stands for all of them.
-            names = np.where(np.isnan(names), np.nan, names).view(np.uint64)
-        return persons.astype(np.int64), names.astype(np.uint64)
+        return persons.astype(np.int64), _hash_numbers(names)
     texts = ids.tolist()
     if ids.dtype.kind == "O":
         texts = _write(texts)
@@ -120,6 +117,17 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
     persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
     coded = places if ids.dtype.kind == "S" else map(_encode, places)
     return persons, np.fromiter(map(zlib.crc32, coded), np.uint64, len(places))
+
+
+def _hash_numbers(names: NDArray[Any]) -> Words:
+    """Words that are the same for the same integer, whatever its type."""
+    if names.dtype.kind != "f":
+        return names.astype(np.uint64)
+    # One NaN stands for all of them.
+    words = np.where(np.isnan(names), np.nan, names).view(np.uint64)
+    is_whole = (np.rint(names) == names) & (np.abs(names) < 2.0**63)
+    words[is_whole] = names[is_whole].astype(np.int64).astype(np.uint64)
+    return words
 
 
 def _write(values: list[Any]) -> list[str]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._support.types import Bits, Floats
 from .._support.validate import (
@@ -78,17 +79,20 @@ class Category:
     def _names(self, column: str) -> list[str]:
         return [f"{column}={value}" for value in self.values]
 
-    def _bits(self, column: Column) -> Bits:
+    def _places(self, column: Column) -> NDArray[np.intp]:
+        """The place of each row's value among the names; -1 where it is none of them."""
         places = {value: place for place, value in enumerate(self.values)}
-        other = len(self.values)
         if self.missing is not None:
             places[""] = places[self.missing]
-        rows = np.array([places.get(text, other) for text in column.texts], np.intp)
-        bits = np.eye(other + 1, other, dtype=np.uint8)
-        return bits[rows[column.codes]]
+        return np.array([places.get(text, -1) for text in column.texts], np.intp)[column.codes]
 
-    def _floats(self, column: Column) -> Floats:
-        return self._bits(column).astype(np.float64)
+    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
+        """Sets the bits of each row, which are 0, in an array of one column for each name."""
+        places = self._places(column)
+        rows = np.flatnonzero(places >= 0)
+        bits[rows, places[rows]] = 1
+
+    _write_floats = _write_bits
 
     def _json(self) -> dict[str, Any]:
         return {"kind": "category", "values": list(self.values), **_default(self.missing)}
@@ -146,16 +150,25 @@ class Number:
     def _names(self, column: str) -> list[str]:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]
 
-    def _bits(self, column: Column) -> Bits:
+    def _numbers(self, column: Column) -> Floats:
+        """The number of each row; NaN where there is none, and nothing that it counts as."""
         values = column.row_numbers()
-        if self.missing is not None:
-            values = np.nan_to_num(values, nan=self.missing, posinf=np.inf, neginf=-np.inf)
-        return (values[:, None] >= np.array(self.cuts)).astype(np.uint8)
+        return values if self.missing is None else np.where(np.isnan(values), self.missing, values)
+
+    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
+        """Sets the bits of each row in an array of one column for each cut."""
+        values = self._numbers(column)
+        for place, cut in enumerate(self.cuts):
+            bits[:, place] = values >= cut
+
+    def _write_floats(self, column: Column, floats: NDArray[Any]) -> None:
+        floats[:, 0] = self._floats(column)
 
     def _floats(self, column: Column) -> Floats:
-        default = self.low if self.missing is None else self.missing
-        values = np.nan_to_num(column.row_numbers(), nan=default, posinf=self.high, neginf=self.low)
-        return ((np.clip(values, self.low, self.high) - self.low) / (self.high - self.low))[:, None]
+        values = self._numbers(column)
+        values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
+        scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
+        return scaled
 
     def _json(self) -> dict[str, Any]:
         bounds = {"bounds": [self.low, self.high], "cuts": list(self.cuts)}
@@ -235,7 +248,7 @@ class Label:
     def _floats(self, column: Column) -> Floats:
         if self.bounds is None:
             return 2 * self._bits(column).astype(np.float64) - 1
-        values: Floats = 2 * Number(*self.bounds)._floats(column)[:, 0] - 1
+        values: Floats = 2 * Number(*self.bounds)._floats(column) - 1
         return values
 
     def _json(self) -> dict[str, Any]:
@@ -316,7 +329,13 @@ class Schema:
             O(m d).
         """
         columns = self._columns_of(table)
-        return np.concatenate([kind._bits(column) for kind, column in columns], axis=1)
+        bits = np.zeros((columns[0][1].rows, len(self.names)), np.uint8)
+        start = 0
+        for kind, column in columns:
+            end = start + len(_cuts_of(kind))
+            kind._write_bits(column, bits[:, start:end])
+            start = end
+        return bits
 
     def floats(self, table: Any) -> Floats:
         """Makes the features as numbers: bits for categories, and numbers scaled from their bounds.
@@ -335,7 +354,13 @@ class Schema:
             O(m k).
         """
         columns = self._columns_of(table)
-        return np.concatenate([kind._floats(column) for kind, column in columns], axis=1)
+        floats = np.zeros((columns[0][1].rows, len(self.float_names)))
+        start = 0
+        for kind, column in columns:
+            end = start + (1 if isinstance(kind, Number) else len(kind.values))
+            kind._write_floats(column, floats[:, start:end])
+            start = end
+        return floats
 
     def labels(self, table: Any) -> Bits:
         """Makes the labels, 0 or 1.

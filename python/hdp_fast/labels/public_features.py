@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from .._support.numbers import floats
 from .._support.types import Floats
+from .._support.validate import array
 from ..data.frames import make_table
 from ..data.schema import Schema
 from ..data.table import Table
@@ -122,10 +123,11 @@ def to_numbers(name: str, records: Any, schema: Schema | None) -> Floats:
         return schema.floats(make_table(name, records, schema))
     if isinstance(records, Table):
         raise ParameterError(f"{name} is a Table, but without a schema it must be numbers")
-    if hasattr(records, "columns") or hasattr(records, "tocsr"):
+    # Frames of pandas and polars have dtypes, tables of pyarrow have not.
+    if hasattr(records, "dtypes") or hasattr(records, "tocsr"):
         values = _frame_numbers(name, records)
     else:
-        values = np.asarray(records)
+        values = array(name, records)
     if values.ndim != 2 or not values.size:
         rule = "it must have two dimensions and at least one entry"
         raise ShapeError(f"{name} has shape {values.shape}, but {rule}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +19,7 @@ from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, spend
 from ..data.persons import Persons
 from ..record import PrivacyRecord, rng_of
-from .centered_rows import CenteredRows, center
+from .centered_rows import CenteredRows, center, center_evenly, squared_distance
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel
 from .sgd import PrivateSGD
@@ -35,8 +36,18 @@ METHODS = ("auto", "statistics", "sgd")
 _NOBODY = Persons()
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
+# Means are not released where their noise is above this: half of a column's range says little.
+_BLUR = 0.12
+# Effective records for each root of a column from which squares of numbers were measured to help.
+_SQUARES = 300
+# Below, least squares were measured to be better than gradients: for centered rows, and for those
+# that are centered evenly.
+_CLEAR_CLASSES, _CLEAR_TARGETS = (100, 30), 70
 # How far second moments must stand out of their noise.
-_CLEAR = 18
+_CLEAR_MOMENTS = 18
+# From here on steps are longer than PrivateSGD's.
+_CLEAR_STEPS = 150
+_RADIUS = 20.0
 # Rows longer than this share of their root mean square are shrunk: less noise for most of them.
 _CLASS_REACH = 0.7
 # Shrinking bends a regression, and costs nothing where no noise is added.
@@ -48,8 +59,12 @@ _MANY_CLASSES = 8
 class LinearTask(Protocol):
     """What is learned: classes or targets."""
 
-    def choose_method(self, n: int, d: int, epsilon: float, delta: float) -> str:
-        """The method of "auto" for n records of d columns, by public numbers."""
+    def choose_method(self, clear: float, columns: int, even: bool) -> str:
+        """The method of "auto", by public numbers.
+
+        clear: how far the signal of all records stands out of the noise, n mu / sqrt(columns).
+        even: whether the rows are centered without a look at them.
+        """
 
     def learner(
         self,
@@ -71,10 +86,10 @@ class ClassTask:
 
     classes: int
 
-    def choose_method(self, n: int, d: int, epsilon: float, delta: float) -> str:
+    def choose_method(self, clear: float, columns: int, even: bool) -> str:
         """As LinearTask has it."""
-        many = self.classes >= _MANY_CLASSES
-        return "statistics" if many and epsilon < math.inf else "sgd"
+        many = self.classes >= _MANY_CLASSES and clear < math.inf
+        return "statistics" if many or clear < _CLEAR_CLASSES[even] else "sgd"
 
     def learner(
         self,
@@ -92,7 +107,10 @@ class ClassTask:
                 clip_to(columns, bound), classes=np.arange(self.classes), second_moments=True
             )
             return learn_by_statistics(statistics, n, price, persons)
-        loss: Any = {"loss": "logistic"}
+        loss: Any = {
+            "loss": "logistic",
+            "radius": _choose_radius(_clear(persons.count_groups(n), columns, price)) / bound,
+        }
         if self.classes > 2:
             loss = {"loss": "softmax", "classes": self.classes}
         sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
@@ -103,9 +121,15 @@ class ClassTask:
 class TargetTask:
     """Learns targets, which are scaled to [-1, 1]."""
 
-    def choose_method(self, n: int, d: int, epsilon: float, delta: float) -> str:
-        """As LinearTask has it."""
-        return "statistics" if moments_stand_out(n, d + 1, epsilon, delta) else "sgd"
+    def choose_method(self, clear: float, columns: int, even: bool) -> str:
+        """As LinearTask has it.
+
+        Rows of norm 1 have moments with a trace of at most n. Their noise has a norm of about
+        2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is
+        some twenty times that, it was measured to be better to solve for the model than to descend.
+        """
+        stand_out = clear >= _CLEAR_MOMENTS * 2 * math.sqrt(2) * columns
+        return "statistics" if stand_out or (even and clear < _CLEAR_TARGETS) else "sgd"
 
     def learner(
         self,
@@ -162,51 +186,68 @@ def release_linear(
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
-    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Settings for
-    which no noise is enough are refused before anything is spent.
+    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
+    noise on means would hide them, none are released, and the learner has all. Settings for which
+    no noise is enough are refused before anything is spent.
 
     rows: what `unit` makes of the private records.
     labels: numbers of classes, or targets in [-1, 1].
     name: of who releases, for the record.
     """
     rows, labels = persons.select(rows), persons.select(labels)
-    n, d = rows.shape
-    private = epsilon < math.inf
+    (n, d), numbers = rows.shape, int(unit.is_number.sum())
+    private, whole = epsilon < math.inf, (epsilon, delta)
     if not private and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
-    if method == "auto":
-        method = task.choose_method(persons.count_groups(n), d, epsilon, delta)
-    share = (epsilon * _SHARE, delta * _SHARE)
+    groups = persons.count_groups(n)
+    squares = groups * min(_mu(*whole), 1.0) >= _SQUARES * math.sqrt(d + numbers)
+    columns = d + 1 + (numbers if squares else 0)
+    price, share = squared_distance(unit, squares), (epsilon * _SHARE, delta * _SHARE)
     # Rounded down, so that both parts add up to no more than the whole.
-    rest = (
-        math.nextafter(epsilon - share[0], 0.0) if private else epsilon,
-        math.nextafter(delta - share[1], 0.0),
-    )
-    task.learner(method, (n, d + 1), 1.0, rest, persons)
-    share = persons.gaussian_share(*share)
+    rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
+    share = persons.gaussian_share(*share) if private else share
+    even = math.sqrt(price) > _BLUR * n * _mu(*share)
+    rest = rest if private and not even else whole
+    if method == "auto":
+        method = task.choose_method(_clear(groups, columns, whole), columns, even)
+    task.learner(method, (n, columns), 1.0, rest, persons)
     record = None
     if private:
-        calibrate_means(2 * unit.sources, n=n, epsilon=share[0], delta=share[1])
-        record = persons.state(_make_record(name, method, d, (epsilon, delta), random_state))
+        if not even:
+            calibrate_means(price, n=n, epsilon=share[0], delta=share[1])
+        record = _make_record(name, method, columns - 1, even, whole, random_state)
+        record = persons.state(record)
     stream = make_stream(random_state)
-    with spend(budget if private else None, record):  # type: ignore[arg-type]
-        centered = center(unit, rows, epsilon=share[0], delta=share[1], random_state=stream)
-        learn = task.learner(method, (n, d + 1), centered.norm, rest, persons)
+    with spend(budget, record) if record else nullcontext():
+        if even:
+            centered = center_evenly(unit, squares=squares)
+        else:
+            centered = center(
+                unit, rows, squares=squares, epsilon=share[0], delta=share[1], random_state=stream
+            )
+        learn = task.learner(method, (n, columns), centered.norm, rest, persons)
         model = learn(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
 
 
 def _make_record(
-    name: str, method: str, d: int, price: tuple[float, float], random_state: RandomState
+    name: str,
+    method: str,
+    columns: int,
+    even: bool,
+    price: tuple[float, float],
+    random_state: RandomState,
 ) -> PrivacyRecord:
-    how = {"sgd": "PrivateSGD", "statistics": "SufficientStatistics"}[method]
+    learner = {"sgd": "PrivateSGD", "statistics": "SufficientStatistics"}[method]
+    of_means = "" if even else f", with {_SHARE:g} of epsilon and delta on the means"
+    composed = "basic composition of a Gaussian mechanism and the learner (Dwork et al. 2006)"
     return PrivacyRecord(
-        mechanism=f"{name}, {d} columns, means and learners.{how}",
-        source="basic composition of a Gaussian mechanism and the learner (Dwork et al. 2006)",
+        mechanism=f"{name}, {columns} columns, {'' if even else 'means and '}learners.{learner}",
+        source="as the learner" if even else composed,
         neighbors="replace_one",
         epsilon=float(price[0]),
         delta=float(price[1]),
-        noise=f"rounded normal on integers, with {_SHARE:g} of epsilon and delta on the means",
+        noise=f"rounded normal on integers{of_means}",
         rng=rng_of(random_state),
     )
 
@@ -234,14 +275,15 @@ def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int, persons: Persons) 
     return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
 
 
-def moments_stand_out(n: int, columns: int, epsilon: float, delta: float) -> bool:
-    """Whether the noise on second moments is far below the mean of their eigenvalues.
+def _clear(n: int, columns: int, price: tuple[float, float]) -> float:
+    """How far what n records say stands out of the noise in a vector of so many entries."""
+    return n * _mu(*price) / math.sqrt(columns)
 
-    Rows of norm 1 have moments with a trace of at most n. Their noise has a norm of about
-    2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is not
-    some twenty times that, noisy gradients were measured to be better.
-    """
-    if epsilon == math.inf:
-        return True
-    mu = float(accounting.gaussian_mu(epsilon, delta))
-    return bool(n * mu >= _CLEAR * 2 * math.sqrt(2) * columns**1.5)
+
+def _choose_radius(clear: float) -> float:
+    """The radius times the norm of rows: PrivateSGD's least, and more where noise is small."""
+    return _RADIUS * min(max(clear / _CLEAR_STEPS, 1.0), 3.0)
+
+
+def _mu(epsilon: float, delta: float) -> float:
+    return math.inf if epsilon == math.inf else float(accounting.gaussian_mu(epsilon, delta))

@@ -66,6 +66,16 @@ class UnitRows:
         ]
         return cls(None, None, schema, np.array(flags), len(used))
 
+    @property
+    def even_means(self) -> Floats:
+        """The means of rows that are spread evenly: over each interval, and over all categories."""
+        if self.schema is None:
+            return np.full(len(self.is_number), 0.5)
+        kinds = [kind for kind in self.schema.columns.values() if not isinstance(kind, Ignore)]
+        sizes = [1 if isinstance(kind, Number) else len(kind.values) for kind in kinds]
+        shares = [0.5 if isinstance(kind, Number) else 1 / len(kind.values) for kind in kinds]
+        return np.repeat(shares, sizes)
+
     def __call__(self, X: Any) -> Floats:
         """The rows of records, which are validated."""
         if self.schema is not None:

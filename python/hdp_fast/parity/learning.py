@@ -65,8 +65,7 @@ def learn(
 
     Args:
         X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
-            BitMatrix. Floats, frames of nullable columns and sparse matrices are refused by an
-            error that says how to turn them into such an array.
+            BitMatrix. What is sparse or lazy is refused by an error that says what to call first.
         y: Labels 0 and 1 of shape (n,).
         epsilon: Privacy parameter, a finite number above 0.
         beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as

@@ -44,8 +44,8 @@ def transfer(
     UtilityWarning says when the answers do not show that the hypothesis is better than guessing.
 
     Args:
-        X: The curator's features 0 and 1 of shape (n, d): an array of bool or of an integer dtype,
-            or a BitMatrix.
+        X: The curator's features 0 and 1 of shape (n, d): bool, integers or floats in any
+            container, or a BitMatrix.
         y: The curator's labels 0 and 1 of shape (n,).
         agents: Agents of the target population, with d features of 0 and 1. As many are asked as
             `plan_transfer` says for their response rate. Their own epsilon protects them.

@@ -3,15 +3,17 @@
 This module needs scikit-learn 1.6 or newer (the extra `sklearn`), and is loaded only where it is
 imported. What must be public comes from the caller: bounds or a schema of the columns, the classes,
 the bounds of a target. PrivateClassifier and PrivateRegressor choose everything else themselves,
-from the numbers of records and columns, epsilon and delta. BoundsScaler and SchemaTransformer
-prepare columns by public facts alone, as steps before a private estimator. PrivateSearchCV chooses
-parameters within one epsilon and delta for all fits and the choice.
+from the numbers of records and columns, epsilon and delta. PrivateStudentClassifier makes any
+classifier private where there is a public pool of rows without labels. BoundsScaler and
+SchemaTransformer prepare columns by public facts alone, as steps before a private estimator.
+PrivateSearchCV chooses parameters within one epsilon and delta for all fits and the choice.
 """
 
 from .._support.lazy import list_only
 from .adaptation_classifier import AdaptationClassifier
 from .adaptation_regressor import AdaptationRegressor
 from .bounds_scaler import BoundsScaler
+from .hybrid_classifier import HybridClassifier
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
 from .private_search import PrivateSearchCV
@@ -22,6 +24,7 @@ __all__ = [
     "AdaptationClassifier",
     "AdaptationRegressor",
     "BoundsScaler",
+    "HybridClassifier",
     "PrivateClassifier",
     "PrivateRegressor",
     "PrivateSearchCV",

@@ -1,44 +1,35 @@
-"""What the estimators of adaptation share: two domains in one table, and scores of the target."""
+"""What the estimators of adaptation share: two domains in one table."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._support.notes import note
 from .._support.validate import one_of, probability, refuse
 from ..adaptation.discrepancies.exact import DOMAINS
 from ..budget.account import Budget
-from ..exceptions import BudgetExceeded, ParameterError
-from ..learners.centered_rows import center
-from .adaptation_domains import read_domains, read_scored
-from .adaptation_models import Domains, Private, Promise
+from ..exceptions import BudgetExceeded
+from .adaptation_domains import read_domains
+from .adaptation_models import Domains, Private, Promise, center_by_public
 from .charges import note_missing
 from .linear_estimator import PrivateLinearEstimator
-from .toolkit import check_consistent_length, check_is_fitted
+from .target_scores import TargetScores
 
 
-class AdaptationEstimator(PrivateLinearEstimator):
+class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
     """An estimator that learns for a target from rows of source and target in one table."""
 
     private: Private
     alpha: float | None
     _methods = ("auto", "moments", "descent")
-    # Where metadata is routed, the domains of rows go to fit and score without being asked for.
-    __metadata_request__fit: ClassVar = {"sample_domain": True}
-    __metadata_request__score: ClassVar = {"sample_domain": True}
 
     @abstractmethod
     def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
         """Learn from both domains: a model with a record_."""
-
-    @abstractmethod
-    def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
-        """The score of predictions."""
 
     def fit(
         self, X: Any, y: ArrayLike, sample_domain: ArrayLike | None = None, *,
@@ -86,7 +77,7 @@ class AdaptationEstimator(PrivateLinearEstimator):
         if epsilon == math.inf and budget is not None:
             refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
         public = rows[~is_target if self.private == "target" else is_target]
-        centered = center(unit, public, epsilon=math.inf, delta=self.delta, random_state=None)
+        centered = center_by_public(unit, public, self.delta)
         domains = Domains(centered.scale(rows), labels, is_target, self.private, centered.norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
         promise = Promise(epsilon, self.delta, self.random_state, budget)
@@ -99,53 +90,6 @@ class AdaptationEstimator(PrivateLinearEstimator):
         self.rows_, self.model_ = centered, model
         self.domain_sizes_ = domains.sizes
         return self
-
-    def score(
-        self,
-        X: Any,
-        y: ArrayLike,
-        sample_domain: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
-        """Computes the score of the rows of the target alone.
-
-        It is the coefficient of determination of a regressor, and the share of right predictions of
-        a classifier. The score is an unprotected release about X and y, and no budget is charged.
-        Where they are private, as the folds of a search or a cross-validation are, neither publish
-        it nor choose anything by it that is published. The first call in a process warns of this.
-
-        Args:
-            X: The records, m of them, with the columns of fit; public ones.
-            y: Their labels, shape (m,).
-            sample_domain: Integers of shape (m,): rows of the target are below 0, others do not
-                count. One integer stands for all rows. After a fit with domains it must be passed,
-                -1 for records that are all of the target. After a fit without, None counts all.
-            sample_weight: Public weights of shape (m,); None weighs all alike.
-
-        Returns:
-            The score; at most 1.
-
-        Raises:
-            ParameterError: sample_domain is None after a fit with domains, has no row of the
-                target, or holds something else than integers.
-            ShapeError: sample_domain does not fit the rows of X.
-            ValueError: As in predict, or y or sample_weight has another length.
-        """
-        check_is_fitted(self)
-        if sample_domain is None and self.domain_sizes_ is not None:
-            rule = (
-                "after a fit with domains a score must be told them: -1 where all rows are of the"
-                " target; a search passes them with"
-                " sklearn.set_config(enable_metadata_routing=True)"
-            )
-            raise ParameterError(f"sample_domain = None, but {rule}")
-        self._note_score()
-        predictions, labels = self.predict(X), np.asarray(y)
-        check_consistent_length(predictions, labels, sample_weight)
-        n = len(predictions)
-        kept = read_scored(-1 if sample_domain is None else sample_domain, n)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        return self._measure(labels[kept], predictions[kept], weights)
 
     def _choose_adaptation(self) -> str:
         public_source = self.private == "target" and self.alpha is None

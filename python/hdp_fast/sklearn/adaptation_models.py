@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,13 +17,17 @@ from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation
 from ..adaptation.discrepancies.moments import shrink_rows
 from ..budget.account import Budget, spend
 from ..learners import FeatureMap, SufficientStatistics
+from ..learners.centered_rows import CenteredRows, center
 from ..learners.sufficient_statistics import calibrate
+from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord, rng_of
 
 Learner = ConvexAdaptation | MomentAdaptation | NonConvexAdaptation
 L = TypeVar("L", ConvexAdaptation, MomentAdaptation, NonConvexAdaptation)
 Private = Literal["source", "target"]
 
+# A number's deviation counts as at least one over this, in units of its bounds.
+_MOST_FACTOR = 20.0
 # Rows longer than so many times their root mean square are shrunk by a descent.
 _REACH = 1.5
 # A penalty on the public optimum, as a share of a standardized column's second moment.
@@ -36,6 +40,8 @@ _CLIP, _LEAST_CLIP, _TINY_CLIP, _LARGEST_CLIP = 1.5, 0.2, 0.01, 2.0
 # The noise on a mean of residuals with mu = 1, about, and the part of them that it may be.
 _NOISE, _PART = 2.5, 0.1
 _LEAST_RADIUS, _LOGISTIC_RADIUS = 1.0, 2.0
+# Records get less weight where their loss exceeds so many times that of a guess.
+_CROSS_ENTROPY = 1.5
 # Rounding may make the parts of a budget add up to a little more than the whole.
 _STRETCH = 1 - 1e-6
 
@@ -113,6 +119,17 @@ class ClassModels:
         return np.column_stack([model.scores(rows) for model in self.models])
 
 
+def center_by_public(unit: UnitRows, public: Floats, delta: float) -> CenteredRows:
+    """The map to rows around the means of public ones, in units of their deviations.
+
+    A column that hardly varies there may vary in the private domain: it is not blown up.
+    """
+    centered = center(unit, public, epsilon=math.inf, delta=delta, random_state=None)
+    limited = replace(centered, factor=np.minimum(centered.factor, _MOST_FACTOR))
+    norm = math.sqrt(float(np.square(limited.scale(public)).sum(axis=1).mean()))
+    return replace(limited, norm=norm)
+
+
 def adapt_targets(method: str, alpha: float | None, domains: Domains, promise: Promise) -> Learner:
     """Learn to predict targets in [-1, 1]."""
     radius, residual = _measure(*domains.public())
@@ -148,7 +165,8 @@ def adapt_classes(
     descent = NonConvexAdaptation(
         **promise.settings(),
         **loss,
-        radius=_LOGISTIC_RADIUS,
+        radius=_LOGISTIC_RADIUS * math.sqrt(classes),
+        lambda_1=_CROSS_ENTROPY * math.log(classes),
         norm_bound=norm,
         alpha=alpha,
         iterate="last",
@@ -199,9 +217,12 @@ def _adapt_each(classes: int, domains: Domains, promise: Promise) -> ClassModels
     epsilon, delta = share_of_class(promise.epsilon, promise.delta, classes)
     # What the settings or the public records make impossible is refused before it is charged.
     columns = FeatureMap.identity(domains.rows.shape[1], norm_bound=1.0)
-    described = SufficientStatistics(columns, label_bound=1.0, second_moments=True)
+    described = SufficientStatistics(
+        columns, label_bound=1.0, second_moments=True, ratio=MomentAdaptation.ratio
+    )
     calibrate(described, domains.sizes[1], epsilon, delta)
-    _class_learner(math.inf, delta).fit(*data[0])
+    public = data[0][:2]
+    _class_learner(math.inf, delta).fit(*public, *public)
     record = PrivacyRecord(
         mechanism=f"sklearn.AdaptationClassifier, {classes} of adaptation.MomentAdaptation",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",

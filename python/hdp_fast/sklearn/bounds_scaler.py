@@ -115,7 +115,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
                 numbers.
         """
         check_is_fitted(self)
-        records = check_array(X, dtype=np.float64)
+        records = check_array("X", X, dtype=np.float64)
         if records.shape[1] != self.n_features_in_:
             rule = f"the scaler has {self.n_features_in_}"
             raise ShapeError(f"X has {records.shape[1]} columns, but {rule}")

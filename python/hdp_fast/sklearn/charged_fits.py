@@ -8,9 +8,17 @@ from .._support.validate import refuse
 from ..budget.account import Budget
 from ..exceptions import ParameterError
 from .search_plan import Price
+from .search_records import Records
 from .toolkit import clone, get_config, has_fit_parameter
 
 _RULE = "it must be an estimator of hdp_fast.sklearn, or a pipeline that ends in one"
+
+
+def takes(estimator: Any, name: str) -> bool:
+    """Whether fit of an estimator, or of the last step of a pipeline, has this parameter."""
+    while steps := getattr(estimator, "steps", None):
+        estimator = steps[-1][1]
+    return hasattr(estimator, "fit") and has_fit_parameter(estimator, name)
 
 
 def path_to_last(estimator: Any) -> str:
@@ -21,7 +29,7 @@ def path_to_last(estimator: Any) -> str:
     prefix, last = "", estimator
     while steps := getattr(last, "steps", None):
         prefix, last = f"{prefix}{steps[-1][0]}__", steps[-1][1]
-    if not hasattr(last, "fit") or not has_fit_parameter(last, "budget"):
+    if not takes(last, "budget"):
         refuse("estimator", estimator, f"its fit takes no budget: {_RULE}")
     names = [name for name in estimator.get_params() if name.rpartition("__")[2] == "epsilon"]
     if names != [f"{prefix}epsilon"]:
@@ -41,13 +49,14 @@ def make_candidate(estimator: Any, params: dict[str, Any], price: Price | None) 
     return candidate.set_params(**{name: prices[name] for name in prices if name in known})
 
 
-def fit_charged(candidate: Any, X: Any, y: Any, budget: Budget | None) -> Any:
+def fit_charged(candidate: Any, records: Records, budget: Budget | None) -> Any:
     """The candidate, fit at the expense of this budget."""
-    if budget is None:
-        return candidate.fit(X, y)
     prefix = path_to_last(candidate)
+    passed = {"budget": budget, "sample_domain": records.domain}
+    passed = {name: value for name, value in passed.items() if value is not None}
     if prefix and get_config()["enable_metadata_routing"]:
         last = candidate.get_params()[prefix.removesuffix("__")]
-        last.set_fit_request(budget=True)
+        last.set_fit_request(**dict.fromkeys(passed, True))
         prefix = ""
-    return candidate.fit(X, y, **{f"{prefix}budget": budget})
+    named = {f"{prefix}{name}": value for name, value in passed.items()}
+    return candidate.fit(records.X, records.y, **named)

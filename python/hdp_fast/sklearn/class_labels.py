@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..exceptions import ParameterError
+from .toolkit import check_classification_targets
+
+
+def code_labels(
+    labels: NDArray[Any], classes: NDArray[Any] | None
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The place of each label among the classes, and the classes; None takes those of the labels.
+
+    Raises:
+        ParameterError: A label is none of the classes, or there are not two kinds of them.
+        ValueError: The labels are no classes, but numbers with fractions.
+    """
+    if classes is None:
+        check_classification_targets(labels)
+        classes = check_classes(labels)
+        return encode(labels, classes), classes
+    try:
+        return encode(labels, classes), classes
+    except ParameterError:
+        # It warns of many different labels, which are private, and so comes after an error alone.
+        with suppress(TypeError):
+            check_classification_targets(labels)
+        raise
 
 
 def check_classes(classes: Any) -> NDArray[Any]:

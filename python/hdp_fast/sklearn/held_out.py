@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import noise
+from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import refuse
 from .search_plan import SearchPlan
+from .search_records import Records
 
 # What a record scores in a regression is rounded to this share of the most that it can.
 _STEPS = 1 << 20
@@ -50,14 +52,17 @@ class PublicJudge:
     """Chooses by the score of public records, which costs nothing."""
 
     scorer: Any
-    X: Any
-    y: NDArray[Any]
+    records: Records
 
     def choose(
         self, models: list[Any], plan: SearchPlan | None, stream: np.random.Generator | None
     ) -> Choice:
         """Choose the best one, the first where there are several."""
-        scores = np.array([float(self.scorer(model, self.X, self.y)) for model in models])
+        scores = np.array(
+            [float(self.scorer(model, self.records.X, self.records.y)) for model in models]
+        )
+        if np.isnan(scores).all():
+            note("scoring gives no candidate a score on X_public: the first one is chosen")
         index = int(np.where(np.isnan(scores), -math.inf, scores).argmax())
         return Choice(index, float(scores[index]), scores)
 
@@ -67,13 +72,11 @@ class HeldOutJudge:
     """Chooses by the score of held-out private records, which is paid for.
 
     Attributes:
-        X: The held-out records.
-        y: Their labels or targets.
+        records: The held-out records.
         target_bounds: Bounds of the targets; None for a classifier.
     """
 
-    X: Any
-    y: NDArray[Any]
+    records: Records
     target_bounds: tuple[float, float] | None
 
     @property
@@ -85,9 +88,9 @@ class HeldOutJudge:
         self, models: list[Any], plan: SearchPlan | None, stream: np.random.Generator | None
     ) -> Choice:
         """Choose by the totals of the held-out records."""
-        totals = [self._add_up(np.asarray(model.predict(self.X))) for model in models]
+        totals = [self._add_up(np.asarray(model.predict(self.records.X))) for model in models]
         index, total = choose(totals, self.unit, plan, stream)
-        return Choice(index, min(max(total / (self.unit * len(self.y)), 0.0), 1.0), None)
+        return Choice(index, min(max(total / (self.unit * len(self.records)), 0.0), 1.0), None)
 
     def check(self, plan: SearchPlan) -> None:
         """Refuse a plan whose noise would not fit into integers of 64 bits."""
@@ -96,8 +99,8 @@ class HeldOutJudge:
 
     def _add_up(self, predicted: NDArray[Any]) -> int:
         if self.target_bounds is None:
-            return count_correct(predicted, self.y)
-        return sum_closeness(predicted, self.y, self.target_bounds)
+            return count_correct(predicted, self.records.y)
+        return sum_closeness(predicted, self.records.y, self.target_bounds)
 
 
 def count_correct(predicted: NDArray[Any], labels: NDArray[Any]) -> int:

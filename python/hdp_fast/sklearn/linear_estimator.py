@@ -69,12 +69,12 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
-                labels = np.asarray(labels, np.float64)
-                if not np.isfinite(labels).all():
-                    raise ParameterError("y has an entry that is not finite, but all must be")
+                labels = _to_numbers(labels)
             self._keep_names(X)
             return unit, rows, labels
         records, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
+        if numeric:
+            labels = _to_numbers(labels)
         if self.bounds is None:
             unit = UnitRows.spanned_by(records)
         else:
@@ -131,6 +131,17 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         note_score(self)
 
 
+def _to_numbers(targets: Any) -> Floats:
+    """The targets as floats; the error shows none of them."""
+    try:
+        floats = np.asarray(targets, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("y has an entry that is no number, but all must be") from None
+    if not np.isfinite(floats).all():
+        raise ParameterError("y has an entry that is not finite, but all must be")
+    return floats
+
+
 def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
     """Validate what every private estimator has, and return epsilon."""
     if epsilon is None:
@@ -143,7 +154,7 @@ def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> flo
 def note_score(estimator: Any) -> None:
     """Warn once for each class that a score is no private release."""
     name = type(estimator).__name__
-    if estimator.epsilon != math.inf and name not in _noted_scores:
+    if getattr(estimator, "epsilon", None) != math.inf and name not in _noted_scores:
         _noted_scores.add(name)
         note(
             "score is an unprotected release wherever its records are private, as the folds of a"

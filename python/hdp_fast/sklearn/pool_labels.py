@@ -28,6 +28,7 @@ _RECORDS_OF_A_MEMBER, _FEWEST_RECORDS = 30, 10
 _MOST_FLIPS = 0.05
 # One vote of so many may be a close one.
 _STABLE_FOR_ONE_UNSTABLE = 20
+_MOST_MEMBERS = 1 << 53
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,16 +97,21 @@ class PoolTask:
 
     def choose(self, estimator: Any) -> MethodChoice:
         """The method of "auto", from numbers and types of columns alone."""
-        if not _are_numbers(self.pool):
-            reason = "columns hold something else than numbers"
+        if not _are_numbers(self.pool) or _is_constant(self.pool):
+            reason = "columns hold something else than numbers, or are constant"
             return MethodChoice(method="votes", reason=reason, signal=0.0)
         labeler, _ = self._labeler(estimator)
+        try:
+            members = self.members or labeler.plan().k
+        except ParameterError:
+            # No table keeps so small an epsilon, whatever the members.
+            members = _MOST_MEMBERS
         return choose_method(
             n=len(self.labels),
             columns=self.pool.shape[1],
             classes=len(self.classes),
             points=count_rows(self.pool),
-            members=self.members or labeler.plan().k,
+            members=members,
             epsilon=self.epsilon,
             delta=self.delta,
         )
@@ -115,6 +121,8 @@ class PoolTask:
     ) -> PoolLabels:
         labeler = StatisticsLabeler(population=population, **self._goal())
         records, pool = self.records, self.pool
+        if _is_constant(pool):
+            raise ParameterError("pool has rows that are all alike, but some must differ")
         if isinstance(pool, np.ndarray):
             records, pool = _scale_by(pool, records), _scale_by(pool, pool)
         labeler.fit(records, self.labels, pool, budget=budget, random_state=random_state)
@@ -189,6 +197,10 @@ def _unused(classes: NDArray[Any]) -> Any:
 
 def _are_numbers(pool: Any) -> bool:
     return set(facts_of(pool).kinds) == {"number"}
+
+
+def _is_constant(pool: Any) -> bool:
+    return isinstance(pool, np.ndarray) and bool((pool == pool[0]).all())
 
 
 def _scale_by(pool: Floats, rows: Floats) -> Floats:

@@ -16,9 +16,9 @@ from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
 from ..learners.unit_rows import UnitRows
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels
 from .linear_estimator import PrivateLinearEstimator
-from .toolkit import ClassifierMixin, check_classification_targets
+from .toolkit import ClassifierMixin
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -151,9 +151,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             )
             raise ParameterError(f"classes = None, but {rule}")
         unit, rows, labels = self._read_training(X, y, numeric=False)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        return unit, rows, encode(labels, self.classes_), epsilon
+        codes, self.classes_ = code_labels(labels, classes)
+        return unit, rows, codes, epsilon
 
     def decision_function(self, X: Any) -> Floats:
         """Computes the scores of records.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -18,11 +19,13 @@ from ..budget.account import Budget
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..record import OS_ENTROPY, TEST_STREAM, PrivacyRecord, rng_of
-from .charged_fits import fit_charged, make_candidate, path_to_last
+from .adaptation_domains import read_domains
+from .charged_fits import fit_charged, make_candidate, path_to_last, takes
 from .charges import spend
 from .held_out import Choice, HeldOutJudge, Judge, PublicJudge
 from .rehearsal import rehearse_fit
 from .search_plan import Price, SearchPlan, make_plan
+from .search_records import Records
 from .toolkit import (
     BaseEstimator,
     MetaEstimatorMixin,
@@ -35,7 +38,6 @@ from .toolkit import (
     get_tags,
     indexable,
     is_regressor,
-    take_rows,
 )
 
 # The choice may miss the best candidate by this share of the records before it is noted.
@@ -107,10 +109,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateRegressor, PrivateSearchCV
         >>> X = np.tile([[20.0], [60.0]], (20_000, 1))
-        >>> learner = PrivateRegressor(bounds=(0, 100), target_bounds=(0, 10))
-        >>> grid = {"method": ["statistics", "sgd"]}
-        >>> search = PrivateSearchCV(learner, grid, epsilon=2.0).fit(X, X[:, 0] / 10)
-        >>> search.record_.epsilon, search.best_estimator_.epsilon < 1, search.best_score_ > 0.9
+        >>> learner = PrivateRegressor(target_bounds=(0, 10), method="statistics")
+        >>> search = PrivateSearchCV(learner, {"bounds": [(0, 100), (0, 10**6)]}, epsilon=2.0)
+        >>> search.fit(X, X[:, 0] / 10).best_params_
+        {'bounds': (0, 100)}
+        >>> search.record_.epsilon, search.plan_.refit.epsilon < 1, search.best_score_ > 0.9
         (2.0, True, True)
     """
 
@@ -142,6 +145,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self,
         X: Any,
         y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
         *,
         X_public: Any = None,
         y_public: ArrayLike | None = None,
@@ -152,8 +156,11 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: The private records, as the estimator takes them, at least two.
             y: Their labels or targets, shape (n,).
+            sample_domain: Public integers of shape (n,) for an estimator of adaptation: 0 or more
+                for a row of the source, below 0 for one of the target. Then rows of the target
+                alone are held out. None says that all records are of one population.
             X_public: Public records that choose, with the columns of X; None holds out private
-                ones.
+                ones. For an estimator of adaptation they are of the target.
             y_public: Their labels or targets.
             budget: The budget that the whole search is charged to, before anything is drawn; None
                 charges nothing.
@@ -171,30 +178,30 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Guarantee:
             (epsilon, delta)-DP under "replace_one" with the number of records public, exact if the
             estimator's fits are: what is released is the choice and its score, all candidates'
-            models, and the last one. The candidates and what the estimator takes for public must
-            not be chosen by a look at the records. Nothing is spent where an error is raised before
-            the first fit begins.
+            models, and the last one. With sample_domain this holds for the records that the
+            estimator protects, those of its private domain. The candidates and what the estimator
+            takes for public must not be chosen by a look at the records. Nothing is spent where an
+            error is raised before the first fit begins.
         """
         price = self._check_settings(budget)
         candidates = self._list_candidates()
-        X, labels = self._read(X, y)
+        records = self._read(X, y, sample_domain)
         stream = make_stream(self.random_state)
-        train, judge = np.arange(len(labels)), self._read_public(X_public, y_public)
+        learned, judge = records, self._read_public(X_public, y_public)
         if judge is None:
-            train, judge = self._hold_out(X, labels, stream)
-        learned = _take(X, train), labels[train]
+            learned, judge = self._hold_out(records, stream)
         plan, record, each, last = None, None, None, None
         if price is not None:
             is_charged = isinstance(judge, HeldOutJudge)
             plan = make_plan(*price, len(candidates), charged=is_charged, refit=self.refit)
-            record = self._rehearse(plan, candidates, (X, labels), learned, judge)
+            record = self._rehearse(plan, candidates, records, learned, judge)
             each, last = plan.fit, plan.refit
         with spend(budget, record) if record else nullcontext():
-            models = [self._make(params, each, *learned) for params in candidates]
+            models = [self._make(params, each, learned) for params in candidates]
             choice = judge.choose(models, plan, stream)
             best = models[choice.index]
             if self.refit:
-                best = self._make(candidates[choice.index], last, X, labels)
+                best = self._make(candidates[choice.index], last, records)
         self.best_estimator_, self.plan_, self.record_ = best, plan, record
         self.best_index_, self.best_score_ = choice.index, choice.score
         self.best_params_ = candidates[choice.index]
@@ -212,7 +219,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_random_state(self.random_state)
         if not isinstance(self.refit, bool | np.bool_):
             refuse("refit", self.refit, "it must be True or False")
-        if number("epsilon", self.epsilon) < math.inf:
+        if number("epsilon", self.epsilon) != math.inf:
             return Price(positive("epsilon", self.epsilon), delta)
         if budget is not None:
             refuse("epsilon", self.epsilon, "only a private search can be charged to a budget")
@@ -231,35 +238,41 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 )
         return candidates
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        """Records that have places, and their labels as a vector."""
+    def _read(self, X: Any, y: Any, domain: Any = None) -> Records:
+        """Records that have places, with their labels as a vector."""
+        if X is None:
+            refuse("X", X, "it must be records as the estimator takes them")
         labels: NDArray[Any] = column_or_1d(y, warn=True)
+        if not len(labels):
+            raise ShapeError("y has 0 sample(s), but there must be records")
         if is_regressor(self.estimator):
             labels = np.asarray(labels, np.float64)
         if isinstance(X, Table):
             check_consistent_length(range(X.rows), labels)
-            return X, labels
-        return indexable(X, labels)[0], labels
+        else:
+            X = indexable(X, labels)[0]
+        if domain is not None and not takes(self.estimator, "sample_domain"):
+            raise ParameterError(
+                "sample_domain is there, but only estimators of adaptation have domains"
+            )
+        return Records(X, labels, None if domain is None else np.asarray(domain))
 
     def _hold_out(
-        self, X: Any, labels: NDArray[Any], stream: np.random.Generator | None
-    ) -> tuple[NDArray[np.intp], HeldOutJudge]:
-        """The places of the records to learn from, and the judge that holds the others."""
+        self, records: Records, stream: np.random.Generator | None
+    ) -> tuple[Records, Judge]:
+        """The records to learn from, and the judge that holds the others."""
         if self.scoring is not None:
             rule = (
                 "private records are scored by the share of correct ones or the squared error: give"
                 " X_public and y_public for another score"
             )
             refuse("scoring", self.scoring, rule)
-        n = len(labels)
-        if n < 2:
-            raise ShapeError(f"X has {n} sample, but a search needs one to hold out and one more")
-        # Places are drawn before any value is seen: each record is held out or trained on, whatever
-        # its values are.
-        order = make_public_generator(stream).permutation(n)
-        count = min(max(round(self.holdout * n), 1), n - 1)
-        held, train = np.sort(order[:count]), np.sort(order[count:])
-        return train, HeldOutJudge(_take(X, held), labels[held], self._find_target_bounds(labels))
+        allowed = np.ones(len(records), bool)
+        if records.domain is not None:
+            allowed = read_domains(records.domain, len(records))
+        generator = make_public_generator(stream)
+        learned, held = records.split(self.holdout, allowed, generator)
+        return learned, HeldOutJudge(held, self._find_target_bounds(records.y))
 
     def _find_target_bounds(self, labels: NDArray[Any]) -> tuple[float, float] | None:
         if not is_regressor(self.estimator):
@@ -289,39 +302,38 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             raise ParameterError(f"{missing} = None, but X_public and y_public go together")
         default = "r2" if is_regressor(self.estimator) else "accuracy"
         scoring = default if self.scoring is None else self.scoring
-        return PublicJudge(
-            check_scoring(self.estimator, scoring=scoring), *self._read(X_public, y_public)
-        )
+        scorer = check_scoring(self.estimator, scoring=scoring)
+        return PublicJudge(scorer, self._read(X_public, y_public))
 
     def _rehearse(
         self,
         plan: SearchPlan,
         candidates: list[dict[str, Any]],
-        everything: tuple[Any, NDArray[Any]],
-        learned: tuple[Any, NDArray[Any]],
+        records: Records,
+        learned: Records,
         judge: Judge,
     ) -> PrivacyRecord:
         """The record of the whole, once everything has passed that can be checked beforehand."""
         asked = []
         for params in candidates:
-            asked.append(self._rehearse_fit(params, plan.fit, *learned)[1])
-            whole, record = self._rehearse_fit(params, plan.refit or plan.fit, *everything)
+            asked.append(self._rehearse_fit(params, plan.fit, learned)[1])
+            whole, record = self._rehearse_fit(params, plan.refit or plan.fit, records)
             asked.append(record)
             if isinstance(judge, PublicJudge):
                 # As many rows as there are private ones: the number of rows matters to a fit.
-                rows = np.arange(len(everything[1])) % len(judge.y)
-                public = _take(judge.X, rows), judge.y[rows]
-                check_columns(whole, self._rehearse_fit(params, plan.fit, *public)[0])
+                public = judge.records.take(np.arange(len(records)) % len(judge.records))
+                public = dataclasses.replace(public, domain=records.domain)
+                check_columns(whole, self._rehearse_fit(params, plan.fit, public)[0])
         if isinstance(judge, HeldOutJudge):
             judge.check(plan)
-            note_miss(len(candidates), len(judge.y), plan.choice)
+            note_miss(len(candidates), len(judge.records), plan.choice)
         return self._make_record(asked, plan)
 
     def _rehearse_fit(
-        self, params: dict[str, Any], price: Price, X: Any, y: NDArray[Any]
+        self, params: dict[str, Any], price: Price, records: Records
     ) -> tuple[Any, PrivacyRecord]:
         candidate = make_candidate(self.estimator, params, price)
-        return candidate, rehearse_fit(candidate, X, y, price)
+        return candidate, rehearse_fit(candidate, records, price)
 
     def _make_record(self, asked: list[PrivacyRecord], plan: SearchPlan) -> PrivacyRecord:
         sources = {rng_of(self.random_state), *(record.rng for record in asked)}
@@ -344,10 +356,10 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             rng=OS_ENTROPY if sources == {OS_ENTROPY} else TEST_STREAM,
         )
 
-    def _make(self, params: dict[str, Any], price: Price | None, X: Any, y: NDArray[Any]) -> Any:
+    def _make(self, params: dict[str, Any], price: Price | None, records: Records) -> Any:
         """A candidate, fit at this price."""
         candidate = make_candidate(self.estimator, params, price)
-        return fit_charged(candidate, X, y, None if price is None else Budget(*price))
+        return fit_charged(candidate, records, None if price is None else Budget(*price))
 
     @property
     def _inner(self) -> Any:
@@ -362,14 +374,22 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """Number of columns of X in fit."""
+        """Number of columns of X in fit.
+
+        Raises:
+            AttributeError: fit has not been called.
+        """
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("PrivateSearchCV has no n_features_in_ before fit")
         return int(self.best_estimator_.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the columns of X in fit; only where X had names."""
+        """Names of the columns of X in fit; only where X had names.
+
+        Raises:
+            AttributeError: fit has not been called.
+        """
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("PrivateSearchCV has no feature_names_in_ before fit")
         names: NDArray[Any] = self.best_estimator_.feature_names_in_
@@ -425,7 +445,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scores: Floats = self.best_estimator_.decision_function(X)
         return scores
 
-    def score(self, X: Any, y: ArrayLike) -> float:
+    def score(self, X: Any, y: ArrayLike, sample_domain: ArrayLike | None = None) -> float:
         """Computes the score of the chosen candidate, an unprotected release about X and y.
 
         best_score_ has been paid for. This one has not: X and y must be public.
@@ -433,6 +453,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: Public records, with the columns of fit.
             y: Their labels or targets.
+            sample_domain: The domain of each row, for an estimator of adaptation; None passes
+                nothing on.
 
         Returns:
             The score, as the estimator computes it.
@@ -441,7 +463,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             ValueError: As in predict, or y has another length.
         """
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y))
+        domains = {} if sample_domain is None else {"sample_domain": sample_domain}
+        return float(self.best_estimator_.score(X, y, **domains))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Whether a candidate has been chosen."""
@@ -493,11 +516,3 @@ def list_results(candidates: list[dict[str, Any]], choice: Choice) -> dict[str, 
         results["mean_test_score"] = choice.scores
         results["rank_test_score"] = 1 + better.sum(axis=1)
     return results
-
-
-def _take(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of records in any container."""
-    if isinstance(X, Table):
-        return X.select(rows)
-    # pyarrow, which older versions of scikit-learn cannot index.
-    return X.take(rows) if hasattr(X, "column_names") else take_rows(X, rows)

@@ -11,6 +11,7 @@ from ..exceptions import BudgetExceeded
 from ..record import PrivacyRecord
 from .charged_fits import fit_charged
 from .search_plan import Price
+from .search_records import Records
 
 
 class _Rehearsed(Exception):
@@ -28,7 +29,7 @@ class _Rehearsal(Budget):
         raise _Rehearsed
 
 
-def rehearse_fit(candidate: Any, X: Any, y: Any, price: Price) -> PrivacyRecord:
+def rehearse_fit(candidate: Any, records: Records, price: Price) -> PrivacyRecord:
     """What the fit of a candidate would be charged, once all its checks have passed.
 
     Nothing is drawn, learned or spent.
@@ -38,7 +39,7 @@ def rehearse_fit(candidate: Any, X: Any, y: Any, price: Price) -> PrivacyRecord:
     """
     budget = _Rehearsal(*price)
     with suppress(_Rehearsed, BudgetExceeded):
-        fit_charged(candidate, X, y, budget)
+        fit_charged(candidate, records, budget)
     asked = budget.asked
     if asked is None or asked.epsilon != price.epsilon or asked.delta > price.delta:
         refuse("estimator", candidate, "its fit must charge all of its epsilon at once")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
-from ..data.frames import check_columns, make_column, make_table
+from ..data.frames import check_columns, make_table
 from ..data.schema import Number, Schema
 from ..data.table import Table
 from ..exceptions import ShapeError
@@ -29,8 +29,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     A category becomes one bit for each of its names, and a number is clipped to its bounds and
     scaled. No value is refused: a category that the schema does not list has all bits 0, and a
-    missing number counts as the lower bound. Nothing is learned: fit reads the names of the
-    columns. A model that follows takes (0, 1) for bounds.
+    missing number counts as the lower bound, unless the schema has another default. Nothing is
+    learned: fit reads the names of the columns. A model that follows takes (0, 1) for bounds.
 
     Args:
         schema: Public data.Schema; its label is not used. It must be given. Columns are found by
@@ -96,10 +96,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         assert self.schema is not None
         records = self._check(X, reset=False)
         if names_of(records) is None:
-            names = _numbered(records.shape[1])
-            places = {name: names.index(name) for name in self.schema.reads}
-            columns = {name: make_column(records[:, place]) for name, place in places.items()}
-            records = Table(columns, len(records), "X")
+            columns = dict(zip(_numbered(records.shape[1]), records.T, strict=True))
+            return self.schema.floats(columns)
         return self.schema.floats(make_table("X", records, self.schema))
 
     def inverse_transform(self, X: Any) -> NDArray[Any]:
@@ -122,7 +120,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         assert self.schema is not None
-        rows, place = check_array(X, dtype=np.float64), 0
+        rows, place = check_array("X", X, dtype=np.float64), 0
         if rows.shape[1] != len(self.schema.float_names):
             rule = f"transform makes {len(self.schema.float_names)}"
             raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")

@@ -8,6 +8,9 @@ from typing import NamedTuple
 
 from .. import accounting
 from ..accounting.calibration import find_largest
+from ..exceptions import ParameterError
+
+_LEAST = 1e-300
 
 
 class Price(NamedTuple):
@@ -61,8 +64,11 @@ def make_plan(
 
     charged: whether private records choose.
 
-    Raises: ParameterError if there are too many candidates for any epsilon.
+    Raises: ParameterError if so little cannot be divided among so many candidates.
     """
+    if min(epsilon, delta) / candidates < _LEAST:
+        text = f"epsilon = {epsilon:g} and delta = {delta:g}"
+        raise ParameterError(f"{text}, but each of {candidates} candidates needs a part of them")
     last = Price(_half(epsilon), _half(delta)) if refit else None
     rest = Price(_half(epsilon), _half(delta)) if refit else Price(epsilon, delta)
     failing = _half(rest.delta) / candidates

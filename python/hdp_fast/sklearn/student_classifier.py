@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.containers import to_readable
 from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.types import Floats, RandomState
@@ -19,7 +20,7 @@ from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.public_facts import compare, facts_of
-from .class_labels import check_classes, encode
+from .class_labels import check_classes, code_labels, encode
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
 from .schema_transformer import SchemaTransformer
@@ -29,7 +30,6 @@ from .toolkit import (
     DummyClassifier,
     available_if,
     check_array,
-    check_classification_targets,
     check_is_fitted,
     clone,
     column_or_1d,
@@ -56,11 +56,11 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
     """Any classifier of scikit-learn, trained on private labels of a public pool.
 
     fit labels rows of the pool with the help of the private records, and trains a student on these
-    rows in the open. Predictions are the student's: they cost nothing, however many there are. The
-    labels come by one of two ways. "votes" trains many members, each a copy of `estimator` on a
-    part of the records of its own, that vote on each row of the pool; it takes any classifier.
-    "statistics" releases sums of the records once and labels by the linear model that they make;
-    it needs labels about linear in the columns.
+    rows in the open. Predictions are the student's: they cost nothing, however many there are.
+    There are two ways to label. "votes" trains many members, which vote on each row of the pool;
+    each is a copy of `estimator` with records of its own. It takes any classifier. "statistics"
+    releases sums of the records once, and labels by the linear model that they make. It needs
+    labels that are about linear in the columns.
 
     Args:
         estimator: The classifier of every member, with fit and predict; None for logistic
@@ -173,6 +173,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 finite epsilon, a label is none of classes, the estimator or student fails on rows
                 of the pool with made-up labels, or a fit without noise comes with a budget.
             ShapeError: The pool has other columns than X, or no rows.
+            InsufficientSamples: There are fewer records than `members`.
             ValueError: X or y is no array of finite numbers, or of another length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
@@ -194,9 +195,8 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             raise ParameterError(f"classes = None, but {rule}")
         require_pool(self.pool, epsilon)
         records, labels = self._read_training(X, y)
-        check_classification_targets(labels)
-        self.classes_ = check_classes(labels) if classes is None else classes
-        codes, pool = encode(labels, self.classes_), self._read_pool(records)
+        codes, self.classes_ = code_labels(labels, classes)
+        pool = self._read_pool(records)
         if epsilon == math.inf:
             answers = self._label_openly(records, codes, pool)
         else:
@@ -346,10 +346,10 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         if self.schema is not None:
             return SchemaTransformer(schema=self.schema).fit_transform(self.pool)
         if not isinstance(records, np.ndarray):
-            pool = check_features("pool", self.pool)
+            pool = check_features("pool", to_readable("pool", self.pool))
             compare(facts_of(records), facts_of(pool), "pool")
         else:
-            pool = check_array(self.pool, dtype=np.float64, input_name="pool")
+            pool = check_array("pool", self.pool, dtype=np.float64)
             if pool.shape[1] != records.shape[1]:
                 rule = f"X has {records.shape[1]}"
                 raise ShapeError(f"pool has {pool.shape[1]} columns, but {rule}")
@@ -425,4 +425,6 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
 
 def _is_frame(X: Any) -> bool:
     """Whether it is a frame of pandas or polars with names, which members take as it is."""
-    return names_of(X) is not None and hasattr(X, "dtypes")
+    kind = type(X)
+    known = hasattr(kind, "dtypes") and (hasattr(kind, "loc") or hasattr(kind, "to_series"))
+    return known and names_of(X) is not None

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from .._support.containers import to_readable
 
 try:
@@ -19,13 +21,9 @@ try:
     from sklearn.dummy import DummyClassifier
     from sklearn.metrics import accuracy_score, check_scoring, r2_score
     from sklearn.model_selection import ParameterGrid
-    from sklearn.utils import _safe_indexing as take_rows
-    from sklearn.utils import (
-        check_array,
-        check_consistent_length,
-        get_tags,
-        indexable,
-    )
+    from sklearn.utils import _safe_indexing as select_rows
+    from sklearn.utils import check_array as read_array
+    from sklearn.utils import check_consistent_length, get_tags, indexable
     from sklearn.utils import column_or_1d as read_vector
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
@@ -61,7 +59,7 @@ __all__ = [
     "indexable",
     "is_regressor",
     "r2_score",
-    "take_rows",
+    "select_rows",
     "usual_classifier",
     "validate_data",
 ]
@@ -84,8 +82,17 @@ def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
     Raises: ParameterError for lazy frames, masked arrays and what cannot be read; and the errors of
     scikit-learn.
     """
-    read = (to_readable("y", y) for y in labels)
-    return read_arrays(estimator, to_readable("X", X), *read, **options)
+    records, read = to_readable("X", X), [to_readable("y", y) for y in labels]
+    # The sum of huge values, by which infinite ones are looked for, must not warn.
+    with np.errstate(invalid="ignore"):
+        return read_arrays(estimator, records, *read, **options)
+
+
+def check_array(name: str, X: Any, **options: Any) -> Any:
+    """Records that are not those of fit, as an array; errors as `validate_data`."""
+    records = to_readable(name, X)
+    with np.errstate(invalid="ignore"):
+        return read_array(records, input_name=name, **options)
 
 
 def column_or_1d(y: Any, **options: Any) -> Any:

@@ -289,10 +289,11 @@ def variance(
     """Computes the variance of private values between public bounds.
 
     It is the mean squared distance of clipped values from their mean (division by n); NaN counts as
-    the lower bound. For values u, scaled to [0, 1], the sums of u and of u (1 - u) are released
-    where the number of records is public, else those of `u**2`, 2 u (1 - u) and `(1 - u)**2`, which
-    add up to the number of records. The variance is m (1 - m) minus the mean of u (1 - u), with m
-    the mean of u, scaled back and clipped to what the bounds allow. The grid has `2**15` steps.
+    the lower bound. Where the number of records is public, noise is added to n times the variance
+    itself. Else, for values u that are scaled to [0, 1], the sums of `u**2`, 2 u (1 - u) and
+    `(1 - u)**2` are released, which add up to the number of records. The variance is m (1 - m)
+    minus the mean of u (1 - u), with m the mean of u, scaled back and clipped to what the bounds
+    allow. The grid has `2**15` steps.
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
@@ -328,9 +329,10 @@ def variance(
     Guarantee:
         (epsilon, delta)-DP, and pure epsilon-DP where the record states delta 0. It holds for the
         whole call, all columns and groups together, and is exact: what is added up are integers,
-        and noise is drawn from its law exactly. Two values at a distance of t <= 1 differ by at
-        most t + t (1 - t) <= 1 in u and u (1 - u) together, and the three parts of a record add up
-        to 1; with groups, replacing a record moves twice as much.
+        and noise is drawn from its law exactly. `n**2` times the variance of values in [0, 1] is
+        the sum of the squared distances of all pairs, n - 1 of which move with a record, by at most
+        1. The three parts of a record add up to 1; with groups, replacing a record moves twice as
+        much.
         No value of a record causes an error or a warning.
 
     Cost:
@@ -397,11 +399,12 @@ class _Kind:
 
     Attributes:
         count: Makes integers (m, d, parts) of rows (m, d).
-        sensitivity: How far the integers of all columns move.
+        sensitivity: How far the integers of all columns move, once they are combined.
         estimate: Value and ends of the interval, of the noisy parts of a column.
         span: The range of an integer, over single records, of the one that varies least.
         shows_nothing: Whether an interval of a column covers all that is possible, or without
             an upper end, 0.
+        combine: Makes the integers that are released of all sums.
     """
 
     count: Callable[[NDArray[Any]], Integers]
@@ -409,11 +412,12 @@ class _Kind:
     estimate: Callable[[Integers, int, tuple[Noise, float]], Interval]
     span: float
     shows_nothing: Callable[[Interval, int], bool]
+    combine: Callable[[Integers], Integers] = np.asarray
 
 
 def _release(name: str, kind: _Kind, records: _Records, asked: Asked) -> Released:
     asked = asked._replace(persons=records.persons)
-    sums = add_up(records.rows, kind.count, records.groups)
+    sums = kind.combine(add_up(records.rows, kind.count, records.groups))
     noisy, drawn, record = release(
         sums, kind.sensitivity, asked, name=name, n=records.most_n, span=kind.span
     )
@@ -554,49 +558,83 @@ def _scale_back(shares: Interval, bounds: Bounds, place: int) -> Interval:
 
 
 def _variance(records: _Records) -> _Kind:
-    bounds, n = records.bounds, records.known_n
-    whole = _SQUARE_STEPS
+    n = records.known_n
+    return _variance_of_unknown(records) if n is None else _variance_of_known(records, n)
+
+
+def _variance_of_known(records: _Records, n: int) -> _Kind:
+    """The variance itself, times n and in squared steps: one integer, rounded down."""
+    bounds, whole = records.bounds, _SQUARE_STEPS
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, whole)
+        return np.stack([above, above**2], axis=-1)
+
+    def combine(sums: Integers) -> Integers:
+        exact = sums.astype(object)
+        pairs = n * exact[:, 1] - exact[:, 0] ** 2
+        return np.array(pairs // n, np.int64)[:, None]
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
+        total = n * whole**2
+        # Rounding to the grid moves each value by half a step at most, and the variance by one.
+        half = (noise[0].half_width(noise[1]) + 1) / total + 1 / whole
+        share = int(parts[0]) / total
+        return _scale_variance((share, share - half, share + half), bounds, place)
+
+    # Rounded down, two numbers are no farther apart than the distance rounded up.
+    moved = max(-(-(n - 1) * whole**2 // n), 1)
+    sensitivity = Sensitivity(moved, moved**2).times(records.rows.shape[1])
+    shows_nothing = _covers_variances(bounds)
+    return _Kind(count, sensitivity, estimate, whole**2 / 4, shows_nothing, combine)
+
+
+def _variance_of_unknown(records: _Records) -> _Kind:
+    """Sums of three parts of each record, which add up to their number."""
+    bounds, whole = records.bounds, _SQUARE_STEPS
 
     def count(rows: NDArray[Any]) -> Integers:
         above = bounds.round(rows, whole)
         below = whole - above
-        parts = [whole * above, above * below] if n else [above**2, 2 * above * below, below**2]
-        return np.stack(parts, axis=-1)
+        return np.stack([above**2, 2 * above * below, below**2], axis=-1)
 
     def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        squared = float(bounds.high[place] - bounds.low[place]) ** 2
-        shares = _variance_of_shares([int(part) for part in parts], noise, n)
-        value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
-        return value, lower, upper
+        shares = _variance_of_parts([int(part) for part in parts], noise)
+        return _scale_variance(shares, bounds, place)
 
-    def shows_nothing(ends: Interval, place: int) -> bool:
-        squared = float(bounds.high[place] - bounds.low[place]) ** 2
-        return ends[1:] == (0, squared / 4)
-
+    shows_nothing = _covers_variances(bounds)
     return _Kind(count, _plain(whole**2, records), estimate, whole**2 / 4, shows_nothing)
 
 
-def _variance_of_shares(parts: list[int], noise: tuple[Noise, float], n: int | None) -> Interval:
+def _covers_variances(bounds: Bounds) -> Callable[[Interval, int], bool]:
+    def shows_nothing(ends: Interval, place: int) -> bool:
+        return ends[1:] == _scale_variance((0, 0, 0.25), bounds, place)[1:]
+
+    return shows_nothing
+
+
+def _scale_variance(shares: Interval, bounds: Bounds, place: int) -> Interval:
+    squared = float(bounds.high[place] - bounds.low[place]) ** 2
+    value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
+    return value, lower, upper
+
+
+def _variance_of_parts(parts: list[int], noise: tuple[Noise, float]) -> Interval:
     """The variance in units of the squared range, and an interval for it.
 
-    All errors are below `half` at once but for beta. With an unknown number, of (1 - m) e2 + (1 / 2
-    - m) e1 - m e0, the error of the mean m times the noisy number, the weights add up to at most 3
-    / 2; for w, the mean of u (1 - u), they add up to at most 3 / 4.
+    All errors are below `half` at once but for beta. Of (1 - m) e2 + (1 / 2 - m) e1 - m e0, the
+    error of the mean m times the noisy number, the weights add up to at most 3 / 2; for w, the mean
+    of u (1 - u), they add up to at most 3 / 4.
     """
     half = noise[0].half_width(noise[1] / len(parts))
-    if n:
-        total, mean, within = n * _SQUARE_STEPS**2, float(parts[0]), float(parts[1])
-        mean_error, within_error = float(half), float(half)
-    else:
-        total, mean, within = _add(parts), parts[0] + parts[1] / 2, parts[1] / 2
-        mean_error, within_error = 1.5 * half, 0.75 * half
+    total, mean, within = _add(parts), parts[0] + parts[1] / 2, parts[1] / 2
     if total <= 0:
         return 0.125, 0.0, 0.25
-    middle, width = mean / total, mean_error / total
+    middle, width = mean / total, 1.5 * half / total
     ends = [_clip(middle - width, 0, 1), _clip(middle + width, 0, 1)]
     products = [end * (1 - end) for end in ends]
     top = 0.25 if ends[0] <= 0.5 <= ends[1] else max(products)
-    part, part_error = within / total, within_error / total
+    part, part_error = within / total, 0.75 * half / total
     # Rounding to the grid moves each value by half a step at most, and the variance by one step.
     slack = 1 / _SQUARE_STEPS
     value = middle * (1 - middle) - part

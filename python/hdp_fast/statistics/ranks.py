@@ -1,4 +1,4 @@
-"""Quantiles by the exponential mechanism, drawn exactly from the gaps between sorted records."""
+"""Quantiles by permute-and-flip or the exponential mechanism, exact, by gaps between records."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ from .results import Quantiles
 
 _MOST_STEPS, _MOST_PARTS = 1 << 30, 1000
 _LARGEST_SCALE, _LARGEST_SHIFT = 1 << 50, 1 << 40
+# Up to here permute-and-flip visits each point; with more, its error is that of the other.
+_FEW_POINTS = 1 << 12
+_NOISE = {
+    True: "coins of probability exp(-rate distance in ranks)",
+    False: "choices of probability proportional to exp(-rate distance in ranks)",
+}
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
@@ -45,13 +51,15 @@ def quantiles(
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> Quantiles | dict[Any, Any]:
-    """Chooses quantiles of private values between public bounds, by the exponential mechanism.
+    """Chooses quantiles of private values between public bounds.
 
     The candidates are the points of an even grid from `low` to `high`, to which values are clipped
     and rounded; NaN counts as `low`. The score of a point is minus the number of records by which
     its rank is off: a value of many records has all of their ranks. All points between two
-    neighboring records have one score, so that the time does not grow with the grid. The budget is
-    split evenly among the levels and columns, and the chosen points are put in order.
+    neighboring records have one score, so that the time does not grow with the grid. On a grid of
+    at most 4,096 points permute-and-flip chooses one, which errs less there, and on others the
+    exponential mechanism. The budget is split evenly among the levels and columns, and the chosen
+    points are put in order.
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
@@ -102,8 +110,9 @@ def quantiles(
         cases, a few coins.
 
     Source:
-        McSherry and Talwar 2007; Smith 2011 for quantiles. Points are grouped by rank and proposed
-        with geometric coins, which are accepted by comparison with integers.
+        McSherry and Talwar 2007; McKenna and Sheldon 2020; Smith 2011 for quantiles. Points are
+        grouped by rank and proposed with geometric coins, which are accepted by comparison with
+        integers.
 
     Examples:
         >>> import numpy as np
@@ -132,10 +141,10 @@ def quantiles(
     many = "" if members is None else f" in each of {len(members.keys)} groups"
     row_record = PrivacyRecord(
         mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
-        source="McSherry and Talwar 2007",
+        source="McKenna and Sheldon 2020" if points < _FEW_POINTS else "McSherry and Talwar 2007",
         neighbors=neighbors,
         epsilon=asked.epsilon,
-        noise="choices of probability proportional to exp(-rate distance in ranks)",
+        noise=_NOISE[points < _FEW_POINTS],
         rng=rng_of(random_state),
     )
     record = asked.persons.state(row_record)
@@ -156,10 +165,10 @@ def quantiles(
     ]
     stated = tuple(map(float, parts))
 
-    def choose(place: int, records: Integers) -> Quantiles:
+    def release_column(place: int, records: Integers) -> Quantiles:
         """The quantiles of the records of one group, in one column."""
         pieces = cut_at_records(records, points)
-        drawn = [draw(pieces, pieces.distances(level), rate, stream) for level, rate in levels_of]
+        drawn = [choose(pieces, pieces.distances(level), rate, stream) for level, rate in levels_of]
         share = np.sort(np.array(drawn)) / points
         least, most = float(bounds.low[place]), float(bounds.high[place])
         ends = [share, share]
@@ -177,7 +186,7 @@ def quantiles(
         return Quantiles(value, stated, max(errors), asked.confidence, record, *kept)
 
     def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
-        results = [choose(place, records[:, place]) for place in range(width)]
+        results = [release_column(place, records[:, place]) for place in range(width)]
         return results[0] if names is None else dict(zip(names, results, strict=True))
 
     with spend(budget, record):
@@ -291,8 +300,21 @@ def draw_ends(
     level, rate = choice
     lower, upper = (cut_at_records(records, points, {end: shift}) for end in (0, points))
     return (
-        draw(lower, lower.distances(level), rate, stream),
-        draw(upper, upper.distances(level, shift), rate, stream),
+        choose(lower, lower.distances(level), rate, stream),
+        choose(upper, upper.distances(level, shift), rate, stream),
+    )
+
+
+def choose(
+    pieces: Pieces, distances: Integers, rate: Fraction, stream: np.random.Generator | None
+) -> int:
+    """A point, chosen by permute-and-flip where there are few, else as `draw` does."""
+    if int(pieces.width.sum()) > _FEW_POINTS:
+        return draw(pieces, distances, rate, stream)
+    order = np.argsort(pieces.start)
+    scores = -np.repeat(distances[order], pieces.width[order])
+    return noise.permute_and_flip(
+        scores, epsilon=1.0, sensitivity=1 / (2 * rate), random_state=stream
     )
 
 

@@ -135,10 +135,11 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
     kinds = [laplace]
     if delta is not None and accounting.gaussian_mu(epsilon, delta) > 1e-9:
         kinds.append(Noise("gaussian", gaussian_sigma(sensitivity.squared, epsilon, delta)))
-    least = min(kinds, key=lambda kind: kind.deviation)
-    if least.scale >= _LARGEST_SCALE:
+    # Larger scales may be more than a float holds.
+    drawn = [kind for kind in kinds if kind.scale < _LARGEST_SCALE]
+    if not drawn:
         refuse("epsilon", epsilon, "it needs more noise than is drawn: take a larger one")
-    return least
+    return min(drawn, key=lambda kind: kind.deviation)
 
 
 def release(

@@ -258,7 +258,7 @@ def index_and_half(X: Any, d: int) -> tuple[NDArray[Any], Bits]:
         ShapeError: X has not the columns of examples of d bits.
         ParameterError: X has entries other than 0 and 1 in these columns.
     """
-    if getattr(X, "shape", None) is None:
+    if not isinstance(X, LazyExamples | BitMatrix):
         X = array("X", X)
     if len(X.shape) != 2 or X.shape[1] != width(d):
         rule = f"examples of {d} bits have {width(d)} columns"
@@ -275,7 +275,7 @@ def index_and_half(X: Any, d: int) -> tuple[NDArray[Any], Bits]:
 
 def parity_of(X: Any, r: Bits) -> Bits:
     """The sum over GF(2) of the bits of x where r is 1."""
-    rows = X if isinstance(X, BitMatrix) else np.asarray(X)
+    rows = X if isinstance(X, BitMatrix) else array("X", X)
     return dot(rows, np.pad(r, (0, rows.shape[1] - len(r))))
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.callers import clip, losses, predictions, silence
+from ..._support.containers import refuse_masked_rows
 from ..._support.numbers import entries, floats, to_numbers
 from ..._support.types import Floats
 from ..._support.validate import (
@@ -580,8 +580,7 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         content = from_json("hypothesis", hypothesis, "a query or a hypothesis", _mapping)
     else:
         content = _mapping(hypothesis)
-    _refuse_masked("X", X)
-    labels = _labels(y)
+    X, labels = _read_arrays("X", X), _labels(y)
     if labels.shape != (len(X),):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(X):,} records")
     if content.get("kind") == "query":
@@ -699,16 +698,22 @@ def _records(X: Any) -> NDArray[Any]:
     return values
 
 
-def _refuse_masked(name: str, value: Any) -> None:
-    """Refuse masked arrays and lists of them, whose hidden entries numpy would show."""
-    with suppress(ShapeError):
-        array(name, value)
+def _read_arrays(name: str, value: Any) -> Any:
+    """A list of records as it is, each of which is read for itself, and all else as an array.
+
+    Raises: ParameterError for masked arrays and lists of them, whose hidden entries numpy would
+    show, and for what is no container.
+    """
+    if isinstance(value, list | tuple):
+        refuse_masked_rows(name, value)
+        return value
+    return array(name, value)
 
 
 def _labels(y: Any) -> Floats:
     """The labels as floats, with NaN for what is no number."""
-    _refuse_masked("y", y)
-    return floats(entries("y", y) if isinstance(y, list | tuple) else to_numbers(array("y", y)))
+    read = _read_arrays("y", y)
+    return floats(entries("y", read) if isinstance(read, list | tuple) else to_numbers(read))
 
 
 def _end(name: str, value: float | None) -> float | None:

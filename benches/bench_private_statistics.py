@@ -1,0 +1,216 @@
+"""Private statistics of hdp_fast beside OpenDP's: error at one epsilon, time, lines of code.
+
+Run `python benches/bench_private_statistics.py`: about two minutes. OpenDP comes with the extra
+`bench`; without it its columns are empty. Both get the same records, bounds, epsilon and relation:
+a public number of records for mean and variance, a private one for the others. Each cell runs
+for --seconds; its error is an average over as many releases, and +- is its standard error. Times
+are those of one release, without the making of OpenDP's measurement.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from _harness import make_parser, print_aligned, print_json
+from numpy.typing import NDArray
+
+from hdp_fast import statistics
+
+EPSILON, LOW, HIGH = 1.0, 0.0, 100.0
+SIZES = (1_000, 100_000, 1_000_000)
+EDGES, LEVELS, POINTS = list(range(0, 101, 10)), (0.25, 0.5, 0.75), 1_000
+FEWEST, MOST = 5, 4_000
+Array = NDArray[Any]
+Release = Callable[[], Any]
+
+
+def our_count(x: Array) -> Release:
+    return lambda: statistics.count(x > 50, epsilon=EPSILON, neighbors="add_remove").value
+
+
+def our_sum(x: Array) -> Release:
+    bounds = {"low": LOW, "high": HIGH}
+    return lambda: statistics.sum(x, **bounds, epsilon=EPSILON, neighbors="add_remove").value
+
+
+def our_mean(x: Array) -> Release:
+    return lambda: statistics.mean(x, low=LOW, high=HIGH, epsilon=EPSILON).value
+
+
+def our_variance(x: Array) -> Release:
+    return lambda: statistics.variance(x, low=LOW, high=HIGH, epsilon=EPSILON).value
+
+
+def our_histogram(x: Array) -> Release:
+    relation = "add_remove"
+    return lambda: statistics.histogram(x, edges=EDGES, epsilon=EPSILON, neighbors=relation).value
+
+
+def our_quantiles(x: Array) -> Release:
+    options = {"low": LOW, "high": HIGH, "steps": POINTS, "neighbors": "add_remove"}
+    return lambda: statistics.quantiles(x, LEVELS, epsilon=EPSILON, **options).value
+
+
+def their_count(dp: Any, x: Array) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    count = space >> dp.t.then_count()
+    release = dp.binary_search_chain(
+        lambda scale: count >> dp.m.then_laplace(scale), d_in=1, d_out=EPSILON
+    )
+    return lambda: release(x[x > 50])
+
+
+def their_sum(dp: Any, x: Array) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    total = space >> dp.t.then_clamp((LOW, HIGH)) >> dp.t.then_sum()
+    release = dp.binary_search_chain(
+        lambda scale: total >> dp.m.then_laplace(scale), d_in=1, d_out=EPSILON
+    )
+    return lambda: release(x)
+
+
+def their_mean(dp: Any, x: Array) -> Release:
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(x))
+    space = domain, dp.symmetric_distance()
+    mean = space >> dp.t.then_clamp((LOW, HIGH)) >> dp.t.then_mean()
+    release = dp.binary_search_chain(
+        lambda scale: mean >> dp.m.then_laplace(scale), d_in=2, d_out=EPSILON
+    )
+    return lambda: release(x)
+
+
+def their_variance(dp: Any, x: Array) -> Release:
+    domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(x))
+    space = domain, dp.symmetric_distance()
+    variance = space >> dp.t.then_clamp((LOW, HIGH)) >> dp.t.then_variance(ddof=0)
+    release = dp.binary_search_chain(
+        lambda scale: variance >> dp.m.then_laplace(scale), d_in=2, d_out=EPSILON
+    )
+    return lambda: release(x)
+
+
+def their_histogram(dp: Any, x: Array) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    bins = dp.t.then_find_bin(edges=[float(edge) for edge in EDGES[1:-1]])
+    counts = dp.t.then_count_by_categories(range(len(EDGES) - 1), null_category=False)
+    total = space >> bins >> counts
+    release = dp.binary_search_chain(
+        lambda scale: total >> dp.m.then_laplace(scale), d_in=1, d_out=EPSILON
+    )
+    return lambda: release(x)
+
+
+def their_quantiles(dp: Any, x: Array) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    points = np.linspace(LOW, HIGH, POINTS + 1)
+    releases = [
+        dp.binary_search_chain(
+            lambda scale, level=level: (
+                space >> dp.m.then_private_quantile(dp.max_divergence(), points, level, scale)
+            ),
+            d_in=1,
+            d_out=EPSILON / len(LEVELS),
+        )
+        for level in LEVELS
+    ]
+    return lambda: sorted(release(x) for release in releases)
+
+
+def in_ranks(x: Array) -> Callable[[Any], float]:
+    """The mean error of quantiles, in ranks."""
+    ordered = np.sort(x)
+
+    def error(released: Any) -> float:
+        ranks = np.searchsorted(ordered, np.asarray(released))
+        return float(np.abs(ranks - np.array(LEVELS) * len(x)).mean())
+
+    return error
+
+
+def beside(truth: Any) -> Callable[[Any], float]:
+    """The mean absolute error beside the truth."""
+    return lambda released: float(np.abs(np.asarray(released) - truth).mean())
+
+
+TRUTH: dict[str, Callable[[Array], Callable[[Any], float]]] = {
+    "count": lambda x: beside((x > 50).sum()),
+    "sum": lambda x: beside(x.sum()),
+    "mean": lambda x: beside(x.mean()),
+    "variance": lambda x: beside(x.var()),
+    "histogram": lambda x: beside(np.histogram(x, EDGES)[0]),
+    "quantiles": in_ranks,
+}
+OURS = {name: globals()[f"our_{name}"] for name in TRUTH}
+THEIRS = {name: globals()[f"their_{name}"] for name in TRUTH}
+
+
+def main() -> None:
+    """Print the table, or one JSON value with --json."""
+    parser = make_parser(__doc__)
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each cell")
+    arguments = parser.parse_args()
+    peer = load_peer()
+    rows = [measure(name, size, peer, arguments.seconds) for name in TRUTH for size in SIZES]
+    if arguments.json:
+        print_json(rows)
+    else:
+        print_aligned([list(rows[0]), *(list(map(show, row.values())) for row in rows)])
+
+
+def load_peer() -> Any:
+    """OpenDP, or None."""
+    if importlib.util.find_spec("opendp") is None:
+        return None
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    return dp
+
+
+def measure(name: str, size: int, peer: Any, seconds: float) -> dict[str, Any]:
+    """A row of the table: one statistic of so many records."""
+    x = np.random.default_rng(1).gamma(4.0, 10.0, size).clip(LOW, HIGH)
+    error_of = TRUTH[name](x)
+    routes = {"hdp_fast": OURS[name](x)}
+    if peer is not None:
+        routes["OpenDP"] = THEIRS[name](peer, x)
+    row: dict[str, Any] = {"statistic": name, "records": size}
+    for route, release in routes.items():
+        errors, times = run(release, error_of, seconds)
+        row[f"{route} error"] = float(np.mean(errors))
+        row[f"{route} +-"] = float(np.std(errors) / len(errors) ** 0.5)
+        row[f"{route} ms"] = 1e3 * float(np.median(times))
+        lines = inspect.getsource({"hdp_fast": OURS, "OpenDP": THEIRS}[route][name])
+        row[f"{route} lines"] = len(lines.strip().splitlines()) - 1
+    if peer is not None:
+        row["ratio of errors"] = row["hdp_fast error"] / row["OpenDP error"]
+    return row
+
+
+def run(
+    release: Release, error_of: Callable[[Any], float], seconds: float
+) -> tuple[list[float], list[float]]:
+    """Errors and times of releases, as many as there is time for."""
+    errors, times, start = [], [], time.perf_counter()
+    while len(errors) < FEWEST or (time.perf_counter() - start < seconds and len(errors) < MOST):
+        begin = time.perf_counter()
+        released = release()
+        times.append(time.perf_counter() - begin)
+        errors.append(error_of(released))
+    return errors, times
+
+
+def show(cell: Any) -> str:
+    """A number of three digits."""
+    if isinstance(cell, float):
+        return f"{cell:.3g}"
+    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+
+
+if __name__ == "__main__":
+    main()

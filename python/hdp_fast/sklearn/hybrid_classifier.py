@@ -1,0 +1,297 @@
+"""A classifier of a panel, calibrated for everybody else, as an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.feature_names import names_of
+from .._support.random_state import check_random_state, make_public_generator, make_stream
+from .._support.types import Floats, RandomState
+from .._support.validate import one_of, positive
+from ..budget.account import Budget
+from ..exceptions import ParameterError
+from ..learners import score_of
+from ..learners.moment_equation import softmax
+from ..local import Agents
+from ..local.response import advantage
+from ..record import PrivacyRecord
+from ..transfer import CalibratedModel, calibrate
+from ..transfer.calibration_plan import check_count
+from .adaptation_domains import read_domains
+from .class_labels import check_classes, encode
+from .target_scores import TargetScores
+from .toolkit import (
+    BaseEstimator,
+    ClassifierMixin,
+    accuracy_score,
+    check_classification_targets,
+    check_consistent_length,
+    check_is_fitted,
+    clone,
+    column_or_1d,
+    has_fit_parameter,
+    select_rows,
+    validate_data,
+)
+
+Method = Literal["logistic", "isotonic"]
+
+
+class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A model of a panel whose probabilities are calibrated by agents of the target.
+
+    The source is a panel of people who opted in and handed their records to a curator; the target
+    is everybody else. A classifier of two classes learns from the panel. Each agent of the target
+    answers one question about its score or its label with one randomized bit, and a map from the
+    panel's scores to probabilities is fitted to the answers by transfer.calibrate. That repairs a
+    panel whose ranking is right and whose base rate is wrong. Where the answers do not show that
+    another map is better, the panel's model stays as it is.
+
+    Rows of both stand in one table, and `sample_domain` says which is which. The agents are
+    simulated: the process that fits holds their rows, as in an experiment or a rehearsal. For real
+    people fit `panel_` alone, and pass it to transfer.calibrate with local.RemoteAgents.
+
+    Args:
+        estimator: The classifier that learns from the panel; fit clones it. A PrivateClassifier
+            protects the panel; any other one with predict_proba or decision_function protects it as
+            far as it does so itself.
+        agents_epsilon: Privacy parameter of each agent's answer, a finite number above 0. It must
+            be chosen.
+        method: "logistic" for slope and intercept of the score, or "isotonic" for a monotone map.
+        random_state: None draws the agents' coins, and the order in which they are asked, from the
+            operating system. An int or a Generator makes a reproducible stream for tests, which
+            protects nobody. The estimator has a random_state of its own.
+
+    Attributes:
+        classes_: The two classes in order.
+        n_features_in_: Number of columns of X in fit.
+        feature_names_in_: Their names; only where X had names.
+        panel_: The classifier of the panel, fitted.
+        calibrated_: The transfer.CalibratedModel of the panel's scores; None without agents.
+        domain_sizes_: Numbers of people in the panel and of agents; None for a panel alone.
+        record_: The PrivacyRecord of the panel; None where the estimator has none.
+        agents_record_: The PrivacyRecord of each agent's answer; None without agents.
+
+    Guarantee:
+        That of fit.
+
+    Cost:
+        That of the estimator, and a pass of its model over the agents.
+
+    Source:
+        Kohen and Sheffet 2022 for the hybrid model; Platt 1999; Warner 1965.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.sklearn import HybridClassifier, PrivateClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X, domain = rng.normal(0, 2, (40_000, 1)), np.repeat([0, -1], [10_000, 30_000])
+        >>> y = rng.random(40_000) < 1 / (1 + np.exp(np.where(domain < 0, 2, 0) - X[:, 0]))
+        >>> panel = PrivateClassifier(epsilon=1.0, bounds=(-8, 8), classes=[False, True])
+        >>> model = HybridClassifier(panel, agents_epsilon=4.0).fit(X, y, sample_domain=domain)
+        >>> bool(model.panel_.predict_proba([[0]])[0, 1] > 0.4 > model.predict_proba([[0]])[0, 1])
+        True
+        >>> model.record_.epsilon, model.agents_record_.epsilon
+        (1.0, 4.0)
+    """
+
+    calibrated_: CalibratedModel | None
+    agents_record_: PrivacyRecord | None
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        agents_epsilon: float | None = None,
+        method: Method = "logistic",
+        random_state: RandomState = None,
+    ):
+        """Keep the parameters, which fit validates."""
+        self.estimator = estimator
+        self.agents_epsilon = agents_epsilon
+        self.method = method
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        *,
+        budget: Budget | None = None,
+    ) -> Self:
+        """Learns from the panel, and asks the agents.
+
+        fit warns with a UtilityWarning where the answers leave the panel's model as it was.
+
+        Args:
+            X: The records of the panel and of the agents, in any order, as the estimator takes
+                them.
+            y: Their labels, shape (n,), of two classes.
+            sample_domain: Public integers of shape (n,): 0 or more for a row of the panel, below 0
+                for an agent, of whom there must be 60 or none. None says that all are of the panel:
+                then nobody is asked.
+            budget: The budget that the panel's fit is charged to, for an estimator whose fit takes
+                one; None charges nothing. The agents' answers are charged to nobody: each agent
+                answers once in a fit.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ParameterError: A parameter lies outside its range, sample_domain lacks a domain or
+                holds something else than integers, there are fewer than 60 agents, a label is none
+                of the classes, or the estimator's fit takes no budget.
+            ShapeError: sample_domain does not fit the rows of X.
+            ValueError: There are more classes than two, X or y is no array of finite numbers, or
+                what else the estimator raises.
+            BudgetExceeded: The budget has less left than the panel's fit needs.
+
+        Guarantee:
+            Two of them. A person of the panel has what the estimator promises, which record_
+            states; with a PrivateClassifier (epsilon, delta)-DP under "replace_one", with the
+            number of people public. An agent's answer is pure agents_epsilon-DP, locally, against
+            everybody who sees the fitted estimator: nothing but one randomized bit of each agent
+            enters it. Nobody may stand in both domains: then both add up. sample_domain is public.
+            The process that fits holds all rows. What is wrong with single agents' rows of a data
+            frame may show after the panel's fit has been charged.
+        """
+        self._check_settings(budget)
+        table, labels, domains = self._read(X, y, sample_domain)
+        people = np.arange(len(labels)) if domains is None else np.flatnonzero(~domains)
+        charge = {} if budget is None else {"budget": budget}
+        panel = clone(self.estimator).fit(select_rows(table, people), labels[people], **charge)
+        self.classes_ = check_two(panel.classes_)
+        self.panel_, self.record_ = panel, getattr(panel, "record_", None)
+        self.calibrated_, self.agents_record_, self.domain_sizes_ = None, None, None
+        if domains is not None:
+            agents = np.flatnonzero(domains)
+            self._ask(select_rows(table, agents), labels[agents])
+            self.domain_sizes_ = len(people), len(agents)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Computes the log-odds of the second class.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            A float64 array of shape (m,), above 0 where the second class is predicted. Without
+            agents it holds the panel's scores.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError), or what the panel's model raises
+                about X.
+        """
+        check_is_fitted(self)
+        if names_of(X) is None:
+            X = validate_data(self, X, dtype=np.float64, reset=False)
+        else:
+            validate_data(self, X, skip_check_array=True, reset=False)
+        scores = score_of(self.panel_)(X)
+        return scores if self.calibrated_ is None else self.calibrated_.apply(scores)
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Computes the probability of both classes, calibrated for the target.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            A float64 array of shape (m, 2), whose rows add up to 1.
+
+        Raises:
+            ValueError: As in decision_function.
+        """
+        odds = self.decision_function(X)
+        return softmax(np.column_stack([-odds / 2, odds / 2]))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicts the class that is more probable in the target.
+
+        Args:
+            X: The records, m of them, with the columns of fit.
+
+        Returns:
+            An array of shape (m,) of classes.
+
+        Raises:
+            ValueError: As in decision_function.
+        """
+        odds = self.decision_function(X)
+        labels: NDArray[Any] = self.classes_[(odds > 0).astype(np.intp)]
+        return labels
+
+    def __sklearn_tags__(self) -> Any:
+        """The tags of scikit-learn: two classes only."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
+        return float(accuracy_score(labels, predictions, sample_weight=weights))
+
+    def _check_settings(self, budget: Budget | None) -> None:
+        one_of("method", self.method, ("logistic", "isotonic"))
+        if self.agents_epsilon is None:
+            raise ParameterError("agents_epsilon = None, but it must be chosen")
+        advantage(positive("agents_epsilon", self.agents_epsilon))
+        check_random_state(self.random_state)
+        if budget is not None and not has_fit_parameter(self.estimator, "budget"):
+            rule = "the fit of its estimator takes none"
+            raise ParameterError(f"budget = {budget!r}, but {rule}")
+
+    def _read(
+        self, X: Any, y: ArrayLike, sample_domain: ArrayLike | None
+    ) -> tuple[Any, NDArray[Any], NDArray[np.bool_] | None]:
+        """The records, their labels, and whether each is an agent's; None for a panel alone."""
+        if names_of(X) is None:
+            X, labels = validate_data(self, X, y, dtype=np.float64)
+        else:
+            validate_data(self, X, skip_check_array=True)
+            labels = column_or_1d(y, warn=True)
+            check_consistent_length(X, labels)
+        check_classification_targets(labels)
+        classes = getattr(self.estimator, "classes", None)
+        if classes is not None:
+            encode(labels, check_two(check_classes(classes)))
+        elif len(np.unique(labels)) > 2:
+            check_two(np.unique(labels))
+        if sample_domain is None:
+            return X, labels, None
+        domains = read_domains(sample_domain, len(labels))
+        check_count("agents", int(domains.sum()))
+        return X, labels, domains
+
+    def _ask(self, records: Any, labels: NDArray[Any]) -> None:
+        """Fit the map of scores to the answers of agents, who stand in no particular order."""
+        codes = encode(labels, self.classes_)
+        scores = score_of(self.panel_)(records)
+        stream = make_stream(self.random_state)
+        order = make_public_generator(stream).permutation(len(codes))
+        assert self.agents_epsilon is not None
+        agents = Agents(scores[order, None], codes[order], epsilon=self.agents_epsilon)
+        calibrated: CalibratedModel = calibrate(
+            take_score, agents, method=self.method, random_state=stream
+        )
+        self.calibrated_, self.agents_record_ = calibrated, calibrated.agents_record
+
+
+def take_score(records: Any) -> Floats:
+    """The score of agents whose record is their score."""
+    scores: Floats = np.asarray(records)[:, 0]
+    return scores
+
+
+def check_two(classes: NDArray[Any]) -> NDArray[Any]:
+    """The classes, which must be two."""
+    if len(classes) != 2:
+        kind = "multiclass" if len(classes) > 2 else "a single class"
+        raise ParameterError(
+            f"Only binary classification is supported. The type of the target is {kind}."
+        )
+    return classes

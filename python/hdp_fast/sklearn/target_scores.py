@@ -1,0 +1,75 @@
+"""Scores of the target alone, for estimators whose tables hold two domains."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..exceptions import ParameterError
+from .adaptation_domains import read_scored
+from .linear_estimator import note_score
+from .toolkit import check_consistent_length, check_is_fitted
+
+
+class TargetScores:
+    """An estimator that scores the rows of the target, and is routed the domains by itself."""
+
+    domain_sizes_: tuple[int, int] | None
+    # Where metadata is routed, the domains of rows go to fit and score without being asked for.
+    __metadata_request__fit: ClassVar = {"sample_domain": True}
+    __metadata_request__score: ClassVar = {"sample_domain": True}
+
+    @abstractmethod
+    def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
+        """The score of predictions."""
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
+        """Computes the score of the rows of the target alone.
+
+        It is the coefficient of determination of a regressor, and the share of right predictions of
+        a classifier. The score is an unprotected release about X and y, and no budget is charged.
+        Where they are private, as the folds of a search or a cross-validation are, neither publish
+        it nor choose anything by it that is published: PrivateSearchCV chooses by a score that is
+        paid for. The first call in a process warns of this.
+
+        Args:
+            X: The records, m of them, with the columns of fit; public ones.
+            y: Their labels, shape (m,).
+            sample_domain: Integers of shape (m,): rows of the target are below 0, others do not
+                count. One integer stands for all rows. After a fit with domains it must be passed,
+                -1 for records that are all of the target. After a fit without, None counts all.
+            sample_weight: Public weights of shape (m,); None weighs all alike.
+
+        Returns:
+            The score; at most 1.
+
+        Raises:
+            ParameterError: sample_domain is None after a fit with domains, has no row of the
+                target, or holds something else than integers.
+            ShapeError: sample_domain does not fit the rows of X.
+            ValueError: As in predict, or y or sample_weight has another length.
+        """
+        check_is_fitted(self)
+        if sample_domain is None and self.domain_sizes_ is not None:
+            rule = (
+                "after a fit with domains a score must be told them: -1 where all rows are of the"
+                " target; a search passes them with"
+                " sklearn.set_config(enable_metadata_routing=True)"
+            )
+            raise ParameterError(f"sample_domain = None, but {rule}")
+        note_score(self)
+        predictions, labels = self.predict(X), np.asarray(y)  # type: ignore[attr-defined]
+        check_consistent_length(predictions, labels, sample_weight)
+        n = len(predictions)
+        kept = read_scored(-1 if sample_domain is None else sample_domain, n)
+        weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        return self._measure(labels[kept], predictions[kept], weights)

@@ -1,0 +1,148 @@
+"""Rows around released means: what two records can do to the sums, and what the map makes of
+them."""
+
+import math
+
+import numpy as np
+import pandas
+import pytest
+
+from hdp_fast import accounting
+from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
+from hdp_fast.data import Category, Label, Number, Schema
+from hdp_fast.learners import centered_rows
+from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
+from hdp_fast.learners.centered_rows import center, center_evenly, squared_distance
+from hdp_fast.learners.unit_rows import UnitRows
+
+SCHEMA = Schema(
+    Label("rich", positive=("yes",)),
+    {"age": Number(0, 10), "place": Category(("town", "village", "sea"))},
+)
+NUMBERS = UnitRows.within((0, 1), 2)
+MIXED = UnitRows.of_schema(SCHEMA)
+GRID = np.array([-math.inf, -1, 0, 0.3, 0.9, 1, 5, math.inf])
+RNG = np.random.default_rng
+
+
+def every_record(unit):
+    if unit is NUMBERS:
+        return np.array([(a, b) for a in GRID for b in GRID])
+    pairs = [(10 * a, b) for a in GRID for b in ("town", "village", "sea", None)]
+    return pandas.DataFrame(pairs, columns=["age", "place"])
+
+
+def worst_distance(unit, squares):
+    """The largest squared distance of what two records add to the sums."""
+    rows = unit(every_record(unit))
+    numbers = rows[:, unit.is_number]
+    values = np.hstack([rows, *(numbers**power for power in range(2, 5 if squares else 3))])
+    return max(float(((values - row) ** 2).sum(axis=1).max()) for row in values)
+
+
+@pytest.mark.parametrize("squares", [False, True])
+@pytest.mark.parametrize("unit", [NUMBERS, MIXED], ids=["numbers", "schema"])
+def test_no_two_records_are_farther_apart_than_the_noise_is_for(unit, squares):
+    price = squared_distance(unit, squares)
+    assert price - 1e-9 <= worst_distance(unit, squares) <= price
+    # A sensitivity that leaves out one power, or one bit of a category, would not do.
+    assert worst_distance(unit, squares) > price - 1
+
+
+def test_the_noise_on_means_has_the_epsilon_of_its_share():
+    bits, sigma = calibrate_means(6, n=4_000, epsilon=0.1, delta=1e-7)
+    assert sigma_epsilon(6 << (2 * bits), sigma, 1e-7) <= 0.1
+    sensitivity = math.sqrt(6) * 2**bits
+    assert accounting.gaussian_epsilon(sensitivity / float(sigma), 1e-7) <= 0.1 + 1e-9
+
+
+@pytest.mark.parametrize("squares", [False, True])
+def test_the_noise_that_is_drawn_is_that_of_the_price(squares, monkeypatch):
+    """What is asked of the noise: a broken price would ask for less."""
+    asked = []
+
+    def draw(sigma, shape, *, random_state):
+        asked.append((sigma, shape))
+        return np.zeros(shape, np.int64)
+
+    monkeypatch.setattr(centered_rows.noise, "rounded_gaussian", draw)
+    rows = MIXED(every_record(MIXED))
+    center(MIXED, rows, squares=squares, epsilon=0.5, delta=1e-7, random_state=None)
+    price = squared_distance(MIXED, squares)
+    bits, sigma = calibrate_means(price, n=len(rows), epsilon=0.5, delta=1e-7)
+    assert asked == [(sigma, (7 if squares else 5,))]
+    assert sigma_epsilon(price << (2 * bits), sigma, 1e-7) <= 0.5
+    assert sigma_epsilon((price + 1) << (2 * bits), sigma, 1e-7) > 0.5
+
+
+def test_columns_have_mean_0_deviation_1_and_squares_are_not_correlated_with_numbers():
+    values = RNG(0).beta(1, 4, size=(5_000, 2))
+    made = center(NUMBERS, values, squares=True, epsilon=math.inf, delta=0.5, random_state=None)
+    columns = made(values)
+    assert columns.shape == (5_000, 5)
+    np.testing.assert_allclose(columns[:, :4].mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose((columns[:, :4] ** 2).mean(axis=0), 1, rtol=1e-6)
+    assert abs((columns[:, :2] * columns[:, 2:4]).mean(axis=0)).max() < 1e-9
+    assert made.norm == pytest.approx(math.sqrt((columns**2).sum(axis=1).mean()))
+
+
+@pytest.mark.parametrize("squares", [False, True])
+def test_even_rows_are_centered_without_a_look(squares):
+    made = center_evenly(MIXED, squares=squares)
+    np.testing.assert_allclose(made.mean, [0.5, 1 / 3, 1 / 3, 1 / 3])
+    ages = np.linspace(0, 10, 30_001)
+    frame = pandas.DataFrame({"age": ages, "place": np.resize(["town", "village", "sea"], 30_001)})
+    columns = made(frame)
+    assert columns.shape[1] == (6 if squares else 5)
+    np.testing.assert_allclose(columns[:, :-1].mean(axis=0), 0, atol=1e-3)
+    np.testing.assert_allclose((columns[:, 0] ** 2).mean(), 1, rtol=1e-3)
+    assert made.norm == pytest.approx(math.sqrt((columns**2).sum(axis=1).mean()), rel=1e-3)
+
+
+def release(n, epsilon, task=None, **settings):
+    values, task = RNG(1).random((n, 2)), ClassTask(2) if task is None else task
+    labels = (values[:, 0] > 0.5).astype(np.int64)
+    return release_linear(
+        NUMBERS,
+        values,
+        2.0 * labels - 1 if isinstance(task, TargetTask) else labels,
+        task,
+        name="here",
+        **{"method": "auto", "delta": 1e-6, "budget": None, "random_state": 0, **settings},
+        epsilon=epsilon,
+    )
+
+
+def test_few_records_are_centered_evenly_and_the_learner_has_all_of_epsilon():
+    few, many = release(200, 1.0), release(40_000, 1.0)
+    np.testing.assert_array_equal(few.rows.mean, [0.5, 0.5])
+    assert few.model.record.epsilon == 1.0
+    assert "means" not in few.record.mechanism + few.record.noise
+    assert (many.rows.mean != 0.5).all()
+    assert many.model.record.epsilon < 0.9
+    assert "means" in many.record.mechanism
+    assert {few.record.epsilon, many.record.epsilon} == {1.0}
+    assert {few.record.delta, many.record.delta} == {1e-6}
+
+
+def test_squares_come_where_records_are_many():
+    assert release(1_000, 1.0).rows.squares is None
+    assert release(40_000, 1.0).rows.squares is not None
+    assert release(100, math.inf).rows.squares is None
+    assert release(1_000, math.inf).rows.squares is not None
+
+
+@pytest.mark.parametrize(
+    ("task", "n", "epsilon", "method"),
+    [
+        (ClassTask(2), 200, 1.0, "statistics"),
+        (ClassTask(2), 40_000, 1.0, "sgd"),
+        (ClassTask(10), 40_000, 1.0, "statistics"),
+        (ClassTask(10), 40_000, math.inf, "sgd"),
+        (TargetTask(), 200, 1.0, "statistics"),
+        (TargetTask(), 1_500, 0.5, "sgd"),
+        (TargetTask(), 40_000, 1.0, "statistics"),
+    ],
+)
+def test_methods_follow_public_numbers(task, n, epsilon, method):
+    assert release(n, epsilon, task).method == method
