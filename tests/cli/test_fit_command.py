@@ -169,7 +169,8 @@ def test_it_is_the_estimator_of_scikit_learn(capsys, folder):
 def test_nothing_is_needed_but_numpy(folder):
     blocked = (
         "import sys\n"
-        "for name in ('sklearn', 'pandas', 'scipy', 'matplotlib'): sys.modules[name] = None\n"
+        "for name in ('sklearn', 'pandas', 'pyarrow', 'scipy', 'matplotlib'):\n"
+        "    sys.modules[name] = None\n"
         "from hdp_fast.cli import main\n"
         f"assert main({fit('--report', 'page.html', label='number')!r}) == 0\n"
         "assert main(['predict', 'model.json', 'third.csv']) == 0\n"

@@ -49,11 +49,11 @@ from .tables import FILE_HELP, add_delimiter, read
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
-the mean squares of numbers, are released with a tenth of the budget, and the rest of it pays for
-the model. Nothing else has to be set: --method auto takes noisy gradients (sgd) or one release of
-second moments (statistics) by public numbers. Privacy: PRIVATE is protected by (epsilon, delta) for
-each row, with --ids for all rows of an id, whatever is printed or written; with --epsilon inf
-nobody is. The schema and --classes are
+those of powers of numbers, are released with a tenth of the budget where records are not too few,
+and the rest of it pays for the model. Nothing else has to be set: --method auto takes noisy
+gradients (sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
+protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
+written; with --epsilon inf nobody is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # At that the longest gradient, or the weights, cannot be told from noise.
 _LEAST_SIGNAL = 1.0

@@ -95,7 +95,7 @@ def _weight_parts(page: Page) -> Iterator[str]:
     labels = page.find("labels")
     unit = _unit(page)
     yield (
-        "<p>What one standard deviation of a number, or a category, adds to "
+        "<p>What one standard deviation of a number, or of its square, or a category, adds to "
         f"{unit}, largest first.</p>"
     )
     if all(len(effect) == 1 for effect in effects.values()):
@@ -162,8 +162,8 @@ def _released(page: Page) -> Iterator[str]:
 
 def _released_parts(page: Page) -> Iterator[str]:
     yield (
-        "<p>The means of all features, scaled to [0, 1] by the schema, the scales of numbers, the "
-        "weights, and this page. All of it may be published, and whatever is made of it; it costs "
+        "<p>The mean and scale of each feature, scaled to [0, 1] by the schema, the weights, and "
+        "this page. All of it may be published, and whatever is made of it; it costs "
         "no more privacy.</p>"
     )
     if page.find("output") is not None:
