@@ -65,8 +65,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     Examples:
         >>> import numpy as np
         >>> from hdp_fast.sklearn import PrivateRegressor
-        >>> X = np.tile([[20.0], [60.0]], (20_000, 1))
-        >>> y = np.tile([2.0, 6.0], 20_000)
+        >>> X = np.tile([[20.0], [40.0], [60.0]], (20_000, 1))
+        >>> y = np.tile([2.0, 4.0, 6.0], 20_000)
         >>> learner = PrivateRegressor(epsilon=1.0, bounds=(0, 100), target_bounds=(0, 10))
         >>> bool(abs(learner.fit(X, y).predict([[40]])[0] - 4) < 0.5)
         True
