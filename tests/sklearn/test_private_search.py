@@ -221,13 +221,6 @@ def test_what_is_wrong_is_refused_before_anything_is_spent(changed, passed, text
     assert budget.spent == (0, 0)
 
 
-def test_other_errors_of_a_plan_are_noticed_with_too_many_candidates():
-    with pytest.raises(ParameterError):
-        search_for(epsilon=1e-12, grid={"bounds": [(0, 10 + i) for i in range(2_000)]}).fit(
-            ROWS, BITS
-        )
-
-
 @pytest.mark.parametrize("is_routed", [False, True])
 def test_pipelines_are_searched(is_routed):
     pipeline = make_pipeline(FunctionTransformer(), CLASSIFIER)
