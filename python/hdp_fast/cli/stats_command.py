@@ -140,10 +140,12 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
     words["settings"] = {
         name: value for name, value in summary["settings"].items() if value is not None
     }
-    mechanisms = [record["mechanism"] for record in summary["records"]]
+    many = len(summary["records"])
     spent = sum(record["epsilon"] for record in summary["records"])
     delta = sum(record["delta"] for record in summary["records"])
-    words["spent"] = f"epsilon = {spent:.6g}, delta = {delta:.6g}, by {len(mechanisms)} releases"
+    words["spent"] = (
+        f"epsilon = {spent:.6g}, delta = {delta:.6g}, by {many} release{'s' * (many != 1)}"
+    )
     return words
 
 

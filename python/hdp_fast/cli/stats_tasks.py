@@ -70,7 +70,8 @@ def columns_of(schema: Schema) -> dict[str, Category | Number]:
         if isinstance(kind, (Category, Number)) and name != schema.label.column
     }
     label = schema.label
-    return {**kinds, label.column: Number(*(label.bounds or (0.0, 1.0)))}
+    number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
+    return {**kinds, label.column: number}
 
 
 class Planner:
