@@ -29,6 +29,8 @@ from hdp_fast.collection.questions import Question, read_question
 from hdp_fast.collection.reports import Collection, read_collection, report_lines
 from hdp_fast.data import Label, Number, Schema, files, read_table
 from hdp_fast.exceptions import HdpFastError
+from hdp_fast.learners.centered_rows import CenteredRows
+from hdp_fast.learners.unit_rows import UnitRows
 
 # No file here is longer than some kilobytes: whoever takes this long or this much hangs.
 PATIENCE_SECONDS = 10
@@ -41,8 +43,9 @@ OVER = ("--probabilities", "--force")
 UNIT = ("--low", "0", "--high", "1")
 QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("job", positive=("a",)), {"age": Number(18, 80, (25, 41))})
+ROWS = CenteredRows(UnitRows.of_schema(SCHEMA), np.array([0.5]), np.array([3.0]))
 MODEL = PrivateModel(
-    *(SCHEMA, None, np.array([0.5]), np.array([3.0]), np.array([[-1.0, 1.0], [0.5, -0.5]])),
+    *(SCHEMA, None, ROWS, np.array([[-1.0, 1.0], [0.5, -0.5]])),
     *(2.0, "logistic", "sgd", 12, 3.0, QUESTION.randomizer.record()),
 )
 TABLE = "age,job\n" + "".join(f"{20 + i},{'ab'[i % 2]}\n" for i in range(12))
@@ -132,7 +135,7 @@ def predict_table(path):
     table = read_table("t.csv")
     assert len(model.predict(table)) == table.rows
     assert model.usual_label() in {None, *(model.labels or ())}
-    assert len(model.effects()) == len(model.mean)
+    assert len(model.effects()) == len(model.weights) - 1
     if model.labels is not None:
         assert np.isfinite(model.probabilities(table)).all()
 
