@@ -169,7 +169,8 @@ def test_it_is_the_estimator_of_scikit_learn(capsys, folder):
 def test_nothing_is_needed_but_numpy(folder):
     blocked = (
         "import sys\n"
-        "for name in ('sklearn', 'pandas', 'scipy', 'matplotlib'): sys.modules[name] = None\n"
+        "for name in ('sklearn', 'pandas', 'pyarrow', 'scipy', 'matplotlib'):\n"
+        "    sys.modules[name] = None\n"
         "from hdp_fast.cli import main\n"
         f"assert main({fit('--report', 'page.html', label='number')!r}) == 0\n"
         "assert main(['predict', 'model.json', 'third.csv']) == 0\n"
@@ -183,6 +184,20 @@ def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-6, "replace_one")
     assert record.mechanism.startswith("hdp-fast fit, 4 columns, means and learners.PrivateSGD")
     assert record.numerics == "exact"
+
+
+def test_all_rows_of_a_person_are_protected_together(capsys, folder):
+    """By the noise of the library's own persons, whatever the numbers of rows are."""
+    text = (folder / "private.csv").read_text().splitlines()
+    lines = [f"{line},p{place % 1_000}" for place, line in enumerate(text[1:])]
+    (folder / "visits.csv").write_text("\n".join([f"{text[0]},who", *lines, ""]))
+    ids = ["--ids", "who", "--method", "statistics", "--force"]
+    record = learn(capsys, *ids, table="visits.csv")["record"]
+    assert record["neighbors"] == "replace_person"
+    assert record["mechanism"].endswith(", at most 1 row a person")
+    wide = learn(capsys, *ids, "--rows-per-person", 3, table="visits.csv")
+    assert wide["record"]["mechanism"].endswith(", at most 3 rows a person")
+    assert wide["n"] == N
 
 
 def test_nobody_is_protected_without_noise(capsys, folder):
@@ -316,6 +331,9 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--classes", "yes,yes"], "--classes"),
         (["--classes", "yes,other"], "every row must hold one of --classes"),
         (["--report", "x.pdf"], "it must end in .html"),
+        (["--ids", "who"], "column = 'who'"),
+        (["--rows-per-person", "2"], "--rows-per-person must go with --ids"),
+        (["--ids", "age", "--rows-per-person", "0"], "rows_per_person = 0"),
         (["--report", "none/x.html"], "existing directory"),
         (["--output", "private.csv"], "new file of its own"),
         (["--output", "ledger"], "new file of its own"),

@@ -112,8 +112,9 @@ def test_texts_stay_texts(tmp_path):
 @pytest.mark.parametrize("installed", [True, False])
 def test_what_unpacks_to_no_table_is_not_held(monkeypatch, tmp_path, installed):
     monkeypatch.setattr(arrow, "is_installed", lambda: installed)
+    monkeypatch.setattr(delimited, "_CHUNK_BYTES", 1 << 12)
     path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"a,b\n" + b"1" * (5 << 24), 1))
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1" * (5 << 12)))
     held = []
     monkeypatch.setattr(delimited, "_read_exactly", lambda *_: held.append(1))
     with pytest.raises(ParameterError, match="whole table separated by commas"):

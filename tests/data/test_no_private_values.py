@@ -245,7 +245,7 @@ CONTENTS = {
     "a header of other keys": header_of(f"{{'{WORD}': {REAL}}}"),
     "a header with a warning": header_of(f"{{'\\S': '\\{WORD}' is 1}}"),
 }
-SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".json", ".txt")
+SUFFIXES = (".npy", ".npz", ".csv", ".csv.gz", ".parquet", ".arrow", ".json", ".txt")
 QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("flag", positive=("1",)), {"pay": Number(0, 1)})
 

@@ -12,13 +12,14 @@ def runs(case, number):
     """Every labeler with every engine in the long form.
 
     In the short one every learner meets every labeler and every engine, one engine for each
-    labeler, in turn; where there is one engine alone, it meets one labeler.
+    labeler, in turn; an engine that starts a process for each member is left to the long form.
     """
     if lengths.FAULTS:
         return itertools.product(case.engines, LABELERS)
+    if len(case.engines) == 1:
+        return ()
     turn = itertools.islice(itertools.cycle(case.engines), number, None)
-    labelers = [*LABELERS] if len(case.engines) > 1 else [[*LABELERS][number % len(LABELERS)]]
-    return zip(turn, labelers, strict=False)
+    return zip(turn, LABELERS, strict=False)
 
 
 RUNS = [

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from lengths import at_length
 from voters import X, Y
 
 from hdp_fast.exceptions import InsufficientSamples, ParameterError, ShapeError
@@ -57,7 +58,11 @@ def people(size, seed):
 # end early or late, so that one labeler is as far from the next.
 @pytest.mark.parametrize(
     ("table", "place", "runs", "tolerance"),
-    [("vote", 6, 2, 0.06), ("hazard", 5, 6, 0.1), ("gaussian", 7, 12, 0.06)],
+    [
+        ("vote", 6, 2, 0.06),
+        pytest.param("hazard", 5, 6, 0.1, marks=at_length),
+        pytest.param("gaussian", 7, 12, 0.06, marks=at_length),
+    ],
 )
 def test_accuracy_is_that_of_labelers_with_few_rows_a_member(table, place, runs, tolerance):
     queries = 120
@@ -115,13 +120,14 @@ def test_frames_of_texts_are_ranked_too():
     def learner(X, y):
         return lambda Q: (Q["v"] > 60).to_numpy().astype(int)
 
-    assert suggest(learner, frame, **GOAL).constant == pytest.approx(0.5, abs=0.05)
+    few = GOAL | {"n": 500, "queries": 20}
+    assert suggest(learner, frame, **few).constant == pytest.approx(0.5, abs=0.05)
 
 
 def test_trials_on_public_rows_warn_of_no_seeded_coins(monkeypatch):
     monkeypatch.setattr("hdp_fast._support.random_state._warned", False)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        suggest(naive_bayes.GaussianNB(), X, Y, **GOAL)
+        suggest(nearest_mean, X, Y, **GOAL | {"n": 500})
     with pytest.warns(UserWarning, match="random_state makes the coins reproducible"):
         discrete_laplace(2, random_state=1)

@@ -11,6 +11,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from lengths import at_length
 from processes import forking, reply
 
 from hdp_fast import gf2, local, noise
@@ -197,6 +198,7 @@ def test_weights_of_any_integer_dtype():
     assert noise.weighted_draws(np.array([2**64 - 2, 1], np.uint64)) == 0
 
 
+@at_length
 def test_the_vectors_are_what_their_script_computes():
     program = Path(__file__).parents[1] / "vectors" / "cumulative.py"
     made = runpy.run_path(str(program))

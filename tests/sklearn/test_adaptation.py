@@ -120,6 +120,8 @@ def test_only_the_public_domain_shapes_the_columns(make, private):
     moved = (TARGET if private == "target" else ~TARGET)[:60]
     rows, others = ROWS[:60], ROWS[:60].copy()
     others[moved] = 10 - others[moved] ** 2 / 10
+    # A center of all rows would move.
+    assert (rows.mean(axis=0) != others.mean(axis=0)).all()
     fits = [
         make(private=private, alpha=alpha).fit(X, labels, DOMAIN[:60])
         for alpha in (None, 0.5)

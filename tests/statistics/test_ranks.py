@@ -397,7 +397,7 @@ def test_the_points_are_drawn_where_all_weight_is_far_away():
 BAD = {
     "levels": [[], [[0.5]], [1.5], [-0.1], [math.nan], "x", None],
     "interval": [1, None, "yes"],
-    "steps": [0, -1, 1.5, 2**31, None],
+    "steps": [0, -1, 1.5, 2**24 + 1, None],
     "low": [math.nan, 4.0, -1e31, "0", {"x": 0}],
     "high": [math.inf, 0.0, None],
     "epsilon": [0, math.nan, math.inf, "1", 1e-30],

@@ -10,6 +10,7 @@ import pytest
 from hdp_fast import Budget, statistics
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import tallies
+from hdp_fast.statistics.bounded_columns import read_groups
 
 RELATIONS = ["replace_one", "add_remove"]
 EDGES = [0.0, 1.0, 2.5]
@@ -76,6 +77,25 @@ def test_groups_cost_nothing(counts_of, relation):
     assumed = release(*records)[1]
     assert max(map(sum, gaps)) == assumed.absolute
     assert max(sum(step**2 for step in gap) for gap in gaps) == assumed.squared
+
+
+@pytest.mark.parametrize("odd", ["x", None, 2.5, 7, [1], {}, np.ma.masked, 1j])
+@pytest.mark.parametrize("keys", [[1, 2], [True, False], [1.0, 2.0], ["a", "b"]])
+def test_one_entry_of_a_list_moves_no_other(keys, odd):
+    few = read_groups([*keys, *keys, "c"], keys, ("values", "categories")).codes
+    same = read_groups([*keys, *keys, odd], keys, ("values", "categories")).codes
+    assert few[:4].tolist() == same[:4].tolist() == [0, 1, 0, 1]
+
+
+def test_keys_that_a_missing_value_would_merge_are_refused_in_frames():
+    pandas = pytest.importorskip("pandas")
+    keys = [2**60, 2**60 + 1]
+    assert read_groups(np.array(keys), keys, ("by", "groups")).codes.tolist() == [0, 1]
+    assert read_groups([*keys, None], keys, ("by", "groups")).codes.tolist() == [0, 1, -1]
+    for missing in ([], [None]):
+        column = pandas.Series([*keys, *missing], dtype="Int64")
+        with pytest.raises(ParameterError, match=r"groups = 1152921504606846976, but"):
+            read_groups(column, keys, ("by", "groups"))
 
 
 def test_groups_have_histograms_of_their_own():

@@ -6,9 +6,14 @@ HDP_FAST_STAT=long.
 
 import os
 
+import pytest
+
 
 def is_long(verb):
     return {"": False, "short": False, "long": True}[os.environ.get(f"HDP_FAST_{verb}", "")]
 
 
 FAULTS, PAPERS, STAT = map(is_long, ("FAULTS", "PAPERS", "STAT"))
+
+# What takes ten seconds or more and has a shorter sibling.
+at_length = pytest.mark.skipif(not STAT, reason="make stat runs it")

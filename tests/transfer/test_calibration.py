@@ -555,7 +555,7 @@ def test_a_score_that_takes_bits_alone_is_calibrated():
     learner = learners.ExponentialLearner(learners.Conjunctions(6, 2), epsilon=5.0)
     rule = learner.learn(X, X[:, 0], random_state=0)
     with pytest.raises(ParameterError):
-        rule.predict(X.astype(float))
+        rule.predict(X / 2)
     result = transfer.calibrate(
         lambda X: 4.0 * rule.predict(X) - 2, agents, thresholds=(-1.0, 1.0), random_state=0
     )

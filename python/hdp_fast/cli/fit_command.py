@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._support.notes import note
@@ -14,8 +15,10 @@ from .._support.random_state import check_random_state
 from .._support.validate import distinct_texts, refuse
 from ..budget.account import Budget
 from ..data import files
+from ..data.persons import Persons, read_persons
 from ..data.schema import Schema
 from ..data.table import Table
+from ..exceptions import ParameterError
 from ..learners.centered_linear import (
     METHODS,
     CenteredModel,
@@ -46,10 +49,11 @@ from .tables import FILE_HELP, add_delimiter, read
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
-the mean squares of numbers, are released with a tenth of the budget, and the rest of it pays for
-the model. Nothing else has to be set: --method auto takes noisy gradients (sgd) or one release of
-second moments (statistics) by public numbers. Privacy: PRIVATE is protected by (epsilon, delta) for
-each row, whatever is printed or written; with --epsilon inf nobody is. The schema and --classes are
+those of powers of numbers, are released with a tenth of the budget where records are not too few,
+and the rest of it pays for the model. Nothing else has to be set: --method auto takes noisy
+gradients (sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
+protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
+written; with --epsilon inf nobody is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # At that the longest gradient, or the weights, cannot be told from noise.
 _LEAST_SIGNAL = 1.0
@@ -66,6 +70,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", type=float, help="privacy of PRIVATE; inf: none")
     add("--delta", type=float, help="privacy of PRIVATE")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
+    add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
+    add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")
     add("--method", choices=METHODS, default="auto", help="[auto]")
     add(
         "--output",
@@ -129,6 +135,7 @@ def _learn(
     budget: Budget | None,
 ) -> CenteredModel:
     table, labels = records
+    persons = _read_persons(arguments, table)
     return release_linear(
         unit,
         unit(table),
@@ -140,7 +147,23 @@ def _learn(
         delta=_UNUSED_DELTA if price.delta is None else price.delta,
         budget=budget,
         random_state=arguments.seed,
+        persons=persons,
     )
+
+
+def _read_persons(arguments: argparse.Namespace, table: Table) -> Persons:
+    """Who owns the rows.
+
+    Raises:
+        ParameterError: A flag is out of range or comes without the other, or the column is missing.
+    """
+    if arguments.ids is None:
+        if arguments.rows_per_person is not None:
+            raise ParameterError("--rows-per-person must go with --ids COLUMN")
+        return Persons()
+    column = table.column(arguments.ids)
+    most = 1 if arguments.rows_per_person is None else arguments.rows_per_person
+    return read_persons(np.array(column.texts)[column.codes], most, table.rows)
 
 
 def _deliver(arguments: argparse.Namespace, model: PrivateModel, price: Price) -> ExitCode:
@@ -184,6 +207,8 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
             "epsilon": arguments.epsilon,
             "delta": arguments.delta,
             "method": arguments.method,
+            "ids": arguments.ids,
+            "rows_per_person": arguments.rows_per_person,
             "seed": arguments.seed,
             "budget": arguments.budget and str(arguments.budget),
         },

@@ -95,7 +95,7 @@ def _weight_parts(page: Page) -> Iterator[str]:
     labels = page.find("labels")
     unit = _unit(page)
     yield (
-        "<p>What one standard deviation of a number, or a category, adds to "
+        "<p>What one standard deviation of a number, or of its square, or a category, adds to "
         f"{unit}, largest first.</p>"
     )
     if all(len(effect) == 1 for effect in effects.values()):
@@ -132,13 +132,23 @@ def _protection_parts(page: Page) -> Iterator[str]:
     if not page.has("record"):
         yield "<p><strong>Nothing: epsilon is infinite.</strong></p>"
         return
-    yield (
-        f"<p>Each row of the table is protected by epsilon {page.show('record.epsilon', 0)} and "
-        f"delta {page.show('record.delta', 0)}: if one row were another one, no event about "
-        "what was released would be more than exp(epsilon) times as likely, plus delta. The number "
-        "of rows is public. Somebody who has k rows is protected by k times epsilon, with a delta "
-        "that is k exp((k - 1) epsilon) times as large.</p>"
+    price = (
+        f"protected by epsilon {page.show('record.epsilon', 0)} and delta "
+        f"{page.show('record.delta', 0)}: if {{}} were others, no event about what was released "
+        "would be more than exp(epsilon) times as likely, plus delta."
     )
+    if page.find("settings.ids") is None:
+        yield (
+            f"<p>Each row of the table is {price.format('its values')} The number of rows is "
+            "public. Somebody who has k rows is protected by k times epsilon, with a delta that is "
+            "k exp((k - 1) epsilon) times as large.</p>"
+        )
+    else:
+        yield (
+            f"<p>Each person, whose rows have one {page.show('settings.ids')}, is "
+            f"{price.format('the values of their rows')} Which rows belong together, and how many "
+            "there are, is public.</p>"
+        )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
     yield write_table("Record of privacy", ["part", "value"], rows)
@@ -152,8 +162,8 @@ def _released(page: Page) -> Iterator[str]:
 
 def _released_parts(page: Page) -> Iterator[str]:
     yield (
-        "<p>The means of all features, scaled to [0, 1] by the schema, the scales of numbers, the "
-        "weights, and this page. All of it may be published, and whatever is made of it; it costs "
+        "<p>The mean and scale of each feature, scaled to [0, 1] by the schema, the weights, and "
+        "this page. All of it may be published, and whatever is made of it; it costs "
         "no more privacy.</p>"
     )
     if page.find("output") is not None:

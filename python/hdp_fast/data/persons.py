@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from .._core import Features
+from .._support.containers import to_frame
 from .._support.types import Integers
 from .._support.validate import array, nonnegative_int, number, positive, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
@@ -257,8 +258,9 @@ class Persons:
             return values._take(np.flatnonzero(self.keep))
         if isinstance(values, Table):
             return values.select(self.keep)
-        if isinstance(values, list | tuple):
-            return np.asarray(values)[self.keep]
+        values = to_frame("values", values)
+        if isinstance(values, list | tuple) or not hasattr(type(values), "__getitem__"):
+            return array("values", values)[self.keep]
         # Frames of polars and pyarrow are filtered; pandas means something else by that.
         if hasattr(values, "filter") and not hasattr(values, "loc"):
             return values.filter(self.keep)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,7 +40,12 @@ from .table import Table
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # A public column with more distinct texts holds names or free text rather than categories.
 _MOST_VALUES = 64
+# Rows whose features are made at once.
+_BLOCK_ROWS = 1 << 10
 _WRITER = "hdp-fast schema (Schema.to_json)"
+
+# Sets the features of the rows from one place to another.
+Write = Callable[[int, int, NDArray[Any]], None]
 
 
 @dataclass(frozen=True)
@@ -86,13 +91,15 @@ class Category:
             places[""] = places[self.missing]
         return np.array([places.get(text, -1) for text in column.texts], np.intp)[column.codes]
 
-    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
-        """Sets the bits of each row, which are 0, in an array of one column for each name."""
+    def _features(self, column: Column, scaled: bool) -> Write:
+        """What sets the features of some rows, which are 0, one for each name."""
         places = self._places(column)
-        rows = np.flatnonzero(places >= 0)
-        bits[rows, places[rows]] = 1
 
-    _write_floats = _write_bits
+        def write(start: int, end: int, bits: NDArray[Any]) -> None:
+            rows = np.flatnonzero(places[start:end] >= 0)
+            bits[rows, places[start:end][rows]] = 1
+
+        return write
 
     def _json(self) -> dict[str, Any]:
         return {"kind": "category", "values": list(self.values), **_default(self.missing)}
@@ -155,16 +162,17 @@ class Number:
         values = column.row_numbers()
         return values if self.missing is None else np.where(np.isnan(values), self.missing, values)
 
-    def _write_bits(self, column: Column, bits: NDArray[Any]) -> None:
-        """Sets the bits of each row in an array of one column for each cut."""
-        values = self._numbers(column)
-        for place, cut in enumerate(self.cuts):
-            bits[:, place] = values >= cut
+    def _features(self, column: Column, scaled: bool) -> Write:
+        """What sets the features of some rows, one for each cut, or the number alone, scaled."""
+        values, cuts = self._scale(column) if scaled else self._numbers(column), np.array(self.cuts)
 
-    def _write_floats(self, column: Column, floats: NDArray[Any]) -> None:
-        floats[:, 0] = self._floats(column)
+        def write(start: int, end: int, features: NDArray[Any]) -> None:
+            rows = values[start:end, None]
+            features[...] = rows if scaled else rows >= cuts
 
-    def _floats(self, column: Column) -> Floats:
+        return write
+
+    def _scale(self, column: Column) -> Floats:
         values = self._numbers(column)
         values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
         scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
@@ -248,7 +256,7 @@ class Label:
     def _floats(self, column: Column) -> Floats:
         if self.bounds is None:
             return 2 * self._bits(column).astype(np.float64) - 1
-        values: Floats = 2 * Number(*self.bounds)._floats(column) - 1
+        values: Floats = 2 * Number(*self.bounds)._scale(column) - 1
         return values
 
     def _json(self) -> dict[str, Any]:
@@ -328,14 +336,7 @@ class Schema:
         Cost:
             O(m d).
         """
-        columns = self._columns_of(table)
-        bits = np.zeros((columns[0][1].rows, len(self.names)), np.uint8)
-        start = 0
-        for kind, column in columns:
-            end = start + len(_cuts_of(kind))
-            kind._write_bits(column, bits[:, start:end])
-            start = end
-        return bits
+        return self._make(table, self.names, np.uint8)
 
     def floats(self, table: Any) -> Floats:
         """Makes the features as numbers: bits for categories, and numbers scaled from their bounds.
@@ -353,14 +354,7 @@ class Schema:
         Cost:
             O(m k).
         """
-        columns = self._columns_of(table)
-        floats = np.zeros((columns[0][1].rows, len(self.float_names)))
-        start = 0
-        for kind, column in columns:
-            end = start + (1 if isinstance(kind, Number) else len(kind.values))
-            kind._write_floats(column, floats[:, start:end])
-            start = end
-        return floats
+        return self._make(table, self.float_names, np.float64)
 
     def labels(self, table: Any) -> Bits:
         """Makes the labels, 0 or 1.
@@ -579,9 +573,22 @@ class Schema:
                 raise ParameterError(f"column {name!r}: {error}") from None
         return Schema(self.label, columns)
 
-    def _columns_of(self, table: Any) -> list[tuple[Category | Number, Column]]:
-        table = take_columns("table", table, self.reads)
-        return [(kind, table.column(name)) for name, kind in self._features().items()]
+    def _make(self, table: Any, names: Sequence[str], dtype: Any) -> NDArray[Any]:
+        """The features of these names, as bits or scaled to floats."""
+        table, scaled = take_columns("table", table, self.reads), dtype == np.float64
+        parts, width = [], 0
+        for name, kind in self._features().items():
+            count = 1 if scaled and isinstance(kind, Number) else len(_cuts_of(kind))
+            write = kind._features(table.column(name), scaled)
+            parts.append((slice(width, width + count), write))
+            width += count
+        features = np.zeros((table.rows, len(names)), dtype)
+        # A processor's cache holds the rows of a block while each column writes to them.
+        for start in range(0, table.rows, _BLOCK_ROWS):
+            block = features[start : start + _BLOCK_ROWS]
+            for columns, write in parts:
+                write(start, start + len(block), block[:, columns])
+        return features
 
     def _label_of(self, table: Any) -> Column:
         return take_columns("table", table, [self.label.column]).column(self.label.column)

@@ -96,7 +96,7 @@ def read_table(
 
     Every cell of a file of text is a text, such as "00501": only a schema makes a number of it. An
     empty cell, a null and NaN among numbers are missing. Texts are read by pyarrow where it is
-    installed, and by Python's csv module else, which takes some ten times as long.
+    installed, and by Python's csv module else, which takes some twenty times as long.
 
     An error never shows the content of a cell. Unless the table is public, it does not show the
     name of a column that the file holds either.

@@ -7,6 +7,10 @@ from the numbers of records and columns, epsilon and delta. PrivateStudentClassi
 classifier private where there is a public pool of rows without labels. BoundsScaler and
 SchemaTransformer prepare columns by public facts alone, as steps before a private estimator.
 PrivateSearchCV chooses parameters within one epsilon and delta for all fits and the choice.
+
+AdaptationRegressor and AdaptationClassifier learn for a target domain from a source and a few
+records of the target, and HybridClassifier calibrates a panel's model by answers of agents:
+`sample_domain` says which rows are of which domain.
 """
 
 from .._support.lazy import list_only

@@ -77,8 +77,8 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         if epsilon == math.inf and budget is not None:
             refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
         public = rows[~is_target if self.private == "target" else is_target]
-        centered = center_by_public(unit, public, self.delta)
-        domains = Domains(centered.scale(rows), labels, is_target, self.private, centered.norm)
+        centered, norm = center_by_public(unit, public, self.delta)
+        domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
         promise = Promise(epsilon, self.delta, self.random_state, budget)
         try:

@@ -119,15 +119,17 @@ class ClassModels:
         return np.column_stack([model.scores(rows) for model in self.models])
 
 
-def center_by_public(unit: UnitRows, public: Floats, delta: float) -> CenteredRows:
-    """The map to rows around the means of public ones, in units of their deviations.
+def center_by_public(unit: UnitRows, public: Floats, delta: float) -> tuple[CenteredRows, float]:
+    """The map to rows around the means of public ones, in units of their deviations, and the norm.
+
+    That is the root of the mean squared norm of the public rows.
 
     A column that hardly varies there may vary in the private domain: it is not blown up.
     """
     centered = center(unit, public, epsilon=math.inf, delta=delta, random_state=None)
     limited = replace(centered, factor=np.minimum(centered.factor, _MOST_FACTOR))
     norm = math.sqrt(float(np.square(limited.scale(public)).sum(axis=1).mean()))
-    return replace(limited, norm=norm)
+    return limited, norm
 
 
 def adapt_targets(method: str, alpha: float | None, domains: Domains, promise: Promise) -> Learner:

@@ -155,8 +155,10 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
             states; with a PrivateClassifier (epsilon, delta)-DP under "replace_one", with the
             number of people public. An agent's answer is pure agents_epsilon-DP, locally, against
             everybody who sees the fitted estimator: nothing but one randomized bit of each agent
-            enters it. Nobody may stand in both domains: then both add up. sample_domain is public.
-            The process that fits holds all rows. What is wrong with single agents' rows of a data
+            enters it. Every fit asks the agents again, also those of a search or a
+            cross-validation, and the epsilons of their answers add up. For a person who stands in
+            both domains, both guarantees add up. sample_domain is public. The process that fits
+            holds all rows. What is wrong with single agents' rows of a data
             frame may show after the panel's fit has been charged.
         """
         self._check_settings(budget)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ from ..data.persons import Persons
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
+# Floats tell integers below this one from all others.
+_EXACT = 1 << 53
 _LARGEST_BOUND = 1e30
 
 
@@ -132,10 +134,12 @@ class Groups:
 def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     """The places of private values among public keys; -1 where a value is none of them.
 
-    Values of dtype object are compared as texts.
+    No value decides how another one is read: entries of a list are compared with the keys one by
+    one, and values of dtype object as texts.
 
-    Raises: ParameterError unless keys are a list of different values, ShapeError unless `by` is a
-    vector.
+    Raises: ParameterError unless keys are a list of different values, and for integer keys that
+    floats can't tell apart where a missing value makes floats of the others; ShapeError unless `by`
+    is a vector.
     """
     try:
         public = tuple(np.asarray(keys).tolist() if isinstance(keys, np.ndarray) else keys)
@@ -144,6 +148,12 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
         distinct = False
     if isinstance(keys, str) or not distinct:
         refuse(names[1], keys, "it must list public values, each once")
+    if isinstance(by, list | tuple):
+        return _read_entries(by, public)
+    large = [key for key in public if isinstance(key, int) and abs(key) >= _EXACT]
+    if large and not isinstance(by, np.ndarray):
+        rule = "in a frame an integer key must lie below 2**53: pass an array of numpy"
+        refuse(names[1], large[0], rule)
     values = array(names[0], by)
     if values.ndim != 1:
         raise ShapeError(f"{names[0]} has {values.ndim} dimensions, but it must have one")
@@ -153,6 +163,18 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     for place, key in enumerate(public):
         codes[np.broadcast_to(texts == (str(key) if as_texts else key), codes.shape)] = place
     return Groups(public, codes)
+
+
+def _read_entries(entries: Sequence[Any], keys: tuple[Any, ...]) -> Groups:
+    places = {key: place for place, key in enumerate(keys)}
+
+    def place_of(entry: Any) -> int:
+        try:
+            return places.get(entry, -1)
+        except Exception:  # The code of the value's own class may raise anything.
+            return -1
+
+    return Groups(keys, np.fromiter(map(place_of, entries), np.int64, len(entries)))
 
 
 def read_members(by: Any, keys: Any, n: int) -> Groups | None:

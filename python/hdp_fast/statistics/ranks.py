@@ -22,7 +22,7 @@ from .bounded_columns import keep_rows, public_number, read_bounds, read_columns
 from .release_noise import Asked, note_noise
 from .results import Quantiles
 
-_MOST_STEPS, _MOST_PARTS = 1 << 30, 1000
+_MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
 _LARGEST_SCALE, _LARGEST_SHIFT = 1 << 50, 1 << 40
 # Up to here permute-and-flip visits each point; with more, its error is that of the other.
 _FEW_POINTS = 1 << 12
@@ -71,7 +71,7 @@ def quantiles(
         epsilon: Privacy parameter of the whole call, finite and above 0.
         neighbors: "replace_one", for which the number of records is public, or "add_remove", for
             which it is not.
-        steps: Number of steps of the grid, from 1 to `2**30`. For whole numbers take high - low:
+        steps: Number of steps of the grid, from 1 to `2**24`. For whole numbers take high - low:
             no other point is chosen then.
         interval: Whether each quantile comes with an interval, whose ends are two more choices:
             a quantile then has a third of its epsilon.

@@ -622,16 +622,23 @@ def _takes_floats(compute: Score, d: int) -> bool:
     Raises:
         Exception: What the model raises about zeros of type float64, if it takes no bits either.
     """
-    zeros = np.zeros((1, d))
-    try:
-        compute(zeros)
-    except Exception as error:
-        try:
-            compute(zeros.astype(np.uint8))
-        except Exception:
-            raise error from None
+    if any(_fault(compute, np.full((1, d), number)) is None for number in (0.5, 2.0)):
+        return True
+    if _fault(compute, np.zeros((1, d), np.uint8)) is None:
         return False
+    fault = _fault(compute, np.zeros((1, d)))
+    if fault is not None:
+        raise fault from None
     return True
+
+
+def _fault(compute: Score, rows: NDArray[Any]) -> Exception | None:
+    """What a model raises about these rows."""
+    try:
+        compute(rows)
+    except Exception as error:
+        return error
+    return None
 
 
 def _compute_each(compute: Score, rows: Floats) -> Floats:
