@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import accounting
-from hdp_fast.data import bound_rows
+from hdp_fast.data import bound_rows, persons
 from hdp_fast.data.persons import (
     Persons,
     gaussian_share_of_row,
@@ -100,6 +100,25 @@ def test_the_choice_depends_on_the_id_and_not_on_its_width_or_neighbors():
     order = np.argsort(ids, kind="stable")
     np.testing.assert_array_equal(bound_rows(ids[order], 2), mask[order])
     assert (bound_rows(ids, 2, key=1) != mask).any()
+
+
+def test_texts_are_the_same_persons_in_arrays_and_lists(monkeypatch):
+    ids = np.random.default_rng(0).integers(0, 300, 1000).astype(str)
+    mask = bound_rows(ids, 2)
+    for others in (ids.astype("U40"), ids.astype("S"), ids.astype(object), ids.astype(">U9")):
+        np.testing.assert_array_equal(bound_rows(others, 2), mask)
+    # Where two hashes collide, texts are compared.
+    monkeypatch.setattr(persons, "_group_texts", lambda ids: None)
+    np.testing.assert_array_equal(bound_rows(ids, 2), mask)
+
+
+def test_texts_whose_hashes_collide_are_told_apart(monkeypatch):
+    ids = np.array(["a", "b", "a", "c"])
+    argsort = np.argsort
+    monkeypatch.setattr(
+        np, "argsort", lambda words, **more: argsort(np.multiply(words, 0, out=words))
+    )
+    assert persons._group_texts(ids) is None
 
 
 def test_every_row_of_a_person_has_the_same_chance():

@@ -68,7 +68,7 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
         an error.
 
     Cost:
-        Sorting the ids, and a lookup for each text.
+        Sorting the ids, or a lookup for each object.
 
     Source:
         Group privacy: Dwork and Roth 2014, Theorem 2.2; Vadhan 2017, Lemma 2.2.
@@ -110,14 +110,41 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
                 return (ids - ids.dtype.type(least)).astype(np.int64), names
         names, persons = np.unique(ids, return_inverse=True)
         return persons.astype(np.int64), _hash_numbers(names)
-    texts = ids.tolist()
-    if ids.dtype.kind == "O":
-        texts = _write(texts)
-    different = dict.fromkeys(texts)
-    places = dict(zip(different, range(len(different)), strict=True))
-    persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
-    coded = places if ids.dtype.kind == "S" else map(_encode, places)
-    return persons, np.fromiter(map(zlib.crc32, coded), np.uint64, len(places))
+    grouped = None if ids.dtype.kind == "O" else _group_texts(ids)
+    if grouped is not None:
+        persons, different = grouped[0], grouped[1].tolist()
+    else:
+        texts = ids.tolist()
+        if ids.dtype.kind == "O":
+            texts = _write(texts)
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
+        different = list(places)
+    coded = different if ids.dtype.kind == "S" else map(_encode, different)
+    return persons, np.fromiter(map(zlib.crc32, coded), np.uint64, len(different))
+
+
+def _group_texts(ids: NDArray[Any]) -> tuple[Integers, NDArray[Any]] | None:
+    """The number of each text's group and the texts of the groups; None if two hashes collide."""
+    size = ids.dtype.itemsize
+    if not ids.size or not size:
+        return None
+    letters = np.uint32 if ids.dtype.kind == "U" else np.uint8
+    words = np.zeros(len(ids), np.uint64)
+    columns: NDArray[Any] = np.ascontiguousarray(ids).view(letters).reshape(len(ids), -1).T
+    for column in columns:
+        words ^= column
+        words *= np.uint64(0x9E3779B97F4A7C15)
+        words ^= words >> np.uint64(32)
+    order = np.argsort(words)
+    words, texts = words[order], ids[order]
+    is_first = np.ones(len(ids), bool)
+    is_first[1:] = words[1:] != words[:-1]
+    if (texts[1:] != texts[:-1])[~is_first[1:]].any():
+        return None
+    persons = np.empty(len(ids), np.int64)
+    persons[order] = np.cumsum(is_first) - 1
+    return persons, texts[is_first]
 
 
 def _hash_numbers(names: NDArray[Any]) -> Words:
