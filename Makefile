@@ -48,8 +48,9 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
 
-# A worker for each core: threads of linear algebra would only wait for each other's turn.
-PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
+WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help demo test floors lint bench stat faults mixtures papers docs browse wheel ci toolchain develop clean
 
@@ -61,7 +62,7 @@ demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits unde
 	$(BIN)/hdp-fast demo --force $(DEMO_ARGS)
 
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
-	cargo test --release --package hdp-fast-core
+	cargo test --profile quick --package hdp-fast-core
 	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
@@ -95,11 +96,13 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
-	@for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done
+	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \
+	   for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done ) & programs=$$!; \
+	  trap 'kill $$programs 2>/dev/null || true' EXIT; \
+	  $(BIN)/python docs/tools/run_docstrings.py; \
+	  $(BIN)/python docs/tools/run_blocks.py $(DOCUMENTS); \
+	  wait $$programs
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
-	@for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done
-	$(BIN)/python docs/tools/run_docstrings.py
-	$(BIN)/python docs/tools/run_blocks.py $(DOCUMENTS)
 	$(BIN)/mkdocs build --quiet --strict
 
 browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headless Chromium; pictures in build/screenshots

@@ -56,7 +56,7 @@ def test_private_rows_may_come_from_the_standard_input(capsys, monkeypatch, fold
     content = (folder / "private.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     assert main(["label", "-", "public.csv", *GOAL]) == 0
-    assert share_right() > 0.95
+    assert share_right() > 0.9
 
 
 @pytest.mark.parametrize("argv", [[], ["--method", "auto"], ["--method", "statistics"]])
@@ -64,7 +64,7 @@ def test_statistics_label_all_rows(capsys, folder, argv):
     result = run(capsys, *argv)
     assert result["method"] == result["learned_by"] == "statistics"
     assert (result["rows"], result["answered"], result["unanswered"]) == (400, 400, 0)
-    assert share_right() > 0.95
+    assert share_right() > 0.9
     record = result["record"]
     assert (record["epsilon"], record["delta"], record["neighbors"]) == (2, 1e-6, "replace_one")
     tested = argv != ["--method", "statistics"]

@@ -40,7 +40,7 @@ def call(target, arrays):
 
 @pytest.mark.parametrize("name", size(SOME, list(TARGETS)))
 def test_calls_leave_nothing_behind(name):
-    calls = size(300, 10_000)
+    calls = size(150, 10_000)
 
     def child():
         target = TARGETS[name]

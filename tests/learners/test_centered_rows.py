@@ -114,7 +114,7 @@ def release(n, epsilon, task=None, **settings):
 
 
 def test_few_records_are_centered_evenly_and_the_learner_has_all_of_epsilon():
-    few, many = release(200, 1.0), release(40_000, 1.0)
+    few, many = release(200, 1.0), release(40_000, 1.0, method="statistics")
     np.testing.assert_array_equal(few.rows.mean, [0.5, 0.5])
     assert few.model.record.epsilon == 1.0
     assert "means" not in few.record.mechanism + few.record.noise
@@ -126,23 +126,34 @@ def test_few_records_are_centered_evenly_and_the_learner_has_all_of_epsilon():
 
 
 def test_squares_come_where_records_are_many():
-    assert release(1_000, 1.0).rows.squares is None
-    assert release(40_000, 1.0).rows.squares is not None
-    assert release(100, math.inf).rows.squares is None
-    assert release(1_000, math.inf).rows.squares is not None
+    def squares(n, epsilon):
+        return release(n, epsilon, method="statistics").rows.squares
+
+    assert squares(1_000, 1.0) is None
+    assert squares(40_000, 1.0) is not None
+    assert squares(100, math.inf) is None
+    assert squares(1_000, math.inf) is not None
 
 
 @pytest.mark.parametrize(
-    ("task", "n", "epsilon", "method"),
+    ("task", "clear", "even", "method"),
     [
-        (ClassTask(2), 200, 1.0, "statistics"),
-        (ClassTask(2), 40_000, 1.0, "sgd"),
-        (ClassTask(10), 40_000, 1.0, "statistics"),
-        (ClassTask(10), 40_000, math.inf, "sgd"),
-        (TargetTask(), 200, 1.0, "statistics"),
-        (TargetTask(), 1_500, 0.5, "sgd"),
-        (TargetTask(), 40_000, 1.0, "statistics"),
+        (ClassTask(2), 99, False, "statistics"),
+        (ClassTask(2), 100, False, "sgd"),
+        (ClassTask(3), 29, True, "statistics"),
+        (ClassTask(3), 30, True, "sgd"),
+        (ClassTask(10), 10_000, False, "statistics"),
+        (ClassTask(10), math.inf, False, "sgd"),
+        (TargetTask(), 69, True, "statistics"),
+        (TargetTask(), 70, True, "sgd"),
+        (TargetTask(), 200, False, "statistics"),
+        (TargetTask(), math.inf, False, "statistics"),
     ],
 )
-def test_methods_follow_public_numbers(task, n, epsilon, method):
-    assert release(n, epsilon, task).method == method
+def test_methods_follow_public_numbers(task, clear, even, method):
+    assert task.choose_method(clear, 3, even) == method
+
+
+def test_the_method_is_that_of_the_effective_records():
+    assert release(200, 1.0).method == "statistics"
+    assert release(200, 8.0).method == "sgd"
