@@ -16,10 +16,10 @@ from ..data.table import Table
 from ..exceptions import ShapeError
 from .toolkit import (
     BaseEstimator,
+    OneToOneFeatureMixin,
     TransformerMixin,
     check_array,
     check_is_fitted,
-    check_names_in,
     validate_data,
 )
 
@@ -151,7 +151,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         assert self.schema is not None
-        check_names_in(self, input_features)
+        # It returns the names of the columns of fit, and refuses others.
+        OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array(self.schema.float_names, object)
 
     def __sklearn_tags__(self) -> Any:
