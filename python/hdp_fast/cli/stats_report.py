@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from .report_charts import Interval, Row, draw_intervals
-from .report_page import Page, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_page, write_section, write_table
 
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
@@ -42,11 +42,7 @@ def _head(page: Page) -> Iterator[str]:
         f"{page.show('settings.confidence', 0)}. It says nothing of the population from which they "
         "may have been drawn.</p>"
     )
-    if page.find("settings.seed") is not None:
-        yield (
-            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
-            "this run protects nobody who knows it.</strong></p>"
-        )
+    yield from warn_of_seed(page)
 
 
 def _pick(rows: list[Placed], *statistics: str) -> list[Placed]:
