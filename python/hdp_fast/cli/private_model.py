@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._support.json_text import JsonObject
 from .._support.types import Floats
 from .._support.validate import distinct_texts, from_json, one_of, positive, positive_int, take_form
-from ..data.schema import Ignore, Number, Schema
+from ..data.column_kinds import Ignore, Number
+from ..data.schema import Schema
 from ..data.table import Table
 from ..learners.centered_linear import METHODS, CenteredModel
 from ..learners.centered_rows import CenteredRows, Squares

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
+from ..data.column_kinds import Ignore, Number
 from ..data.frames import make_table
-from ..data.schema import Ignore, Number, Schema
+from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 
 

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
+from ..data.column_kinds import Number
 from ..data.frames import check_columns, make_table
-from ..data.schema import Number, Schema
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ShapeError
 from .toolkit import (
