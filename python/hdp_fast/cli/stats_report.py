@@ -35,12 +35,12 @@ def _head(page: Page) -> Iterator[str]:
     rows = "rows" if number is None else f"{page.show('private.rows')} rows"
     yield f"<h1>{_TITLE}</h1>"
     yield (
-        f"<p>Of the {rows} in {page.show('private.file')}, each protected by epsilon "
-        f"{page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in all "
-        f"(neighbors {page.show('settings.neighbors')}). Each interval alone covers what the rows "
-        f"have, clipped to the schema's bounds, with probability "
-        f"{page.show('settings.confidence', 0)}. It says nothing of the population from which they "
-        "may have been drawn.</p>"
+        f"<p>Numbers about the {rows} in {page.show('private.file')}. Each row is protected by "
+        f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in "
+        f"all (neighbors {page.show('settings.neighbors')}). Each interval alone covers what the "
+        f"rows have, clipped to the schema's bounds, with probability "
+        f"{page.show('settings.confidence', 0)}. It says nothing about the population from which "
+        "they may have been drawn.</p>"
     )
     yield from warn_of_seed(page)
 

@@ -190,14 +190,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         learned, judge = records, self._read_public(X_public, y_public)
         if judge is None:
             learned, judge = self._hold_out(records, stream)
-        plan, record, each, last = None, None, None, None
+        plan, record, first, last = None, None, None, None
         if price is not None:
             is_charged = isinstance(judge, HeldOutJudge)
             plan = make_plan(*price, len(candidates), charged=is_charged, refit=self.refit)
             record = self._rehearse(plan, candidates, records, learned, judge)
-            each, last = plan.fit, plan.refit
+            first, last = plan.fit, plan.refit
         with spend(budget, record) if record else nullcontext():
-            models = [self._make(params, each, learned) for params in candidates]
+            models = [self._make(params, first, learned) for params in candidates]
             choice = judge.choose(models, plan, stream)
             best = models[choice.index]
             if self.refit:
