@@ -33,7 +33,7 @@ Link = Literal["logistic", "shares", "target"]
 _FORMAT = {"format": "hdp_fast.private_model", "version": 1}
 _LINKS = ("logistic", "shares", "target")
 _MOST_RECORDS = 1 << 31
-# So many deviations from 0 lie nine tenths of all rows on one side at least.
+# Where a mean is this many deviations from 0, nine tenths of all rows or more lie on its side.
 _FAR = 3
 # What a feature is centered and scaled by; the slope is that of a square.
 _PARTS = ("mean", "slope", "factor")
@@ -167,7 +167,8 @@ class PrivateModel(JsonObject):
                 # A row has one category at most.
                 variances += np.maximum(shares @ part**2 - (shares @ part) ** 2, 0)
             place += width
-        # So does that of a square, which is not correlated with its number.
+        # The scale of a square makes its deviation 1, too, and it is not correlated with its
+        # number.
         variances += (weights[place:] ** 2).sum(axis=0)
         return variances
 

@@ -271,7 +271,7 @@ class Persons:
         return share_of_row(epsilon, delta, self.rows)
 
     def gaussian_share(self, epsilon: float, delta: float) -> Share:
-        """The same for noise that is calibrated by the curve of the Gaussian mechanism."""
+        """What noise by the curve of the Gaussian mechanism may cost each row, likewise."""
         return gaussian_share_of_row(epsilon, delta, self.rows)
 
     def count_groups(self, n: int) -> int:

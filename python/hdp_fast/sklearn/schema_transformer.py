@@ -11,7 +11,7 @@ from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
 from ..data.column_kinds import Number
-from ..data.frames import check_columns, make_table
+from ..data.frames import make_table, require_columns
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ShapeError
@@ -76,7 +76,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse("schema", self.schema, "it must be a data.Schema")
         columns = self._check(X, reset=True)
         names = names_of(columns) or _numbered(self.n_features_in_)
-        check_columns("X", names, self.schema.reads)
+        require_columns("X", names, self.schema.reads)
         return self
 
     def transform(self, X: Any) -> Floats:

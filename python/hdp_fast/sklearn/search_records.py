@@ -1,4 +1,4 @@
-"""The records of a search, and some of them by their places."""
+"""The records of a search, from which some are taken by their places."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Records:
         return len(self.y)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
-        """Those in these places."""
+        """The records in these places."""
         domain = None if self.domain is None else self.domain[rows]
         return Records(select_rows(self.X, rows), self.y[rows], domain)
 
