@@ -188,7 +188,7 @@ def test_a_score_of_all_rows_would_choose_the_wrong_share():
         warnings.simplefilter("always")
         search.fit(ROWS, VALUES, sample_domain=DOMAIN)
     assert np.isnan(search.cv_results_["mean_test_score"]).all()
-    assert any("must be told them" in str(warning.message) for warning in shown)
+    assert any("needs them" in str(warning.message) for warning in shown)
 
 
 def test_a_search_without_domains_is_told_that_alpha_has_no_effect():
@@ -321,7 +321,7 @@ def test_targets_must_be_numbers():
 
 def test_a_score_must_know_its_domains():
     model = regressor().fit(ROWS, VALUES, DOMAIN)
-    for domains, text in ((None, "must be told"), (1, "no row"), (DOMAIN[1:], "shape")):
+    for domains, text in ((None, "needs them"), (1, "no row"), (DOMAIN[1:], "shape")):
         with pytest.raises((ParameterError, ShapeError), match=text):
             model.score(ROWS, VALUES, domains)
     with pytest.raises(ParameterError, match="integers"):

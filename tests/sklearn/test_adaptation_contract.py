@@ -9,6 +9,7 @@ import math
 import lengths
 import numpy as np
 import pytest
+from declared import DeclaredClasses, DeclaredTargets
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -38,35 +39,12 @@ class TwoDomainRegressor(TwoDomains, AdaptationRegressor):
     pass
 
 
-class Declared:
-    """Takes the classes of the checks' labels for public, for the test alone."""
-
-    def fit(self, X, y, sample_domain=None):
-        name, public = self.declare(np.asarray(y))
-        kept = getattr(self, name)
-        try:
-            return super(Declared, self.set_params(**{name: public})).fit(X, y, sample_domain)
-        finally:
-            self.set_params(**{name: kept})
-
-    def __sklearn_tags__(self):
-        """A good score is impossible: noise at epsilon 1 hides what some dozen records tell."""
-        tags = super().__sklearn_tags__()
-        for part in (tags.classifier_tags, tags.regressor_tags):
-            if part is not None:
-                part.poor_score = True
-        return tags
+class DeclaredClassifier(DeclaredClasses, TwoDomainClassifier):
+    pass
 
 
-class DeclaredClassifier(Declared, TwoDomainClassifier):
-    def declare(self, y):
-        plain = y.ndim and y.dtype.kind in "iubOUf" and len(np.unique(y.astype(str))) < 9
-        return "classes", np.unique(y) if plain else [0, 1]
-
-
-class DeclaredRegressor(Declared, TwoDomainRegressor):
-    def declare(self, y):
-        return "target_bounds", (-500.0, 500.0)
+class DeclaredRegressor(DeclaredTargets, TwoDomainRegressor):
+    pass
 
 
 INFINITE = [AdaptationClassifier(epsilon=math.inf), AdaptationRegressor(epsilon=math.inf)]

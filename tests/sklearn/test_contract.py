@@ -2,8 +2,8 @@
 
 import math
 
-import numpy as np
 import pytest
+from declared import DeclaredClasses, DeclaredTargets
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -20,41 +20,12 @@ def test_every_check_passes_without_noise(estimator, check):
     check(estimator)
 
 
-class Declared:
-    """Takes the classes of the checks' labels for public, for the test alone."""
-
-    def fit(self, X, y, *, budget=None):
-        declared = self.declare(np.asarray(y))
-        kept = {name: getattr(self, name) for name in declared}
-        try:
-            return self.set_params(**declared)._fit(X, y, budget)
-        finally:
-            self.set_params(**kept)
-
-    def __sklearn_tags__(self):
-        """A good score is impossible: noise at epsilon 1 hides what some dozen records tell."""
-        tags = super().__sklearn_tags__()
-        for part in (tags.classifier_tags, tags.regressor_tags):
-            if part is not None:
-                part.poor_score = True
-        return tags
+class DeclaredClassifier(DeclaredClasses, PrivateClassifier):
+    pass
 
 
-class DeclaredClassifier(Declared, PrivateClassifier):
-    def declare(self, y):
-        plain = y.ndim and y.dtype.kind in "iubOUf" and len(np.unique(y.astype(str))) < 9
-        return {"classes": np.unique(y) if plain else [0, 1]}
-
-    def _fit(self, X, y, budget):
-        return PrivateClassifier.fit(self, X, y, budget=budget)
-
-
-class DeclaredRegressor(Declared, PrivateRegressor):
-    def declare(self, y):
-        return {"target_bounds": (-500.0, 500.0)}
-
-    def _fit(self, X, y, budget):
-        return PrivateRegressor.fit(self, X, y, budget=budget)
+class DeclaredRegressor(DeclaredTargets, PrivateRegressor):
+    pass
 
 
 PRIVATE = [

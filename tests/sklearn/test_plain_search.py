@@ -143,11 +143,13 @@ def test_workers_need_a_budget_in_a_file_and_charge_each_fit_once(tmp_path):
         Budget(10.0, 1e-4),
         Budget.open(tmp_path / "study.budget", epsilon=10.0, delta=1e-4),
     )
-    with pytest.raises(Exception, match="pickle") as caught:
-        cross_val_score(learner, ROWS, labels, cv=2, params={"budget": memory}, n_jobs=2)
-    assert "Budget.open(path)" in str(caught.value) + str(caught.value.__cause__)
-    assert memory.spent.epsilon == 0
-    scores = cross_val_score(learner, ROWS, labels, cv=2, params={"budget": file}, n_jobs=2)
+    # Forked workers start at once, and budgets go to them as to any others.
+    with parallel_config("multiprocessing", n_jobs=2):
+        with pytest.raises(Exception, match="pickle") as caught:
+            cross_val_score(learner, ROWS, labels, cv=2, params={"budget": memory})
+        assert "Budget.open(path)" in str(caught.value) + str(caught.value.__cause__)
+        assert memory.spent.epsilon == 0
+        scores = cross_val_score(learner, ROWS, labels, cv=2, params={"budget": file})
     assert not np.isnan(scores).any()
     assert file.spent.epsilon == 2
     assert [entry.state for entry in file.records] == ["committed", "committed"]

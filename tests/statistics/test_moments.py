@@ -10,7 +10,7 @@ import pytest
 
 from hdp_fast import Budget, accounting, statistics
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
-from hdp_fast.statistics import moments
+from hdp_fast.statistics import moment_sums
 from hdp_fast.statistics.release_noise import Sensitivity, calibrate
 
 KINDS = ["count", "sum", "mean", "variance"]
@@ -31,13 +31,13 @@ def ask(name, values, **options):
 def sums_of(monkeypatch):
     """The integers to which a call adds noise, and the sensitivity that it assumes."""
     caught = []
-    real = moments.release
+    real = moment_sums.release
 
     def release(sums, sensitivity, *arguments, **options):
         caught[:] = [sums, sensitivity]
         return real(sums, sensitivity, *arguments, **options)
 
-    monkeypatch.setattr(moments, "release", release)
+    monkeypatch.setattr(moment_sums, "release", release)
 
     def catch(name, values, **options):
         ask(name, values, **options)

@@ -9,7 +9,7 @@ import pytest
 from hdp_fast import statistics
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.statistics import covariances, moments, tallies
+from hdp_fast.statistics import covariances, moment_sums, tallies
 
 TABLE = np.random.default_rng(0).uniform(0, 1, (1000, 2))
 COLUMN = TABLE[:, 0]
@@ -61,7 +61,7 @@ def test_people_with_one_row_each_cost_what_rows_cost(name, neighbors):
 def test_a_person_of_many_rows_counts_as_few(name, neighbors):
     # All rows but ten belong to one person, of whom two are kept.
     people = np.concatenate((np.zeros(len(COLUMN) - 10), np.arange(1, 11)))
-    mask = statistics.moments.read_persons(people, 2, len(people)).keep
+    mask = statistics.moment_sums.read_persons(people, 2, len(people)).keep
     assert mask.sum() == 12
     call = partial(CALLS[name], epsilon=50.0, neighbors=neighbors, random_state=1)
     kept = call(mask, ids=people[mask], rows_per_person=2)
@@ -95,11 +95,11 @@ def test_choices_err_by_as_many_times_more(name, error):
 # --------------------------------------------------------------------------
 
 SPIED = [
-    ("count", moments, {}),
-    ("sum", moments, {"low": -1, "high": 1}),
-    ("mean", moments, {"low": -1, "high": 1}),
-    ("variance", moments, {"low": -1, "high": 1}),
-    ("mean", moments, {"low": -1, "high": 1, "groups": ["a", "b"]}),
+    ("count", moment_sums, {}),
+    ("sum", moment_sums, {"low": -1, "high": 1}),
+    ("mean", moment_sums, {"low": -1, "high": 1}),
+    ("variance", moment_sums, {"low": -1, "high": 1}),
+    ("mean", moment_sums, {"low": -1, "high": 1, "groups": ["a", "b"]}),
     ("covariance", covariances, {"low": -1, "high": 1}),
     ("histogram", tallies, {"edges": [-1, 0, 1]}),
 ]

@@ -20,7 +20,8 @@ from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
 from ..adaptation.one_release import MomentAdaptation
 from ..budget.account import Budget
-from ..data.schema import Label, Schema
+from ..data.column_kinds import Label
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
-from ..data.schema import Category, Ignore, Number, Schema
+from ..data.column_kinds import Category, Ignore, Number
+from ..data.schema import Schema
 from ..data.table import Table
 from .scaled_features import Predictor
 

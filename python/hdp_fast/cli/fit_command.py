@@ -55,7 +55,7 @@ gradients (sgd) or one release of second moments (statistics) by public numbers.
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written; with --epsilon inf nobody is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
-# At that the longest gradient, or the weights, cannot be told from noise.
+# With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0
 # Without noise nothing depends on it.
 _UNUSED_DELTA = 0.5

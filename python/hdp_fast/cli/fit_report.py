@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from .report_charts import draw_bars
-from .report_page import Page, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_page, write_section, write_table
 
 # How many weights are drawn, and how many stand in the table.
 _DRAWN, _SHOWN = 20, 200
@@ -34,11 +34,8 @@ def _head(page: Page, title: str) -> Iterator[str]:
         f"<p>{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
         f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}</p>"
     )
-    if page.has("record") and page.find("settings.seed") is not None:
-        yield (
-            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
-            "this run protects nobody who knows it.</strong></p>"
-        )
+    if page.has("record"):
+        yield from warn_of_seed(page)
 
 
 _HOW = {"sgd": "noisy gradients", "statistics": "one release of second moments"}

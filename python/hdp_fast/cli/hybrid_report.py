@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from .report_charts import Bin, Interval, Row, draw_intervals, draw_reliability
-from .report_page import Page, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_page, write_section, write_table
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -33,11 +33,7 @@ def _head(page: Page, title: str) -> Iterator[str]:
         "This is a simulation: rows of the survey play the people, and this program drew their "
         f"coins.{_meaning(page)}</p>"
     )
-    if page.find("settings.seed") is not None:
-        yield (
-            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
-            "this run protects nobody who knows it.</strong></p>"
-        )
+    yield from warn_of_seed(page)
 
 
 def _meaning(page: Page) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import refuse
-from ..data.schema import Ignore, Label, Schema
+from ..data.column_kinds import Ignore, Label
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .appended_column import Append, appender, name_new_column

@@ -7,7 +7,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -180,8 +180,21 @@ def spent(budget: Budget | None) -> str:
     return f"epsilon = {epsilon:g} and delta = {delta:g}"
 
 
-def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Writes the summary to the output, if there is one, and prints it.
+def deliver(
+    summary: dict[str, Any],
+    arguments: argparse.Namespace,
+    *,
+    words: dict[str, Any] | None = None,
+    page: Callable[[dict[str, Any]], str] | None = None,
+) -> None:
+    """Writes the summary to the output and its page to the report, if asked for, and prints it.
+
+    Args:
+        summary: What is written, and printed with --json.
+        arguments: The arguments of the command, with output and json, and with report if there is a
+            page.
+        words: What is printed without --json; None prints the summary.
+        page: What makes the report's HTML of the summary.
 
     Raises:
         ParameterError: One of the two fails.
@@ -192,9 +205,12 @@ def deliver(summary: dict[str, Any], arguments: argparse.Namespace) -> None:
             text = json.dumps(summary, indent=2) + "\n"
             files.write_atomically(arguments.output, text.encode())
             written = arguments.output
+        if page is not None and arguments.report is not None:
+            files.write_atomically(arguments.report, page(summary).encode())
     finally:
         # The epsilon is spent: a full disk must not take the result with it.
-        show(summary, arguments.json, written)
+        printed = summary if arguments.json or words is None else words
+        show(printed, arguments.json, written)
 
 
 def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) -> None:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from .._support.json_text import JsonObject
 from .._support.types import Floats
 from .._support.validate import distinct_texts, from_json, one_of, positive, positive_int, take_form
-from ..data.schema import Ignore, Number, Schema
+from ..data.column_kinds import Ignore, Number
+from ..data.schema import Schema
 from ..data.table import Table
 from ..learners.centered_linear import METHODS, CenteredModel
 from ..learners.centered_rows import CenteredRows, Squares
@@ -32,7 +33,7 @@ Link = Literal["logistic", "shares", "target"]
 _FORMAT = {"format": "hdp_fast.private_model", "version": 1}
 _LINKS = ("logistic", "shares", "target")
 _MOST_RECORDS = 1 << 31
-# So many deviations from 0 lie nine tenths of all rows on one side at least.
+# Where a mean is this many deviations from 0, nine tenths of all rows or more lie on its side.
 _FAR = 3
 # What a feature is centered and scaled by; the slope is that of a square.
 _PARTS = ("mean", "slope", "factor")
@@ -166,7 +167,8 @@ class PrivateModel(JsonObject):
                 # A row has one category at most.
                 variances += np.maximum(shares @ part**2 - (shares @ part) ** 2, 0)
             place += width
-        # So does that of a square, which is not correlated with its number.
+        # The scale of a square makes its deviation 1, too, and it is not correlated with its
+        # number.
         variances += (weights[place:] ** 2).sum(axis=0)
         return variances
 

@@ -118,6 +118,15 @@ def _embed(summary: Any) -> str:
     return json.dumps(summary).replace("&", "\\u0026").replace("<", "\\u003c")
 
 
+def warn_of_seed(page: Page) -> Iterator[str]:
+    """A paragraph on the seed of the coins, if there is one."""
+    if page.find("settings.seed") is not None:
+        yield (
+            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
+            "this run protects nobody who knows it.</strong></p>"
+        )
+
+
 def write_section(title: str, parts: Iterator[str]) -> Iterator[str]:
     """The parts of a section, below its title."""
     yield f"<section><h2>{title}</h2>"

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.types import Floats
-from ..data.schema import Ignore, Number, Schema
+from ..data.column_kinds import Ignore, Number
+from ..data.schema import Schema
 from ..data.table import Table
 
 

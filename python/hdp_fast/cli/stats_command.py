@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,14 @@ import numpy as np
 from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
-from ..data import files
 from .output import (
     check_outputs,
     check_report,
+    deliver,
     describe_interrupt,
     record_of,
     say_protected,
     settle_output,
-    show,
 )
 from .stats_report import render
 from .stats_tasks import MOMENTS, Planner, Runner, Settings
@@ -93,7 +91,8 @@ def _stats(arguments: argparse.Namespace) -> None:
         coins = None if arguments.seed is None else np.random.default_rng(arguments.seed)
         rows = runner.run(table, budget, coins)
         public_n = table.rows if relation == "replace_one" else None
-        _deliver(arguments, _summarize(arguments, settings, runner, rows, public_n))
+        summary = _summarize(arguments, settings, runner, rows, public_n)
+        deliver(summary, arguments, words=_words(summary), page=render)
 
 
 def _summarize(
@@ -118,20 +117,6 @@ def _summarize(
         "records": [record_of(record) for record in runner.records],
         "report": arguments.report and str(arguments.report),
     }
-
-
-def _deliver(arguments: argparse.Namespace, summary: dict[str, Any]) -> None:
-    written = None
-    try:
-        if arguments.output is not None:
-            text = json.dumps(summary, indent=2) + "\n"
-            files.write_atomically(arguments.output, text.encode())
-            written = arguments.output
-        if arguments.report is not None:
-            files.write_atomically(arguments.report, render(summary).encode())
-    finally:
-        # The statistics are paid for: a full disk must not take them along.
-        show(summary if arguments.json else _words(summary), arguments.json, written)
 
 
 def _words(summary: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from .report_charts import Interval, Row, draw_intervals
-from .report_page import Page, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_page, write_section, write_table
 
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
@@ -35,18 +35,14 @@ def _head(page: Page) -> Iterator[str]:
     rows = "rows" if number is None else f"{page.show('private.rows')} rows"
     yield f"<h1>{_TITLE}</h1>"
     yield (
-        f"<p>Of the {rows} in {page.show('private.file')}, each protected by epsilon "
-        f"{page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in all "
-        f"(neighbors {page.show('settings.neighbors')}). Each interval alone covers what the rows "
-        f"have, clipped to the schema's bounds, with probability "
-        f"{page.show('settings.confidence', 0)}. It says nothing of the population from which they "
-        "may have been drawn.</p>"
+        f"<p>Numbers about the {rows} in {page.show('private.file')}. Each row is protected by "
+        f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in "
+        f"all (neighbors {page.show('settings.neighbors')}). Each interval alone covers what the "
+        f"rows have, clipped to the schema's bounds, with probability "
+        f"{page.show('settings.confidence', 0)}. It says nothing about the population from which "
+        "they may have been drawn.</p>"
     )
-    if page.find("settings.seed") is not None:
-        yield (
-            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
-            "this run protects nobody who knows it.</strong></p>"
-        )
+    yield from warn_of_seed(page)
 
 
 def _pick(rows: list[Placed], *statistics: str) -> list[Placed]:

@@ -15,8 +15,9 @@ from .. import statistics
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import guess, refuse
 from ..budget.account import Budget
+from ..data.column_kinds import Category, Number
 from ..data.columns import Column
-from ..data.schema import Category, Number, Schema
+from ..data.schema import Schema
 from ..data.table import Table
 from ..record import PrivacyRecord
 

@@ -13,9 +13,10 @@ from .. import local, plotting, transfer
 from .._support.validate import positive, probability, refuse
 from ..budget.account import Budget
 from ..data import files
+from ..data.column_kinds import Label, Number
 from ..data.columns import to_number
 from ..data.reading import parse_file
-from ..data.schema import Label, Number, Schema
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps

@@ -7,7 +7,6 @@ does as Python would: where it gives up on a value, the whole column is read by 
 from __future__ import annotations
 
 import importlib
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from .._support.types import Floats
 from .columns import (
     Codes,
     Column,
+    LazyColumn,
     NumberColumn,
     encode,
     make_categories,
@@ -51,30 +51,12 @@ def is_extension(values: Any) -> bool:
     return isinstance(values.type, load().BaseExtensionType)
 
 
-class ArrowColumn(Column):
+class ArrowColumn(LazyColumn):
     """A column of texts that pyarrow holds.
 
     Attributes:
         values: A ChunkedArray of texts; a null is a missing value.
     """
-
-    def __init__(self, values: Any) -> None:
-        self.values = values
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """The distinct values as texts, without spaces around them; "" for a missing value."""
-        return self._encoded.texts
-
-    @property
-    def codes(self) -> Codes:
-        """For each row the place of its value in `texts`, intp (m,)."""
-        return self._encoded.codes
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.values)
 
     def row_numbers(self) -> Floats:
         """Reads the value of each row as a number, NaN for what is none."""
@@ -85,8 +67,7 @@ class ArrowColumn(Column):
         """Returns the column of some of the rows."""
         return ArrowColumn(self.values.take(load().array(np.arange(self.rows)[rows])))
 
-    @cached_property
-    def _encoded(self) -> Column:
+    def _encode(self) -> Column:
         codes, dictionary, missing = _take_apart(self.values.dictionary_encode())
         return merge_texts(map(text_of, _to_python(dictionary)), codes, missing)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from abc import abstractmethod
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -100,20 +101,19 @@ class Column:
         return type(self)(self.texts, self.codes[rows])
 
 
-class NumberColumn(Column):
-    """A column of numbers, which are texts only where somebody asks for them.
+class LazyColumn(Column):
+    """A column of values that are texts and codes only where somebody asks for them.
 
     Attributes:
-        values: A vector of bools, integers or floats; NaN where one is missing.
-        missing: Where another value is missing, bool (m,), or None.
+        values: The value of each row, in a container with a length.
     """
 
-    def __init__(self, values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> None:
-        self.values, self.missing = values, missing
+    def __init__(self, values: Any) -> None:
+        self.values = values
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The distinct values as texts; "" for a missing value."""
+        """The distinct values as texts, without spaces around them; "" for a missing value."""
         return self._encoded.texts
 
     @property
@@ -126,6 +126,27 @@ class NumberColumn(Column):
         """Number of rows."""
         return len(self.values)
 
+    @cached_property
+    def _encoded(self) -> Column:
+        return self._encode()
+
+    @abstractmethod
+    def _encode(self) -> Column:
+        """Make the texts and codes."""
+
+
+class NumberColumn(LazyColumn):
+    """A column of numbers.
+
+    Attributes:
+        values: A vector of bools, integers or floats; NaN where one is missing.
+        missing: Where another value is missing, bool (m,), or None.
+    """
+
+    def __init__(self, values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> None:
+        super().__init__(values)
+        self.missing = missing
+
     def row_numbers(self) -> Floats:
         """Reads the value of each row as a number, NaN for what is none."""
         numbers = floats(self.values)
@@ -135,8 +156,7 @@ class NumberColumn(Column):
         """Returns the column of some of the rows."""
         return NumberColumn(self.values[rows], None if self.missing is None else self.missing[rows])
 
-    @cached_property
-    def _encoded(self) -> Column:
+    def _encode(self) -> Column:
         # What stands in memory where a value is missing must not become a value.
         present = np.flatnonzero(~self._absent())
         values = self.values[present]

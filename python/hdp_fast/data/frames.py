@@ -91,7 +91,7 @@ def take_columns(name: str, records: Any, wanted: Sequence[str]) -> Table:
     return _make_table(name, records, wanted)
 
 
-def check_columns(name: str, names: Collection[str], wanted: Sequence[str]) -> None:
+def require_columns(name: str, names: Collection[str], wanted: Sequence[str]) -> None:
     """Check that all wanted columns are among the names.
 
     Raises:
@@ -111,7 +111,7 @@ def _make_table(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
     for place, text in enumerate(names):
         places.setdefault(text, []).append(place)
     wanted = list(places) if wanted is None else wanted
-    check_columns(name, places, wanted)
+    require_columns(name, places, wanted)
     twice = [column for column in wanted if len(places[column]) > 1]
     if twice:
         rule = "a column that is read must have a name of its own"

@@ -271,7 +271,7 @@ class Persons:
         return share_of_row(epsilon, delta, self.rows)
 
     def gaussian_share(self, epsilon: float, delta: float) -> Share:
-        """The same for noise that is calibrated by the curve of the Gaussian mechanism."""
+        """What noise by the curve of the Gaussian mechanism may cost each row, likewise."""
         return gaussian_share_of_row(epsilon, delta, self.rows)
 
     def count_groups(self, n: int) -> int:
@@ -326,10 +326,10 @@ def share_of_row(epsilon: float, delta: float, rows: int) -> Share:
     """
     if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
-    each = _divide(epsilon, rows)
+    row_epsilon = _divide(epsilon, rows)
     # (e^a - 1) / (e^(k a) - 1), which does not overflow.
-    part = math.exp(each - epsilon) * math.expm1(-each) / math.expm1(-epsilon)
-    return _check(Share(each, delta * part * _STRETCH), delta, rows)
+    part = math.exp(row_epsilon - epsilon) * math.expm1(-row_epsilon) / math.expm1(-epsilon)
+    return _check(Share(row_epsilon, delta * part * _STRETCH), delta, rows)
 
 
 def gaussian_share_of_row(epsilon: float, delta: float, rows: int) -> Share:
@@ -340,9 +340,13 @@ def gaussian_share_of_row(epsilon: float, delta: float, rows: int) -> Share:
     """
     if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
-    each = _divide(epsilon, rows)
+    row_epsilon = _divide(epsilon, rows)
     mu = accounting.gaussian_mu(epsilon, delta) / rows * _STRETCH
-    return _check(Share(each, accounting.gaussian_delta(mu, each) * _STRETCH), delta, rows)
+    return _check(
+        Share(row_epsilon, accounting.gaussian_delta(mu, row_epsilon) * _STRETCH),
+        delta,
+        rows,
+    )
 
 
 def _check(share: Share, delta: float, rows: int) -> Share:
@@ -354,10 +358,10 @@ def _check(share: Share, delta: float, rows: int) -> Share:
 def _divide(epsilon: float, rows: int) -> float:
     """Epsilon / rows, rounded down, also as the shortest decimals that budgets and noise read."""
     epsilon = positive("epsilon", epsilon)
-    each = epsilon / rows
+    row_epsilon = epsilon / rows
     for read in (Fraction, lambda number: Fraction(repr(number))):
-        while read(each) * rows > read(epsilon):
-            each = math.nextafter(each, 0.0)
-    if not each:
+        while read(row_epsilon) * rows > read(epsilon):
+            row_epsilon = math.nextafter(row_epsilon, 0.0)
+    if not row_epsilon:
         refuse("epsilon", epsilon, f"it is too small for {rows:,} rows of a person")
-    return each
+    return row_epsilon

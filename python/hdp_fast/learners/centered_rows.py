@@ -64,7 +64,7 @@ class CenteredRows:
         return math.sqrt(1 + numbers + float((shares * (1 - shares)).sum()))
 
     def scale(self, rows: Floats) -> Floats:
-        """The same of rows in [0, 1]."""
+        """Centered rows of rows in [0, 1]."""
         parts = [(rows - self.mean) * self.factor]
         if self.squares is not None:
             values, law = rows[:, self.unit.is_number], self.squares

@@ -28,7 +28,8 @@ from .._support.validate import (
     refuse,
     take_form,
 )
-from ..data.schema import Ignore, Schema
+from ..data.column_kinds import Ignore
+from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from .hypotheses import store
 

@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
+from ..data.column_kinds import Ignore, Number
 from ..data.frames import make_table
-from ..data.schema import Ignore, Number, Schema
+from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 
 
@@ -36,7 +37,7 @@ class UnitRows:
 
     @classmethod
     def within(cls, bounds: ArrayLike, columns: int) -> UnitRows:
-        """Those of columns of numbers within these bounds: one pair for all, or one for each."""
+        """The map for columns of numbers within these bounds: one pair for all, or one for each."""
         pairs = np.asarray(numbers("bounds", bounds), np.float64)
         if pairs.shape not in {(2,), (columns, 2)}:
             rule = f"it must be (2,), or ({columns}, 2) as X has {columns} columns"
@@ -48,14 +49,14 @@ class UnitRows:
 
     @classmethod
     def spanned_by(cls, rows: Floats) -> UnitRows:
-        """Those within the bounds of these rows, which are not protected by that."""
+        """The map for the bounds of these rows, which are read off and so not protected."""
         low, high = rows.min(axis=0), rows.max(axis=0)
         width = np.where(high > low, high - low, np.maximum(np.abs(low), 1.0))
         return cls(low, low + width, None, np.ones(len(low), bool), len(low))
 
     @classmethod
     def of_schema(cls, schema: Schema) -> UnitRows:
-        """Those of the float features of a schema."""
+        """The map to the float features of a schema."""
         if not isinstance(schema, Schema):
             refuse("schema", schema, "it must be a data.Schema or None")
         used = [kind for kind in schema.columns.values() if not isinstance(kind, Ignore)]

@@ -80,7 +80,7 @@ class Domains(NamedTuple):
         return self.rows[source], labels[source], self.rows[target], labels[target]
 
     def split_within(self, norm: float, epsilon: float) -> tuple[Any, ...]:
-        """The same with unprotected rows shrunk to the norm; a mechanism shrinks the protected."""
+        """The domains, with public rows shrunk to the norm as a mechanism shrinks private ones."""
         X_source, y_source, X_target, y_target = self.split(self.labels)
         if self.private == "target" or epsilon == math.inf:
             X_source = shrink_rows(X_source, norm)
@@ -98,7 +98,7 @@ class Promise(NamedTuple):
     budget: Budget | None
 
     def settings(self) -> dict[str, Any]:
-        """The same as settings of a learner."""
+        """The promise as settings of a learner."""
         return self._asdict()
 
 

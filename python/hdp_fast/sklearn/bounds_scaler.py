@@ -125,6 +125,6 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
 def _spread(rows: Floats, low: Any, high: Any) -> Floats:
     """From [0, 1] to the interval between two finite numbers for each column."""
-    # Without their difference, which may be infinite.
+    # The difference of the ends may be infinite, and is not used.
     spread: Floats = (rows * high + (1 - rows) * low).clip(low, high)
     return spread

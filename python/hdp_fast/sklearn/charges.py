@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AbstractContextManager
-from types import FrameType
+from inspect import currentframe
+from traceback import walk_stack
 from weakref import WeakSet
 
 from .._support.notes import note
@@ -47,12 +47,10 @@ def note_missing(budget: Budget | None, epsilon: float, delta: float) -> None:
 
 def _is_searched() -> bool:
     """Whether a search or cross-validation of scikit-learn is what called, and no rehearsal."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
+    for frame, _ in walk_stack(currentframe()):
         name = frame.f_globals.get("__name__", "")
         if name == _REHEARSAL:
             return False
         if name.startswith(_SEARCHES):
             return True
-        frame = frame.f_back
     return False

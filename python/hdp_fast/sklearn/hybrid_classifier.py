@@ -158,8 +158,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
             enters it. Every fit asks the agents again, also those of a search or a
             cross-validation, and the epsilons of their answers add up. For a person who stands in
             both domains, both guarantees add up. sample_domain is public. The process that fits
-            holds all rows. What is wrong with single agents' rows of a data
-            frame may show after the panel's fit has been charged.
+            holds all rows. What is wrong with agents' rows of a data frame may raise an error after
+            the panel's fit has been charged.
         """
         self._check_settings(budget)
         table, labels, domains = self._read(X, y, sample_domain)

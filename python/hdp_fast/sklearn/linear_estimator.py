@@ -126,10 +126,6 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             X = validate_data(self, X, dtype=np.float64, reset=False)
         return centered(X)
 
-    def _note_score(self) -> None:
-        """Warn once that a score is no private release."""
-        note_score(self)
-
 
 def _to_numbers(targets: Any) -> Floats:
     """The targets as floats; the error shows none of them."""

@@ -17,7 +17,7 @@ from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax
 from ..learners.unit_rows import UnitRows
 from .class_labels import check_classes, code_labels
-from .linear_estimator import PrivateLinearEstimator
+from .linear_estimator import PrivateLinearEstimator, note_score
 from .toolkit import ClassifierMixin
 
 
@@ -242,7 +242,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         Raises:
             ValueError: As in decision_function, or y or sample_weight has another length.
         """
-        self._note_score()
+        note_score(self)
         return float(super().score(X, y, sample_weight))
 
     @property

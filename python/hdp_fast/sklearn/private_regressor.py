@@ -15,7 +15,7 @@ from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
 from ..learners.unit_rows import UnitRows
-from .linear_estimator import PrivateLinearEstimator
+from .linear_estimator import PrivateLinearEstimator, note_score
 from .toolkit import RegressorMixin
 
 
@@ -192,7 +192,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         Raises:
             ValueError: As in predict, or y or sample_weight has another length.
         """
-        self._note_score()
+        note_score(self)
         return float(super().score(X, y, sample_weight))
 
     @property

@@ -190,14 +190,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         learned, judge = records, self._read_public(X_public, y_public)
         if judge is None:
             learned, judge = self._hold_out(records, stream)
-        plan, record, each, last = None, None, None, None
+        plan, record, first, last = None, None, None, None
         if price is not None:
             is_charged = isinstance(judge, HeldOutJudge)
             plan = make_plan(*price, len(candidates), charged=is_charged, refit=self.refit)
             record = self._rehearse(plan, candidates, records, learned, judge)
-            each, last = plan.fit, plan.refit
+            first, last = plan.fit, plan.refit
         with spend(budget, record) if record else nullcontext():
-            models = [self._make(params, each, learned) for params in candidates]
+            models = [self._make(params, first, learned) for params in candidates]
             choice = judge.choose(models, plan, stream)
             best = models[choice.index]
             if self.refit:
@@ -323,7 +323,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 # As many rows as there are private ones: the number of rows matters to a fit.
                 public = judge.records.take(np.arange(len(records)) % len(judge.records))
                 public = dataclasses.replace(public, domain=records.domain)
-                check_columns(whole, self._rehearse_fit(params, plan.fit, public)[0])
+                check_public_columns(whole, self._rehearse_fit(params, plan.fit, public)[0])
         if isinstance(judge, HeldOutJudge):
             judge.check(plan)
             note_miss(len(candidates), len(judge.records), plan.choice)
@@ -471,14 +471,14 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "best_estimator_")
 
     def __sklearn_tags__(self) -> Any:
-        """Those of a search over what the estimator is."""
+        """The tags of scikit-learn: a search is of the kind that its estimator is."""
         tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
         for name in ("estimator_type", "classifier_tags", "regressor_tags", "input_tags"):
             setattr(tags, name, getattr(inner, name))
         return tags
 
 
-def check_columns(candidate: Any, other: Any) -> None:
+def check_public_columns(candidate: Any, other: Any) -> None:
     """Refuse public records whose columns are not those of the private ones."""
     for name in ("n_features_in_", "feature_names_in_"):
         mine, others = np.asarray(getattr(candidate, name, ())), getattr(other, name, ())

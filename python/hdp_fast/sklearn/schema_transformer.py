@@ -10,16 +10,17 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import refuse
-from ..data.frames import check_columns, make_table
-from ..data.schema import Number, Schema
+from ..data.column_kinds import Number
+from ..data.frames import make_table, require_columns
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ShapeError
 from .toolkit import (
     BaseEstimator,
+    OneToOneFeatureMixin,
     TransformerMixin,
     check_array,
     check_is_fitted,
-    check_names_in,
     validate_data,
 )
 
@@ -75,7 +76,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             refuse("schema", self.schema, "it must be a data.Schema")
         columns = self._check(X, reset=True)
         names = names_of(columns) or _numbered(self.n_features_in_)
-        check_columns("X", names, self.schema.reads)
+        require_columns("X", names, self.schema.reads)
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -151,7 +152,8 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         assert self.schema is not None
-        check_names_in(self, input_features)
+        # It returns the names of the columns of fit, and refuses others.
+        OneToOneFeatureMixin.get_feature_names_out(self, input_features)
         return np.array(self.schema.float_names, object)
 
     def __sklearn_tags__(self) -> Any:

@@ -73,15 +73,15 @@ def make_plan(
     rest = Price(_half(epsilon), _half(delta)) if refit else Price(epsilon, delta)
     failing = _half(rest.delta) / candidates
 
-    def is_enough(each: float) -> bool:
+    def is_enough(epsilon_of_fit: float) -> bool:
         bound = accounting.optimal_composition(
-            each, failing, candidates, target_delta=_down(rest.delta)
+            epsilon_of_fit, failing, candidates, target_delta=_down(rest.delta)
         )
         return bound <= _down(rest.epsilon)
 
-    each = find_largest(rest.epsilon / candidates, is_enough)
+    largest = find_largest(rest.epsilon / candidates, is_enough)
     half = _half(rest.epsilon) if charged else 0.0
-    return SearchPlan(candidates, Price(_down(each), failing), half, half, last)
+    return SearchPlan(candidates, Price(_down(largest), failing), half, half, last)
 
 
 def _half(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The records of a search, and some of them by their places."""
+"""The records of a search, from which some are taken by their places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.table import Table
 from ..exceptions import ShapeError
 from .toolkit import select_rows
 
@@ -31,9 +30,9 @@ class Records:
         return len(self.y)
 
     def take(self, rows: NDArray[np.intp]) -> Records:
-        """Those in these places."""
+        """The records in these places."""
         domain = None if self.domain is None else self.domain[rows]
-        return Records(_take(self.X, rows), self.y[rows], domain)
+        return Records(select_rows(self.X, rows), self.y[rows], domain)
 
     def split(
         self, share: float, allowed: NDArray[np.bool_], generator: np.random.Generator
@@ -53,10 +52,3 @@ class Records:
         held = np.zeros(len(self), bool)
         held[generator.permutation(places)[:count]] = True
         return self.take(np.flatnonzero(~held)), self.take(np.flatnonzero(held))
-
-
-def _take(X: Any, rows: NDArray[np.intp]) -> Any:
-    if isinstance(X, Table):
-        return X.select(rows)
-    # pyarrow, which older versions of scikit-learn cannot index.
-    return X.take(rows) if hasattr(X, "column_names") else select_rows(X, rows)

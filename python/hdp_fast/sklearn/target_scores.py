@@ -61,7 +61,7 @@ class TargetScores:
         check_is_fitted(self)
         if sample_domain is None and self.domain_sizes_ is not None:
             rule = (
-                "after a fit with domains a score must be told them: -1 where all rows are of the"
+                "after a fit with domains a score needs them: -1 where all rows are of the"
                 " target; a search passes them with"
                 " sklearn.set_config(enable_metadata_routing=True)"
             )

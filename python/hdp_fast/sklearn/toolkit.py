@@ -3,8 +3,11 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._support.containers import to_readable
+from ..data.records import take_rows
+from ..data.table import Table
 
 try:
     from sklearn import get_config
@@ -21,13 +24,11 @@ try:
     from sklearn.dummy import DummyClassifier
     from sklearn.metrics import accuracy_score, check_scoring, r2_score
     from sklearn.model_selection import ParameterGrid
-    from sklearn.utils import _safe_indexing as select_rows
     from sklearn.utils import check_array as read_array
     from sklearn.utils import check_consistent_length, get_tags, indexable
     from sklearn.utils import column_or_1d as read_vector
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.multiclass import check_classification_targets
-    from sklearn.utils.validation import _check_feature_names_in as check_names_in
     from sklearn.utils.validation import check_is_fitted, has_fit_parameter
     from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
@@ -49,7 +50,6 @@ __all__ = [
     "check_classification_targets",
     "check_consistent_length",
     "check_is_fitted",
-    "check_names_in",
     "check_scoring",
     "clone",
     "column_or_1d",
@@ -98,3 +98,13 @@ def check_array(name: str, X: Any, **options: Any) -> Any:
 def column_or_1d(y: Any, **options: Any) -> Any:
     """Labels as a vector; errors as `validate_data`."""
     return read_vector(to_readable("y", y), **options)
+
+
+def select_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """The rows in these places, in their order, of any container that has places."""
+    if isinstance(X, Table):
+        return X.select(rows)
+    if not hasattr(X, "shape"):
+        return [X[row] for row in rows]
+    # Brackets of pyarrow take columns.
+    return X.take(rows) if hasattr(X, "column_names") else take_rows(X, rows)

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from .._support.notes import note
-from .._support.numbers import floats
-from .._support.types import Floats, Integers, RandomState
+from .._support.types import RandomState
 from ..budget.account import Budget, Neighbors
-from ..data.persons import Persons, read_persons
-from .bounded_columns import (
-    Bounds,
-    Groups,
-    add_up,
-    keep_rows,
-    public_number,
-    read_bounds,
-    read_columns,
-    read_members,
+from .moment_sums import (
+    Released,
+    make_count,
+    make_mean,
+    make_sum,
+    make_variance,
+    read_private_columns,
+    release_sums,
 )
-from .release_noise import Asked, Noise, Sensitivity, hides_all, release
-from .results import Statistic
-
-Released = Statistic | dict[Any, Any]
-
-# Steps of the grid between the bounds. Sums of up to 2**31 records stay below 2**61.
-_STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
+from .release_noise import Asked
 
 
 def count(
@@ -105,8 +91,8 @@ def count(
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
     owners = (ids, rows_per_person)
-    records = _read(values, by, groups, asked, (0, 1), owners)
-    return _release("count", _count(records), records, asked)
+    records = read_private_columns(values, by, groups, asked, (0, 1), owners)
+    return release_sums("count", make_count(records), records, asked)
 
 
 def sum(
@@ -185,8 +171,8 @@ def sum(
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
     owners = (ids, rows_per_person)
-    records = _read(values, by, groups, asked, (low, high), owners)
-    return _release("sum", _sum(records), records, asked)
+    records = read_private_columns(values, by, groups, asked, (low, high), owners)
+    return release_sums("sum", make_sum(records), records, asked)
 
 
 def mean(
@@ -266,8 +252,8 @@ def mean(
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
     owners = (ids, rows_per_person)
-    records = _read(values, by, groups, asked, (low, high), owners)
-    return _release("mean", _mean(records), records, asked)
+    records = read_private_columns(values, by, groups, asked, (low, high), owners)
+    return release_sums("mean", make_mean(records), records, asked)
 
 
 def variance(
@@ -352,299 +338,5 @@ def variance(
     """
     asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
     owners = (ids, rows_per_person)
-    records = _read(values, by, groups, asked, (low, high), owners)
-    return _release("variance", _variance(records), records, asked)
-
-
-class _Records(NamedTuple):
-    """Private records, and what is public about them."""
-
-    rows: NDArray[Any]
-    names: tuple[str, ...] | None
-    bounds: Bounds
-    groups: Groups | None
-    persons: Persons
-    known_n: int | None
-    most_n: int | None
-    moves: int
-
-
-def _read(
-    values: Any,
-    by: ArrayLike | None,
-    groups: Any,
-    asked: Asked,
-    ends: tuple[Any, Any],
-    owners: tuple[ArrayLike | None, int],
-) -> _Records:
-    rows, names = read_columns(values)
-    members = read_members(by, groups, len(rows))
-    persons = read_persons(*owners, len(rows))
-    rows, members = keep_rows(persons, rows, members)
-    replaced = asked.neighbors == "replace_one"
-    known_n = public_number(rows, asked.neighbors) if members is None else None
-    most_n = len(rows) if replaced else None
-    bounds = read_bounds(*ends, names, rows.shape[1])
-    # Replacing a record takes one away from a group and adds one to another.
-    moves = 2 if replaced and members else 1
-    return _Records(rows, names, bounds, members, persons, known_n, most_n, moves)
-
-
-Interval = tuple[float, float, float]
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """How a statistic is released.
-
-    Attributes:
-        count: Makes integers (m, d, parts) of rows (m, d).
-        sensitivity: How far the integers of all columns move, once they are combined.
-        estimate: Value and ends of the interval, of the noisy parts of a column.
-        span: The range of an integer, over single records, of the one that varies least.
-        shows_nothing: Whether an interval of a column covers all that is possible, or without
-            an upper end, 0.
-        combine: Makes the integers that are released of all sums.
-    """
-
-    count: Callable[[NDArray[Any]], Integers]
-    sensitivity: Sensitivity
-    estimate: Callable[[Integers, int, tuple[Noise, float]], Interval]
-    span: float
-    shows_nothing: Callable[[Interval, int], bool]
-    combine: Callable[[Integers], Integers] = np.asarray
-
-
-def _release(name: str, kind: _Kind, records: _Records, asked: Asked) -> Released:
-    asked = asked._replace(persons=records.persons)
-    sums = kind.combine(add_up(records.rows, kind.count, records.groups))
-    noisy, drawn, record = release(
-        sums, kind.sensitivity, asked, name=name, n=records.most_n, span=kind.span
-    )
-    wide = []
-
-    def state(columns: Integers) -> Released:
-        results = []
-        for place, parts in enumerate(columns):
-            ends = kind.estimate(parts, place, (drawn, asked.beta))
-            wide.append(kind.shows_nothing(ends, place))
-            results.append(Statistic(*ends, asked.confidence, record))
-        return (
-            results[0] if records.names is None else dict(zip(records.names, results, strict=True))
-        )
-
-    keys = () if records.groups is None else records.groups.keys
-    released = [state(columns) for columns in (noisy if keys else [noisy])]
-    if not hides_all(drawn, asked.beta, records.most_n, kind.span):
-        _note_wide(name, wide)
-    return dict(zip(keys, released, strict=True)) if keys else released[0]
-
-
-def _note_wide(name: str, wide: list[bool]) -> None:
-    """Warns of released numbers that show nothing; of counts and sums where none does."""
-    if name in ("count", "sum") and all(wide):
-        note(f"no released {name} is larger than its noise: a larger epsilon helps")
-    if name not in ("count", "sum") and any(wide):
-        rule = "have intervals that hold all that is possible: a larger epsilon helps"
-        note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of {name} {rule}")
-
-
-def _plain(most: int, records: _Records) -> Sensitivity:
-    """The sensitivity of parts that are at least 0 and of which a record adds up to `most`."""
-    moves = records.moves
-    return Sensitivity(moves * most, moves * most**2).times(records.rows.shape[1])
-
-
-def _count(records: _Records) -> _Kind:
-    most = math.inf if records.known_n is None else records.known_n
-
-    def shows(rows: NDArray[Any]) -> Integers:
-        shown = (rows != 0) & ~np.isnan(floats(rows))
-        return np.asarray(shown[..., None], np.int64)
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        value, half = int(parts[0]), noise[0].half_width(noise[1])
-        return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
-
-    def shows_nothing(ends: Interval, place: int) -> bool:
-        return records.most_n is None and ends[1] <= 0
-
-    return _Kind(shows, _plain(1, records), estimate, 1, shows_nothing)
-
-
-def _sum(records: _Records) -> _Kind:
-    return _sum_of_unknown(records) if records.known_n is None else _sum_of_known(records)
-
-
-def _sum_of_known(records: _Records) -> _Kind:
-    """Sums of the distances from the lower bound."""
-    bounds, n = records.bounds, records.known_n or 0
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        low, high = float(bounds.low[place]), float(bounds.high[place])
-        unit = (high - low) / _STEPS
-        value, half = n * low + unit * int(parts[0]), unit * noise[0].half_width(noise[1])
-        least, most = n * low, n * high
-        return value, _clip(value - half, least, most), _clip(value + half, least, most)
-
-    return _Kind(
-        lambda rows: bounds.round(rows, _STEPS)[..., None],
-        _plain(_STEPS, records),
-        estimate,
-        _STEPS,
-        lambda ends, place: False,
-    )
-
-
-def _sum_of_unknown(records: _Records) -> _Kind:
-    """Sums of the values themselves, in steps of the larger bound."""
-    bounds = records.bounds
-    tops = np.maximum(np.abs(bounds.low), np.abs(bounds.high))
-
-    def steps(values: Floats) -> Integers:
-        rounded: Integers = np.rint(values / tops * _STEPS).astype(np.int64)
-        return rounded
-
-    def count(rows: NDArray[Any]) -> Integers:
-        plain = floats(rows)
-        filled = np.where(np.isnan(plain), bounds.low, plain)
-        return steps(np.clip(filled, bounds.low, bounds.high))[..., None]
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        unit = float(tops[place]) / _STEPS
-        value, half = int(parts[0]), noise[0].half_width(noise[1])
-        return unit * value, unit * (value - half), unit * (value + half)
-
-    plain = _plain(_STEPS, records)
-    # Within one group a value may change its sign.
-    spans = [int(span) ** 2 for span in steps(bounds.high) - steps(bounds.low)]
-    within = np.sum([max(2 * _STEPS**2, span) for span in spans], dtype=object)
-    squared = plain.squared if records.moves == 1 else int(within)
-
-    def shows_nothing(ends: Interval, place: int) -> bool:
-        one_sided = bounds.low[place] >= 0 or bounds.high[place] <= 0
-        return bool(records.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
-
-    ranges = (np.maximum(bounds.high, 0) - np.minimum(bounds.low, 0)) / tops
-    span = _STEPS * float(ranges.min())
-    return _Kind(count, plain._replace(squared=squared), estimate, span, shows_nothing)
-
-
-def _mean(records: _Records) -> _Kind:
-    bounds, n = records.bounds, records.known_n
-
-    def count(rows: NDArray[Any]) -> Integers:
-        above = bounds.round(rows, _STEPS)
-        return np.stack([above] if n else [above, _STEPS - above], axis=-1)
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        total = n * _STEPS if n else int(parts[0]) + int(parts[1])
-        if total <= 0:
-            return _scale_back((0.5, 0.0, 1.0), bounds, place)
-        half = (noise[0].average_half_width(noise[1])) / total + 0.5 / _STEPS
-        value = int(parts[0]) / total
-        return _scale_back((value, value - half, value + half), bounds, place)
-
-    def shows_nothing(ends: Interval, place: int) -> bool:
-        return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
-
-    return _Kind(count, _plain(_STEPS, records), estimate, _STEPS, shows_nothing)
-
-
-def _scale_back(shares: Interval, bounds: Bounds, place: int) -> Interval:
-    low, high = float(bounds.low[place]), float(bounds.high[place])
-    value, lower, upper = (low + _clip(share, 0, 1) * (high - low) for share in shares)
-    return value, lower, upper
-
-
-def _variance(records: _Records) -> _Kind:
-    n = records.known_n
-    return _variance_of_unknown(records) if n is None else _variance_of_known(records, n)
-
-
-def _variance_of_known(records: _Records, n: int) -> _Kind:
-    """The variance itself, times n and in squared steps: one integer, rounded down."""
-    bounds, whole = records.bounds, _SQUARE_STEPS
-
-    def count(rows: NDArray[Any]) -> Integers:
-        above = bounds.round(rows, whole)
-        return np.stack([above, above**2], axis=-1)
-
-    def combine(sums: Integers) -> Integers:
-        exact = sums.astype(object)
-        pairs = n * exact[:, 1] - exact[:, 0] ** 2
-        return np.array(pairs // n, np.int64)[:, None]
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        total = n * whole**2
-        # Rounding to the grid moves each value by half a step at most, and the variance by one.
-        half = (noise[0].half_width(noise[1]) + 1) / total + 1 / whole
-        share = int(parts[0]) / total
-        return _scale_variance((share, share - half, share + half), bounds, place)
-
-    # Rounded down, two numbers are no farther apart than the distance rounded up.
-    moved = max(-(-(n - 1) * whole**2 // n), 1)
-    sensitivity = Sensitivity(moved, moved**2).times(records.rows.shape[1])
-    shows_nothing = _covers_variances(bounds)
-    return _Kind(count, sensitivity, estimate, whole**2 / 4, shows_nothing, combine)
-
-
-def _variance_of_unknown(records: _Records) -> _Kind:
-    """Sums of three parts of each record, which add up to their number."""
-    bounds, whole = records.bounds, _SQUARE_STEPS
-
-    def count(rows: NDArray[Any]) -> Integers:
-        above = bounds.round(rows, whole)
-        below = whole - above
-        return np.stack([above**2, 2 * above * below, below**2], axis=-1)
-
-    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Interval:
-        shares = _variance_of_parts([int(part) for part in parts], noise)
-        return _scale_variance(shares, bounds, place)
-
-    shows_nothing = _covers_variances(bounds)
-    return _Kind(count, _plain(whole**2, records), estimate, whole**2 / 4, shows_nothing)
-
-
-def _covers_variances(bounds: Bounds) -> Callable[[Interval, int], bool]:
-    def shows_nothing(ends: Interval, place: int) -> bool:
-        return ends[1:] == _scale_variance((0, 0, 0.25), bounds, place)[1:]
-
-    return shows_nothing
-
-
-def _scale_variance(shares: Interval, bounds: Bounds, place: int) -> Interval:
-    squared = float(bounds.high[place] - bounds.low[place]) ** 2
-    value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
-    return value, lower, upper
-
-
-def _variance_of_parts(parts: list[int], noise: tuple[Noise, float]) -> Interval:
-    """The variance in units of the squared range, and an interval for it.
-
-    All errors are below `half` at once but for beta. Of (1 - m) e2 + (1 / 2 - m) e1 - m e0, the
-    error of the mean m times the noisy number, the weights add up to at most 3 / 2; for w, the mean
-    of u (1 - u), they add up to at most 3 / 4.
-    """
-    half = noise[0].half_width(noise[1] / len(parts))
-    total, mean, within = _add(parts), parts[0] + parts[1] / 2, parts[1] / 2
-    if total <= 0:
-        return 0.125, 0.0, 0.25
-    middle, width = mean / total, 1.5 * half / total
-    ends = [_clip(middle - width, 0, 1), _clip(middle + width, 0, 1)]
-    products = [end * (1 - end) for end in ends]
-    top = 0.25 if ends[0] <= 0.5 <= ends[1] else max(products)
-    part, part_error = within / total, 0.75 * half / total
-    # Rounding to the grid moves each value by half a step at most, and the variance by one step.
-    slack = 1 / _SQUARE_STEPS
-    value = middle * (1 - middle) - part
-    return value, min(products) - part - part_error - slack, top - part + part_error + slack
-
-
-def _add(parts: list[int]) -> int:
-    """The sum: this module's own `sum` is another."""
-    return int(np.sum(np.array(parts, dtype=object)))
-
-
-def _clip(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
+    records = read_private_columns(values, by, groups, asked, (low, high), owners)
+    return release_sums("variance", make_variance(records), records, asked)

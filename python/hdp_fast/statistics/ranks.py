@@ -12,13 +12,20 @@ from numpy.typing import ArrayLike
 
 from .. import noise
 from .._support.random_state import make_stream
-from .._support.types import Integers, RandomState
+from .._support.types import Floats, Integers, RandomState
 from .._support.validate import numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import keep_rows, public_number, read_bounds, read_columns, read_members
+from .bounded_columns import (
+    Bounds,
+    keep_rows,
+    public_number,
+    read_bounds,
+    read_columns,
+    read_members,
+)
 from .release_noise import Asked, note_noise
 from .results import Quantiles
 
@@ -148,45 +155,17 @@ def quantiles(
         rng=rng_of(random_state),
     )
     record = asked.persons.state(row_record)
-    errors = [
-        math.log((points + 1) / asked.beta) / float(rate * level.denominator)
-        for level, rate in zip(parts, rates, strict=True)
-    ]
+    plan = _Plan(list(zip(parts, rates, strict=True)), points, bounds, asked, interval, record)
+    errors = plan.rank_errors
     if neighbors == "replace_one" and any(
         error >= max(level, 1 - level) * len(rows)
         for level, error in zip(parts, errors, strict=True)
     ):
         note_noise("quantiles", len(rows), asked.epsilon)
     grid, stream = bounds.round(rows, points), make_stream(random_state)
-    levels_of = list(zip(parts, rates, strict=True))
-    shifts = [
-        math.ceil(math.log(2 * (points + 1) / asked.beta) / float(rate * level.denominator))
-        for level, rate in levels_of
-    ]
-    stated = tuple(map(float, parts))
-
-    def release_column(place: int, records: Integers) -> Quantiles:
-        """The quantiles of the records of one group, in one column."""
-        pieces = cut_at_records(records, points)
-        drawn = [choose(pieces, pieces.distances(level), rate, stream) for level, rate in levels_of]
-        share = np.sort(np.array(drawn)) / points
-        least, most = float(bounds.low[place]), float(bounds.high[place])
-        ends = [share, share]
-        if interval:
-            pairs = [
-                draw_ends(records, points, choice, shift, stream)
-                for choice, shift in zip(levels_of, shifts, strict=True)
-            ]
-            lower, upper = np.array(pairs).T / points
-            ends = [np.minimum(lower, share), np.maximum(upper, share)]
-        value, low_ends, high_ends = (
-            (least + part * (most - least)).clip(least, most) for part in (share, *ends)
-        )
-        kept = (low_ends, high_ends) if interval else (None, None)
-        return Quantiles(value, stated, max(errors), asked.confidence, record, *kept)
 
     def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
-        results = [release_column(place, records[:, place]) for place in range(width)]
+        results = [plan.release(place, records[:, place], stream) for place in range(width)]
         return results[0] if names is None else dict(zip(names, results, strict=True))
 
     with spend(budget, record):
@@ -195,6 +174,74 @@ def quantiles(
         return {
             key: choose_all(grid[members.codes == code]) for code, key in enumerate(members.keys)
         }
+
+
+@dataclass(frozen=True, eq=False)
+class _Plan:
+    """How the quantiles of each group and column are chosen, from public facts alone.
+
+    Attributes:
+        choices: Each level, and how fast a point's chances fall with its distance from it.
+        points: The last point of the grid 0, ..., points.
+        bounds: Bounds of the columns.
+        asked: The privacy parameters, and the confidence.
+        interval: Whether each quantile comes with an interval.
+        record: What protects the records.
+    """
+
+    choices: list[tuple[Fraction, Fraction]]
+    points: int
+    bounds: Bounds
+    asked: Asked
+    interval: bool
+    record: PrivacyRecord
+
+    @property
+    def rank_errors(self) -> list[float]:
+        """By how many ranks each choice is off at most, but for beta."""
+        return [
+            math.log((self.points + 1) / self.asked.beta) / float(rate * level.denominator)
+            for level, rate in self.choices
+        ]
+
+    @property
+    def shifts(self) -> list[int]:
+        """By how many ranks each end of an interval aims away from the quantile's rank."""
+        return [
+            math.ceil(
+                math.log(2 * (self.points + 1) / self.asked.beta) / float(rate * level.denominator)
+            )
+            for level, rate in self.choices
+        ]
+
+    def release(
+        self, place: int, records: Integers, stream: np.random.Generator | None
+    ) -> Quantiles:
+        """The quantiles of the records of one group, in one column."""
+        pieces = cut_at_records(records, self.points)
+        drawn = [
+            choose(pieces, pieces.distances(level), rate, stream) for level, rate in self.choices
+        ]
+        share = np.sort(np.array(drawn)) / self.points
+        ends = self._draw_intervals(share, records, stream) if self.interval else [share, share]
+        least, most = float(self.bounds.low[place]), float(self.bounds.high[place])
+        value, low_ends, high_ends = (
+            (least + part * (most - least)).clip(least, most) for part in (share, *ends)
+        )
+        stated = tuple(float(level) for level, _ in self.choices)
+        kept = (low_ends, high_ends) if self.interval else (None, None)
+        error = max(self.rank_errors)
+        return Quantiles(value, stated, error, self.asked.confidence, self.record, *kept)
+
+    def _draw_intervals(
+        self, share: Floats, records: Integers, stream: np.random.Generator | None
+    ) -> list[Floats]:
+        pairs = [
+            draw_ends(records, self.points, choice, shift, stream)
+            for choice, shift in zip(self.choices, self.shifts, strict=True)
+        ]
+        lower, upper = np.array(pairs).T / self.points
+        return [np.minimum(lower, share), np.maximum(upper, share)]
 
 
 def _read_levels(levels: Any) -> list[Fraction]:

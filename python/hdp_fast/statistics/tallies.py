@@ -157,8 +157,8 @@ def _read_edges(edges: Any) -> Floats:
 
 
 def _by_key(values: ArrayLike, categories: Any) -> tuple[Integers, tuple[Any, ...]]:
-    found = read_groups(values, categories, ("values", "categories"))
-    return found.codes, found.keys
+    members = read_groups(values, categories, ("values", "categories"))
+    return members.codes, members.keys
 
 
 def top_k(

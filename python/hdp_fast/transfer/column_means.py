@@ -20,8 +20,9 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
 from ..accounting.noisy_sums import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
+from ..data.column_kinds import Category, Ignore, Number
 from ..data.persons import read_persons
-from ..data.schema import Category, Ignore, Number, Schema
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix

@@ -1,0 +1,243 @@
+"""Kinds of columns and of labels: what a schema makes of the cells of one column."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.types import Bits, Floats
+from .._support.validate import (
+    distinct_texts,
+    finite_number,
+    interval,
+    ordered_pair,
+    refuse,
+    sequence,
+)
+from ..exceptions import ParameterError
+from .columns import Column
+
+# Sets the features of the rows from one place to another.
+Write = Callable[[int, int, NDArray[Any]], None]
+
+
+@dataclass(frozen=True)
+class Category:
+    """A column whose values are names from a public list; each name becomes a bit.
+
+    Attributes:
+        values: The names, at least one, all different. Spaces around them are dropped.
+        missing: The name that a missing cell counts as, one of `values`. None means none of them:
+            all bits are 0, as those of a value outside the list are.
+
+    Raises:
+        ParameterError: `values` is no list of texts, is empty, or lists a text twice. `missing` is
+            no name in it, or another one than the empty name, if that is in it.
+
+    Examples:
+        >>> from hdp_fast.data import Category, Label, Schema
+        >>> Schema(Label("income", above=50), {"sex": Category(("female", "male"))}).names
+        ['sex=female', 'sex=male']
+    """
+
+    values: tuple[str, ...]
+    missing: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no list of names."""
+        object.__setattr__(self, "values", distinct_texts("values", self.values))
+        if self.missing is None:
+            return
+        if not isinstance(self.missing, str) or self.missing.strip() not in self.values:
+            refuse("missing", self.missing, "it must be one of the column's values")
+        object.__setattr__(self, "missing", self.missing.strip())
+        if self.missing and "" in self.values:
+            refuse("missing", self.missing, "values list '', which missing cells have")
+
+    def _names(self, column: str) -> list[str]:
+        return [f"{column}={value}" for value in self.values]
+
+    def _places(self, column: Column) -> NDArray[np.intp]:
+        """The place of each row's value among the names; -1 where it is none of them."""
+        places = {value: place for place, value in enumerate(self.values)}
+        if self.missing is not None:
+            places[""] = places[self.missing]
+        return np.array([places.get(text, -1) for text in column.texts], np.intp)[column.codes]
+
+    def _features(self, column: Column, scaled: bool) -> Write:
+        """What sets the features of some rows, which are 0, one for each name."""
+        places = self._places(column)
+
+        def write(start: int, end: int, bits: NDArray[Any]) -> None:
+            rows = np.flatnonzero(places[start:end] >= 0)
+            bits[rows, places[start:end][rows]] = 1
+
+        return write
+
+    def _json(self) -> dict[str, Any]:
+        return {"kind": "category", "values": list(self.values), **default_entry(self.missing)}
+
+
+@dataclass(frozen=True)
+class Number:
+    """A column of numbers between public bounds; each cut becomes a bit, value >= cut.
+
+    As a float feature the column is scaled from its bounds to [0, 1], and a number beyond them
+    counts as the nearer one.
+
+    Attributes:
+        low: Lower bound, finite.
+        high: Upper bound, finite and above `low`.
+        cuts: Cut points, finite and increasing. If there are none, the three that quarter the
+            interval of the bounds are taken.
+        missing: The number that a cell counts as which is missing or holds no number, between the
+            bounds. None means that all its bits are 0, and that it counts as `low` among the float
+            features.
+
+    Raises:
+        ParameterError: A bound or a cut is not finite, or they are not in order. `missing` lies
+            outside the bounds.
+
+    Examples:
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> age = Number(0, 100, missing=40)
+        >>> age.cuts
+        (25.0, 50.0, 75.0)
+        >>> Schema(Label("income", above=50), {"age": age}).floats({"age": [30, None]}).tolist()
+        [[0.3], [0.4]]
+    """
+
+    low: float
+    high: float
+    cuts: tuple[float, ...] = ()
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse bounds and cuts in the wrong order."""
+        low, high = interval(self.low, self.high)
+        quarters = [low + quarter * (high - low) / 4 for quarter in (1, 2, 3)]
+        cuts = [finite_number("cuts", cut) for cut in sequence("cuts", self.cuts)] or quarters
+        if any(cut >= after for cut, after in itertools.pairwise(cuts)):
+            refuse("cuts", self.cuts, "they must increase")
+        for name, value in (("low", low), ("high", high), ("cuts", tuple(cuts))):
+            object.__setattr__(self, name, value)
+        if self.missing is not None:
+            default = finite_number("missing", self.missing)
+            if not low <= default <= high:
+                refuse("missing", self.missing, f"it must lie between {low:g} and {high:g}")
+            object.__setattr__(self, "missing", default)
+
+    def _names(self, column: str) -> list[str]:
+        return [f"{column}>={cut:.12g}" for cut in self.cuts]
+
+    def _numbers(self, column: Column) -> Floats:
+        """The number of each row; NaN where there is none, and nothing that it counts as."""
+        values = column.row_numbers()
+        return values if self.missing is None else np.where(np.isnan(values), self.missing, values)
+
+    def _features(self, column: Column, scaled: bool) -> Write:
+        """What sets the features of some rows, one for each cut, or the number alone, scaled."""
+        values, cuts = self._scale(column) if scaled else self._numbers(column), np.array(self.cuts)
+
+        def write(start: int, end: int, features: NDArray[Any]) -> None:
+            rows = values[start:end, None]
+            features[...] = rows if scaled else rows >= cuts
+
+        return write
+
+    def _scale(self, column: Column) -> Floats:
+        values = self._numbers(column)
+        values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
+        scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
+        return scaled
+
+    def _json(self) -> dict[str, Any]:
+        bounds = {"bounds": [self.low, self.high], "cuts": list(self.cuts)}
+        return {"kind": "number", **bounds, **default_entry(self.missing)}
+
+
+def default_entry(missing: str | float | None) -> dict[str, Any]:
+    """What missing cells count as, as a part of the JSON; nothing where there is no default."""
+    return {} if missing is None else {"missing": missing}
+
+
+@dataclass(frozen=True)
+class Ignore:
+    """A column that is no feature.
+
+    Examples:
+        >>> from hdp_fast.data import Ignore, Label, Number, Schema
+        >>> columns = {"name": Ignore(), "age": Number(0, 100, (40,))}
+        >>> Schema(Label("income", above=50), columns).names
+        ['age>=40']
+    """
+
+    def _json(self) -> dict[str, Any]:
+        return {"kind": "ignore"}
+
+
+@dataclass(frozen=True)
+class Label:
+    """Which rows have label 1, or between which bounds a label that is a number lies.
+
+    Exactly one of `positive`, `above` and `bounds` is passed. All rows to which the rule does not
+    apply have label 0, and so have those without a value. With `bounds`, a value that is no number
+    counts as the lower bound.
+
+    Attributes:
+        column: Name of the label's column.
+        positive: The values that count as 1, texts, all different; None for another rule.
+        above: The number above which a value counts as 1; None for another rule.
+        bounds: The lower and the upper bound of a label that is a number, finite; None for another
+            rule.
+
+    Raises:
+        ParameterError: Not exactly one rule is passed, or one is malformed.
+
+    Examples:
+        >>> from hdp_fast.data import Label
+        >>> Label("income", positive=(">50K",))
+        Label(column='income', positive=('>50K',), above=None, bounds=None)
+        >>> Label("income", bounds=(0, 200_000)).bounds
+        (0.0, 200000.0)
+    """
+
+    column: str
+    positive: tuple[str, ...] | None = None
+    above: float | None = None
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a label without a rule, or with two."""
+        if not isinstance(self.column, str):
+            refuse("label", self.column, "it must be a column's name")
+        if sum(part is not None for part in (self.positive, self.above, self.bounds)) != 1:
+            parts = f"positive = {self.positive}, above = {self.above} and bounds = {self.bounds}"
+            raise ParameterError(f"{parts}, but exactly one of them must be given")
+        if self.positive is not None:
+            object.__setattr__(self, "positive", distinct_texts("positive", self.positive))
+        elif self.above is not None:
+            object.__setattr__(self, "above", finite_number("above", self.above))
+        else:
+            object.__setattr__(self, "bounds", ordered_pair("bounds", self.bounds))
+
+    def _bits(self, column: Column) -> Bits:
+        if self.above is not None:
+            return (column.row_numbers() > self.above).astype(np.uint8)
+        positive = [text in (self.positive or ()) for text in column.texts]
+        return np.array(positive, np.uint8)[column.codes]
+
+    def _floats(self, column: Column) -> Floats:
+        if self.bounds is None:
+            return 2 * self._bits(column).astype(np.float64) - 1
+        values: Floats = 2 * Number(*self.bounds)._scale(column) - 1
+        return values
+
+    def _json(self) -> dict[str, Any]:
+        parts = {"above": self.above, "positive": self.positive, "bounds": self.bounds}
+        return {"column": self.column, **{key: v for key, v in parts.items() if v is not None}}

@@ -1,0 +1,343 @@
+"""Integers of rows whose noisy sums show a count, a sum, a mean or a variance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.notes import note
+from .._support.numbers import floats
+from .._support.types import Floats, Integers
+from ..data.persons import Persons, read_persons
+from .bounded_columns import (
+    Bounds,
+    Groups,
+    add_up,
+    keep_rows,
+    public_number,
+    read_bounds,
+    read_columns,
+    read_members,
+)
+from .release_noise import Asked, Noise, Sensitivity, hides_all, release
+from .results import Statistic
+
+Released = Statistic | dict[Any, Any]
+# The value and the ends of its interval.
+Ends = tuple[float, float, float]
+
+# Steps of the grid between the bounds. Sums of up to 2**31 records stay below 2**61.
+_STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
+
+
+class PrivateColumns(NamedTuple):
+    """Private records, and what is public about them.
+
+    Attributes:
+        rows: The records that are used, shape (n, d).
+        names: Names of the columns; None for a vector.
+        bounds: Bounds of the columns.
+        groups: Which group each record is in; None without groups.
+        persons: Whose record each is.
+        known_n: The number of records that is in the statistic, if it is public.
+        most_n: The number of all records, if it is public.
+        moves: How many groups change where a record is replaced or added.
+    """
+
+    rows: NDArray[Any]
+    names: tuple[str, ...] | None
+    bounds: Bounds
+    groups: Groups | None
+    persons: Persons
+    known_n: int | None
+    most_n: int | None
+    moves: int
+
+
+def read_private_columns(
+    values: Any,
+    by: ArrayLike | None,
+    groups: Any,
+    asked: Asked,
+    ends: tuple[Any, Any],
+    owners: tuple[ArrayLike | None, int],
+) -> PrivateColumns:
+    """Validate what all moments take.
+
+    ends: the lower and the upper bounds. owners: ids and rows_per_person.
+
+    Raises: ShapeError and ParameterError for what is wrong in public.
+    """
+    rows, names = read_columns(values)
+    members = read_members(by, groups, len(rows))
+    persons = read_persons(*owners, len(rows))
+    rows, members = keep_rows(persons, rows, members)
+    replaced = asked.neighbors == "replace_one"
+    known_n = public_number(rows, asked.neighbors) if members is None else None
+    most_n = len(rows) if replaced else None
+    bounds = read_bounds(*ends, names, rows.shape[1])
+    # Replacing a record takes one away from a group and adds one to another.
+    moves = 2 if replaced and members else 1
+    return PrivateColumns(rows, names, bounds, members, persons, known_n, most_n, moves)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How a statistic is released.
+
+    Attributes:
+        count: Makes integers (m, d, parts) of rows (m, d).
+        sensitivity: How far the integers of all columns move, once they are combined.
+        estimate: Value and ends of the interval, of the noisy parts of a column.
+        span: The range of an integer, over single records, of the one that varies least.
+        shows_nothing: Whether an interval of a column covers all that is possible, or without
+            an upper end, 0.
+        combine: Makes the integers that are released of all sums.
+    """
+
+    count: Callable[[NDArray[Any]], Integers]
+    sensitivity: Sensitivity
+    estimate: Callable[[Integers, int, tuple[Noise, float]], Ends]
+    span: float
+    shows_nothing: Callable[[Ends, int], bool]
+    combine: Callable[[Integers], Integers] = np.asarray
+
+
+def release_sums(name: str, moment: Moment, records: PrivateColumns, asked: Asked) -> Released:
+    """The moment of each column, by group too, with noise; charged before noise is drawn."""
+    asked = asked._replace(persons=records.persons)
+    sums = moment.combine(add_up(records.rows, moment.count, records.groups))
+    noisy, drawn, record = release(
+        sums, moment.sensitivity, asked, name=name, n=records.most_n, span=moment.span
+    )
+    wide = []
+
+    def state(columns: Integers) -> Released:
+        results = []
+        for place, parts in enumerate(columns):
+            ends = moment.estimate(parts, place, (drawn, asked.beta))
+            wide.append(moment.shows_nothing(ends, place))
+            results.append(Statistic(*ends, asked.confidence, record))
+        return (
+            results[0] if records.names is None else dict(zip(records.names, results, strict=True))
+        )
+
+    keys = () if records.groups is None else records.groups.keys
+    released = [state(columns) for columns in (noisy if keys else [noisy])]
+    if not hides_all(drawn, asked.beta, records.most_n, moment.span):
+        _note_wide(name, wide)
+    return dict(zip(keys, released, strict=True)) if keys else released[0]
+
+
+def _note_wide(name: str, wide: list[bool]) -> None:
+    """Warns of released numbers that show nothing; of counts and sums where none does."""
+    if name in ("count", "sum") and all(wide):
+        note(f"no released {name} is larger than its noise: a larger epsilon helps")
+    if name not in ("count", "sum") and any(wide):
+        rule = "have intervals that hold all that is possible: a larger epsilon helps"
+        note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of {name} {rule}")
+
+
+def _plain(most: int, records: PrivateColumns) -> Sensitivity:
+    """The sensitivity of parts that are at least 0 and of which a record adds up to `most`."""
+    moves = records.moves
+    return Sensitivity(moves * most, moves * most**2).times(records.rows.shape[1])
+
+
+def make_count(records: PrivateColumns) -> Moment:
+    """How many values are neither 0 nor missing."""
+    most = math.inf if records.known_n is None else records.known_n
+
+    def shows(rows: NDArray[Any]) -> Integers:
+        shown = (rows != 0) & ~np.isnan(floats(rows))
+        return np.asarray(shown[..., None], np.int64)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        value, half = int(parts[0]), noise[0].half_width(noise[1])
+        return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
+
+    def shows_nothing(ends: Ends, place: int) -> bool:
+        return records.most_n is None and ends[1] <= 0
+
+    return Moment(shows, _plain(1, records), estimate, 1, shows_nothing)
+
+
+def make_sum(records: PrivateColumns) -> Moment:
+    """The sum of the values within their bounds."""
+    return _sum_of_unknown(records) if records.known_n is None else _sum_of_known(records)
+
+
+def _sum_of_known(records: PrivateColumns) -> Moment:
+    """Sums of the distances from the lower bound."""
+    bounds, n = records.bounds, records.known_n or 0
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        low, high = float(bounds.low[place]), float(bounds.high[place])
+        unit = (high - low) / _STEPS
+        value, half = n * low + unit * int(parts[0]), unit * noise[0].half_width(noise[1])
+        least, most = n * low, n * high
+        return value, _clip(value - half, least, most), _clip(value + half, least, most)
+
+    return Moment(
+        lambda rows: bounds.round(rows, _STEPS)[..., None],
+        _plain(_STEPS, records),
+        estimate,
+        _STEPS,
+        lambda ends, place: False,
+    )
+
+
+def _sum_of_unknown(records: PrivateColumns) -> Moment:
+    """Sums of the values themselves, in steps of the larger bound."""
+    bounds = records.bounds
+    tops = np.maximum(np.abs(bounds.low), np.abs(bounds.high))
+
+    def steps(values: Floats) -> Integers:
+        rounded: Integers = np.rint(values / tops * _STEPS).astype(np.int64)
+        return rounded
+
+    def count(rows: NDArray[Any]) -> Integers:
+        plain = floats(rows)
+        filled = np.where(np.isnan(plain), bounds.low, plain)
+        return steps(np.clip(filled, bounds.low, bounds.high))[..., None]
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        unit = float(tops[place]) / _STEPS
+        value, half = int(parts[0]), noise[0].half_width(noise[1])
+        return unit * value, unit * (value - half), unit * (value + half)
+
+    plain = _plain(_STEPS, records)
+    # Within one group a value may change its sign.
+    spans = [int(span) ** 2 for span in steps(bounds.high) - steps(bounds.low)]
+    within = np.sum([max(2 * _STEPS**2, span) for span in spans], dtype=object)
+    squared = plain.squared if records.moves == 1 else int(within)
+
+    def shows_nothing(ends: Ends, place: int) -> bool:
+        one_sided = bounds.low[place] >= 0 or bounds.high[place] <= 0
+        return bool(records.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
+
+    ranges = (np.maximum(bounds.high, 0) - np.minimum(bounds.low, 0)) / tops
+    span = _STEPS * float(ranges.min())
+    return Moment(count, plain._replace(squared=squared), estimate, span, shows_nothing)
+
+
+def make_mean(records: PrivateColumns) -> Moment:
+    """The mean: distances from both bounds, which add up to the number of records."""
+    bounds, n = records.bounds, records.known_n
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, _STEPS)
+        return np.stack([above] if n else [above, _STEPS - above], axis=-1)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        total = n * _STEPS if n else int(parts[0]) + int(parts[1])
+        if total <= 0:
+            return _scale_back((0.5, 0.0, 1.0), bounds, place)
+        half = (noise[0].average_half_width(noise[1])) / total + 0.5 / _STEPS
+        value = int(parts[0]) / total
+        return _scale_back((value, value - half, value + half), bounds, place)
+
+    def shows_nothing(ends: Ends, place: int) -> bool:
+        return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
+
+    return Moment(count, _plain(_STEPS, records), estimate, _STEPS, shows_nothing)
+
+
+def _scale_back(shares: Ends, bounds: Bounds, place: int) -> Ends:
+    low, high = float(bounds.low[place]), float(bounds.high[place])
+    value, lower, upper = (low + _clip(share, 0, 1) * (high - low) for share in shares)
+    return value, lower, upper
+
+
+def make_variance(records: PrivateColumns) -> Moment:
+    """The variance around the mean of the records."""
+    n = records.known_n
+    return _variance_of_unknown(records) if n is None else _variance_of_known(records, n)
+
+
+def _variance_of_known(records: PrivateColumns, n: int) -> Moment:
+    """The variance itself, times n and in squared steps: one integer, rounded down."""
+    bounds, whole = records.bounds, _SQUARE_STEPS
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, whole)
+        return np.stack([above, above**2], axis=-1)
+
+    def combine(sums: Integers) -> Integers:
+        exact = sums.astype(object)
+        pairs = n * exact[:, 1] - exact[:, 0] ** 2
+        return np.array(pairs // n, np.int64)[:, None]
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        total = n * whole**2
+        # Rounding to the grid moves each value by half a step at most, and the variance by one.
+        half = (noise[0].half_width(noise[1]) + 1) / total + 1 / whole
+        share = int(parts[0]) / total
+        return _scale_variance((share, share - half, share + half), bounds, place)
+
+    # Rounded down, two numbers are no farther apart than the distance rounded up.
+    moved = max(-(-(n - 1) * whole**2 // n), 1)
+    sensitivity = Sensitivity(moved, moved**2).times(records.rows.shape[1])
+    shows_nothing = _covers_variances(bounds)
+    return Moment(count, sensitivity, estimate, whole**2 / 4, shows_nothing, combine)
+
+
+def _variance_of_unknown(records: PrivateColumns) -> Moment:
+    """Sums of three parts of each record, which add up to their number."""
+    bounds, whole = records.bounds, _SQUARE_STEPS
+
+    def count(rows: NDArray[Any]) -> Integers:
+        above = bounds.round(rows, whole)
+        below = whole - above
+        return np.stack([above**2, 2 * above * below, below**2], axis=-1)
+
+    def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
+        shares = _variance_of_parts([int(part) for part in parts], noise)
+        return _scale_variance(shares, bounds, place)
+
+    shows_nothing = _covers_variances(bounds)
+    return Moment(count, _plain(whole**2, records), estimate, whole**2 / 4, shows_nothing)
+
+
+def _covers_variances(bounds: Bounds) -> Callable[[Ends, int], bool]:
+    def shows_nothing(ends: Ends, place: int) -> bool:
+        return ends[1:] == _scale_variance((0, 0, 0.25), bounds, place)[1:]
+
+    return shows_nothing
+
+
+def _scale_variance(shares: Ends, bounds: Bounds, place: int) -> Ends:
+    squared = float(bounds.high[place] - bounds.low[place]) ** 2
+    value, lower, upper = (squared * _clip(share, 0, 0.25) for share in shares)
+    return value, lower, upper
+
+
+def _variance_of_parts(parts: list[int], noise: tuple[Noise, float]) -> Ends:
+    """The variance in units of the squared range, and an interval for it.
+
+    All errors are below `half` at once but for beta. Of (1 - m) e2 + (1 / 2 - m) e1 - m e0, the
+    error of the mean m times the noisy number, the weights add up to at most 3 / 2; for w, the mean
+    of u (1 - u), they add up to at most 3 / 4.
+    """
+    half = noise[0].half_width(noise[1] / len(parts))
+    total, mean, within = sum(parts), parts[0] + parts[1] / 2, parts[1] / 2
+    if total <= 0:
+        return 0.125, 0.0, 0.25
+    middle, width = mean / total, 1.5 * half / total
+    ends = [_clip(middle - width, 0, 1), _clip(middle + width, 0, 1)]
+    products = [end * (1 - end) for end in ends]
+    top = 0.25 if ends[0] <= 0.5 <= ends[1] else max(products)
+    part, part_error = within / total, 0.75 * half / total
+    # Rounding to the grid moves each value by half a step at most, and the variance by one step.
+    slack = 1 / _SQUARE_STEPS
+    value = middle * (1 - middle) - part
+    return value, min(products) - part - part_error - slack, top - part + part_error + slack
+
+
+def _clip(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
