@@ -116,7 +116,7 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
     else:
         texts = ids.tolist()
         if ids.dtype.kind == "O":
-            texts = _write(texts)
+            texts = write_texts(texts)
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
         different = list(places)
@@ -158,7 +158,8 @@ def _hash_numbers(names: NDArray[Any]) -> Words:
     return words
 
 
-def _write(values: list[Any]) -> list[str]:
+def write_texts(values: list[Any]) -> list[str]:
+    """What each value is as a text; none causes an error."""
     try:
         return list(map(str, values))
     except Exception:  # No id may cause an error, such as an integer of thousands of digits.
