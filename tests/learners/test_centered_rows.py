@@ -146,3 +146,11 @@ def test_squares_come_where_records_are_many():
 )
 def test_methods_follow_public_numbers(task, n, epsilon, method):
     assert release(n, epsilon, task).method == method
+
+
+def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
+    tiny = np.array([[5e-324, 1e-310], [math.inf, -1e308]])
+    wide = Schema(Label("unused", above=0), {"age": Number(0, 1e30)})
+    with np.errstate(all="raise"):
+        assert np.isfinite(UnitRows.within((0, 1e30), 2)(tiny)).all()
+        assert np.isfinite(UnitRows.of_schema(wide)({"age": tiny[:, 0]})).all()

@@ -17,6 +17,7 @@ CALLS = {
     "count": lambda: statistics.count(VALUES, **PRICE),
     "sum": lambda: statistics.sum(VALUES, **BOUNDS),
     "sum, unknown n": lambda: statistics.sum(VALUES, **BOUNDS, neighbors="add_remove"),
+    "sum, wide": lambda: statistics.sum(VALUES, low=0, high=1e30, **PRICE, neighbors="add_remove"),
     "mean": lambda: statistics.mean(VALUES, **BOUNDS),
     "variance": lambda: statistics.variance(VALUES, **BOUNDS),
     "covariance": lambda: statistics.covariance(np.stack([VALUES, VALUES], 1), **BOUNDS),

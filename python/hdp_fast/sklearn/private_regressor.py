@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Floats, RandomState
@@ -152,7 +153,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
         middle, half = self._target_scale
         # Clipped first, so that no target overflows and warns.
-        scaled = (targets.clip(*self.target_bounds_) - middle) / half
+        with np.errstate(all="ignore"):
+            scaled = (targets.clip(*self.target_bounds_) - middle) / half
         return unit, rows, scaled.clip(-1.0, 1.0), epsilon
 
     def predict(self, X: Any) -> Floats:
