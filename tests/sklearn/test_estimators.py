@@ -226,3 +226,17 @@ def test_the_error_of_a_target_that_is_no_number_does_not_show_it(search):
     with pytest.raises(ParameterError, match="no number") as error:
         learner.fit(ROWS, targets)
     assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("entry", ["a secret", 10**400], ids=["text", "huge"])
+@pytest.mark.parametrize("container", [np.array, pandas.DataFrame])
+def test_the_error_of_a_record_that_is_no_number_does_not_show_it(container, entry):
+    rows = ROWS.astype(object)
+    rows[7, 1] = entry
+    labels = np.where(ROWS[:, 0] > 5, "low", "up")
+    fitted = classifier(method="statistics").fit(ROWS, labels)
+    for use in (lambda X: classifier().fit(X, labels), fitted.predict):
+        with pytest.raises(ParameterError, match="number") as error:
+            use(container(rows))
+        assert "secret" not in str(error.value)
+        assert error.value.__suppress_context__
