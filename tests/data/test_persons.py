@@ -1,6 +1,7 @@
 """Several rows of one person: which are kept, and what each may cost."""
 
 import itertools
+import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cache
@@ -135,6 +136,11 @@ def test_rows_without_an_id_count_as_those_of_one_person():
     assert bound_rows([np.nan, 1.0, np.nan, 2.0, np.nan]).sum() == 3
     assert bound_rows(np.array([None, "a", None], object)).sum() == 2
     assert bound_rows([0.0, -0.0]).sum() == 1
+
+
+def test_objects_that_stand_for_no_id_are_one_person():
+    ids = np.array(["a", None, math.nan, "a", np.datetime64("NaT"), None], object)
+    assert bound_rows(ids)[[1, 2, 4, 5]].sum() == 1
 
 
 def test_no_id_causes_an_error():

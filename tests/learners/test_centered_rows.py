@@ -157,3 +157,11 @@ def test_methods_follow_public_numbers(task, clear, even, method):
 def test_the_method_is_that_of_the_effective_records():
     assert release(200, 1.0).method == "statistics"
     assert release(200, 8.0).method == "sgd"
+
+
+def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
+    tiny = np.array([[5e-324, 1e-310], [math.inf, -1e308]])
+    wide = Schema(Label("unused", above=0), {"age": Number(0, 1e30)})
+    with np.errstate(all="raise"):
+        assert np.isfinite(UnitRows.within((0, 1e30), 2)(tiny)).all()
+        assert np.isfinite(wide.floats({"age": tiny[:, 0]})).all()

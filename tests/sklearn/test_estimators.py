@@ -4,6 +4,7 @@ import math
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -22,7 +23,12 @@ from hdp_fast import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor, linear_estimator
+from hdp_fast.sklearn import (
+    PrivateClassifier,
+    PrivateRegressor,
+    PrivateSearchCV,
+    linear_estimator,
+)
 
 N = 4_000
 ROWS = np.random.default_rng(0).uniform(0, 10, (N, 3))
@@ -194,3 +200,43 @@ def test_the_module_is_loaded_on_demand_and_names_what_it_needs():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'hdp-fast[sklearn]'" in shown.stdout
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0, 1e-300), (0, 5e-324), (-8e307, 8e307)])
+@pytest.mark.parametrize("target", [1e308, -1.7e308, 5e-324])
+def test_no_finite_target_warns_or_raises(bounds, target):
+    targets = np.where(ROWS[:, 0] > 5, bounds[1], bounds[0])
+    targets[7] = target
+    learner = PrivateRegressor(
+        epsilon=1.0, bounds=(0, 10), target_bounds=bounds, method="statistics"
+    )
+    with warnings.catch_warnings(), np.errstate(over="raise", divide="raise", invalid="raise"):
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UtilityWarning)
+        assert np.isfinite(learner.fit(ROWS, targets).predict(ROWS[:5])).all()
+
+
+@pytest.mark.parametrize("search", [False, True])
+def test_the_error_of_a_target_that_is_no_number_does_not_show_it(search):
+    targets = ROWS[:, 0].astype(object)
+    targets[7] = "a secret"
+    learner = PrivateRegressor(epsilon=1.0, bounds=(0, 10), target_bounds=(0, 10))
+    if search:
+        learner = PrivateSearchCV(learner, {"method": ["sgd"]}, epsilon=1.0)
+    with pytest.raises(ParameterError, match="no number") as error:
+        learner.fit(ROWS, targets)
+    assert "secret" not in str(error.value)
+
+
+@pytest.mark.parametrize("entry", ["a secret", 10**400], ids=["text", "huge"])
+@pytest.mark.parametrize("container", [np.array, pandas.DataFrame])
+def test_the_error_of_a_record_that_is_no_number_does_not_show_it(container, entry):
+    rows = ROWS.astype(object)
+    rows[7, 1] = entry
+    labels = np.where(ROWS[:, 0] > 5, "low", "up")
+    fitted = classifier(method="statistics").fit(ROWS, labels)
+    for use in (lambda X: classifier().fit(X, labels), fitted.predict):
+        with pytest.raises(ParameterError, match="number") as error:
+            use(container(rows))
+        assert "secret" not in str(error.value)
+        assert error.value.__suppress_context__

@@ -153,7 +153,10 @@ class Number:
     def _scale(self, column: Column) -> Floats:
         values = self._numbers(column)
         values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
-        scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / (self.high - self.low)
+        # Private values neither warn nor raise, whatever numpy is set to do about rounding.
+        with np.errstate(all="ignore"):
+            width = self.high - self.low
+            scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / width
         return scaled
 
     def _json(self) -> dict[str, Any]:

@@ -30,6 +30,8 @@ _LOW = (1 << _HALF) - 1
 _OF_PERSONS = {"replace_one": "replace_person", "add_remove": "add_remove_person"}
 # Far more than the rounding of a delta.
 _STRETCH = 1 - 1e-9
+# Objects that stand for a missing id, as texts: all of them are one person.
+_MISSING = dict.fromkeys(("None", "NaT", "<NA>"), "nan")
 _encode = methodcaller("encode", "utf-8", "surrogatepass")
 
 Words = NDArray[np.uint64]
@@ -47,7 +49,8 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
     Args:
         ids: Whose row it is, for each of n rows: integers, real numbers or texts, shape (n,), or a
             column of a frame. Entries of dtype object are compared as texts. Rows without an id
-            (NaN, None) count as those of one person. The dtype is public.
+            (NaN, None) count as those of one person. The dtype is public, and so is that of the
+            array which numpy makes of a list: its entries should be of one kind.
         rows: The most rows to keep of a person, at least 1; public.
         key: A public integer of at least 0. Another key keeps other rows. It needs no secrecy, but
             must not be chosen by a look at the records.
@@ -116,7 +119,7 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
     else:
         texts = ids.tolist()
         if ids.dtype.kind == "O":
-            texts = _write(texts)
+            texts = [_MISSING.get(text, text) for text in write_texts(texts)]
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
         different = list(places)
@@ -158,7 +161,8 @@ def _hash_numbers(names: NDArray[Any]) -> Words:
     return words
 
 
-def _write(values: list[Any]) -> list[str]:
+def write_texts(values: list[Any]) -> list[str]:
+    """What each value is as a text; none causes an error."""
     try:
         return list(map(str, values))
     except Exception:  # No id may cause an error, such as an integer of thousands of digits.

@@ -85,6 +85,8 @@ class UnitRows:
         assert self.high is not None
         # Halves of large bounds do not overflow, and small bounds do not vanish.
         part = np.where(np.maximum(np.abs(self.low), np.abs(self.high)) < 1, 1.0, 0.5)
-        low, high = self.low * part, self.high * part
-        scaled: Floats = (np.clip(X, self.low, self.high) * part - low) / (high - low)
+        # Private values neither warn nor raise, whatever numpy is set to do about rounding.
+        with np.errstate(all="ignore"):
+            low, high = self.low * part, self.high * part
+            scaled: Floats = (np.clip(X, self.low, self.high) * part - low) / (high - low)
         return scaled

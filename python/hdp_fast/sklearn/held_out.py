@@ -113,9 +113,9 @@ def count_correct(predicted: NDArray[Any], labels: NDArray[Any]) -> int:
 def sum_closeness(predicted: NDArray[Any], targets: Floats, bounds: tuple[float, float]) -> int:
     """The sum of 1 less the squared error in widths of the bounds, each rounded down to a step."""
     low, high = bounds
-    # Halves do not overflow.
+    # Halves do not overflow, and half of the smallest interval would be 0.
     gaps = predicted.astype(np.float64).clip(low, high) / 2 - targets.clip(low, high) / 2
-    closeness = 1 - (gaps / (high / 2 - low / 2)) ** 2
+    closeness = 1 - (gaps / max(high / 2 - low / 2, math.ulp(0.0))) ** 2
     # What is no number counts as the worst.
     return int((np.nan_to_num(closeness).clip(0.0, 1.0) * _STEPS).astype(np.int64).sum())
 

@@ -69,12 +69,13 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
-                labels = _to_numbers(labels)
+                labels = read_targets(labels)
             self._keep_names(X)
             return unit, rows, labels
-        records, labels = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
+        # With y_numeric an error of scikit-learn would show an entry of y.
+        records, labels = validate_data(self, X, y, dtype=np.float64)
         if numeric:
-            labels = _to_numbers(labels)
+            labels = read_targets(labels)
         if self.bounds is None:
             unit = UnitRows.spanned_by(records)
         else:
@@ -127,7 +128,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         return centered(X)
 
 
-def _to_numbers(targets: Any) -> Floats:
+def read_targets(targets: Any) -> Floats:
     """The targets as floats; the error shows none of them."""
     try:
         floats = np.asarray(targets, np.float64)

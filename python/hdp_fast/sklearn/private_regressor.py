@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Floats, RandomState
@@ -151,7 +152,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             low, high = float(targets.min()), float(targets.max())
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
         middle, half = self._target_scale
-        return unit, rows, ((targets - middle) / half).clip(-1.0, 1.0), epsilon
+        # Clipped first, so that no target overflows and warns.
+        with np.errstate(all="ignore"):
+            scaled = (targets.clip(*self.target_bounds_) - middle) / half
+        return unit, rows, scaled.clip(-1.0, 1.0), epsilon
 
     def predict(self, X: Any) -> Floats:
         """Predicts the target.
@@ -198,7 +202,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     @property
     def _target_scale(self) -> tuple[float, float]:
         low, high = self.target_bounds_
-        return low / 2 + high / 2, high / 2 - low / 2
+        # Half of the smallest interval would be 0.
+        return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(0.0))
 
     @property
     def _task(self) -> TargetTask:

@@ -23,6 +23,7 @@ from .adaptation_domains import read_domains
 from .charged_fits import fit_charged, make_candidate, path_to_last, takes
 from .charges import spend
 from .held_out import Choice, HeldOutJudge, Judge, PublicJudge
+from .linear_estimator import read_targets
 from .rehearsal import rehearse_fit
 from .search_plan import Price, SearchPlan, make_plan
 from .search_records import Records
@@ -246,7 +247,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         if not len(labels):
             raise ShapeError("y has 0 sample(s), but there must be records")
         if is_regressor(self.estimator):
-            labels = np.asarray(labels, np.float64)
+            labels = read_targets(labels)
         if isinstance(X, Table):
             check_consistent_length(range(X.rows), labels)
         else:

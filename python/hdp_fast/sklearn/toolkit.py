@@ -1,5 +1,7 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -8,6 +10,7 @@ from numpy.typing import NDArray
 from .._support.containers import to_readable
 from ..data.records import take_rows
 from ..data.table import Table
+from ..exceptions import ParameterError
 
 try:
     from sklearn import get_config
@@ -83,16 +86,31 @@ def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
     scikit-learn.
     """
     records, read = to_readable("X", X), [to_readable("y", y) for y in labels]
-    # The sum of huge values, by which infinite ones are looked for, must not warn.
-    with np.errstate(invalid="ignore"):
+    with _reading("X"):
         return read_arrays(estimator, records, *read, **options)
 
 
 def check_array(name: str, X: Any, **options: Any) -> Any:
     """Records that are not those of fit, as an array; errors as `validate_data`."""
     records = to_readable(name, X)
-    with np.errstate(invalid="ignore"):
+    with _reading(name):
         return read_array(records, input_name=name, **options)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Keep private values out of errors and warnings of scikit-learn."""
+    try:
+        # The sum of huge values, by which infinite ones are looked for, must not warn.
+        with np.errstate(invalid="ignore"):
+            yield
+    except OverflowError:
+        raise ParameterError(f"{name} has a number beyond all floats, but it must be one") from None
+    except ValueError as error:
+        # Python's error shows the text.
+        if "could not convert" not in str(error):
+            raise
+        raise ParameterError(f"{name} has an entry that is no number, but all must be") from None
 
 
 def column_or_1d(y: Any, **options: Any) -> Any:

@@ -13,7 +13,7 @@ from .._support.feature_names import FeatureNames, names_of
 from .._support.numbers import floats
 from .._support.types import Floats, Integers
 from .._support.validate import array, distinct_texts, numbers, refuse
-from ..data.persons import Persons
+from ..data.persons import Persons, write_texts
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
@@ -149,7 +149,7 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     if isinstance(keys, str) or not distinct:
         refuse(names[1], keys, "it must list public values, each once")
     if isinstance(by, list | tuple):
-        return _read_entries(by, public)
+        return Groups(public, _find_places(by, public))
     large = [key for key in public if isinstance(key, int) and abs(key) >= _EXACT]
     if large and not isinstance(by, np.ndarray):
         rule = "in a frame an integer key must lie below 2**53: pass an array of numpy"
@@ -157,15 +157,16 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     values = array(names[0], by)
     if values.ndim != 1:
         raise ShapeError(f"{names[0]} has {values.ndim} dimensions, but it must have one")
-    as_texts = values.dtype.kind == "O"
-    texts = values.astype(str) if as_texts else values
+    if values.dtype.kind == "O":
+        entries = write_texts(values.tolist())
+        return Groups(public, _find_places(entries, write_texts(list(public))))
     codes = np.full(len(values), -1, np.int64)
     for place, key in enumerate(public):
-        codes[np.broadcast_to(texts == (str(key) if as_texts else key), codes.shape)] = place
+        codes[np.broadcast_to(values == key, codes.shape)] = place
     return Groups(public, codes)
 
 
-def _read_entries(entries: Sequence[Any], keys: tuple[Any, ...]) -> Groups:
+def _find_places(entries: Sequence[Any], keys: Sequence[Any]) -> Integers:
     places = {key: place for place, key in enumerate(keys)}
 
     def place_of(entry: Any) -> int:
@@ -174,7 +175,7 @@ def _read_entries(entries: Sequence[Any], keys: tuple[Any, ...]) -> Groups:
         except Exception:  # The code of the value's own class may raise anything.
             return -1
 
-    return Groups(keys, np.fromiter(map(place_of, entries), np.int64, len(entries)))
+    return np.fromiter(map(place_of, entries), np.int64, len(entries))
 
 
 def read_members(by: Any, keys: Any, n: int) -> Groups | None:

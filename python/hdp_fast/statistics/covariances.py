@@ -54,6 +54,7 @@ def covariance(
 
     Args:
         values: Columns, an array (n, d), a frame or a dict of vectors, with d at most 1,000.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
             in [-1e30, 1e30].
         high: Public upper bound of the same form, above `low`.

@@ -198,7 +198,9 @@ def _sum_of_unknown(records: PrivateColumns) -> Moment:
     tops = np.maximum(np.abs(bounds.low), np.abs(bounds.high))
 
     def steps(values: Floats) -> Integers:
-        rounded: Integers = np.rint(values / tops * _STEPS).astype(np.int64)
+        # Private values neither warn nor raise, whatever numpy is set to do about rounding.
+        with np.errstate(all="ignore"):
+            rounded: Integers = np.rint(values / tops * _STEPS).astype(np.int64)
         return rounded
 
     def count(rows: NDArray[Any]) -> Integers:

@@ -42,6 +42,7 @@ def count(
     Args:
         values: Records, shape (n,) of bools or numbers; or columns as an array (n, d), a frame or a
             dict of vectors.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         epsilon: Privacy parameter of the whole call, finite and above 0.
         delta: Privacy parameter in (0, 1), which allows normal noise where that is smaller; None
             takes discrete Laplace noise, which is pure.
@@ -118,6 +119,7 @@ def sum(
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
             in [-1e30, 1e30].
         high: Public upper bound of the same form, above `low`.
@@ -200,6 +202,7 @@ def mean(
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
             in [-1e30, 1e30].
         high: Public upper bound of the same form, above `low`.
@@ -283,6 +286,7 @@ def variance(
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         low: Public lower bound, a number, one for each column, or a dict by name of column. It lies
             in [-1e30, 1e30].
         high: Public upper bound of the same form, above `low`.

@@ -70,6 +70,7 @@ def quantiles(
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
+            Their dtype is public, and so is that of the array which numpy makes of a list.
         levels: The k levels in [0, 1], shape (k,), or one number. Each is taken as the nearest
             fraction with a denominator of at most 1,000.
         low: Public lower bound, a number, one for each column, or a dict by name of column. It lies

@@ -48,6 +48,7 @@ def histogram(
 
     Args:
         values: One column, shape (n,).
+            The dtype is public, and so is that of the array which numpy makes of a list.
         edges: Public edges of k bins, k + 1 increasing finite numbers.
         categories: Public list of k different values, in place of edges. Values of dtype object are
             compared as texts.
