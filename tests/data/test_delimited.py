@@ -2,6 +2,8 @@
 
 import gzip
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -65,6 +67,7 @@ def reading(path):
 def differences(monkeypatch, path, contents):
     """The contents that pyarrow and the csv module read differently, and how many it read alone."""
     fast, other, read = delimited._read_fast, [], []
+    monkeypatch.setattr(delimited, "_SHORT_BYTES", -1)
 
     def counted(*arguments):
         columns = fast(*arguments)
@@ -109,10 +112,28 @@ def test_texts_stay_texts(tmp_path):
     np.testing.assert_array_equal(table.column("pay").row_numbers(), [1000, np.nan])
 
 
+def test_pyarrow_is_not_imported_for_short_texts(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("age,home\n54,own\n")
+    read = "import sys; from hdp_fast.data import read_table; read_table(sys.argv[1])"
+    command = [sys.executable, "-c", f"{read}; print('pyarrow' in sys.modules)", str(path)]
+    assert subprocess.check_output(command, text=True).strip() == "False"
+
+
+def test_pyarrow_holds_no_memory_of_python():
+    content = b"age,home\n" + b"54,own\n" * 1000
+    references = sys.getrefcount(content)
+    buffer = delimited._copy_to_arrow(content, 9)
+    assert sys.getrefcount(content) == references
+    assert buffer.to_pybytes() == content[9:]
+    assert delimited._copy_to_arrow(content, len(content)).size == 0
+
+
 @pytest.mark.parametrize("installed", [True, False])
 def test_what_unpacks_to_no_table_is_not_held(monkeypatch, tmp_path, installed):
     monkeypatch.setattr(arrow, "is_installed", lambda: installed)
     monkeypatch.setattr(delimited, "_CHUNK_BYTES", 1 << 12)
+    monkeypatch.setattr(delimited, "_SHORT_BYTES", -1)
     path = tmp_path / "a.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1" * (5 << 12)))
     held = []

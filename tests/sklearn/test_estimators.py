@@ -104,6 +104,7 @@ def test_a_fit_is_charged_once_and_whole():
         (classifier(classes=["low", "other"]), BITS, "one of classes"),
         (classifier(bounds=(1, 1)), BITS, "low must be below"),
         (classifier(bounds=[(0, 1), (0, 1)]), BITS, "bounds has shape"),
+        (classifier(bounds={"a": (0, 1)}), BITS, "or a list of such pairs in the order"),
         (classifier(schema=SCHEMA), BITS, "only one of them"),
         (classifier(bounds=None, schema=SCHEMA), BITS, "named columns"),
         (classifier(method="tree"), BITS, "method"),

@@ -1,8 +1,8 @@
 """Tables of text: names in the first line, a delimiter between values, quotes as in RFC 4180.
 
 Python's csv module says what a text means, and finds the line of an error. Where pyarrow is
-installed it reads the text many times faster, if it is certain to read the same. Otherwise, and
-where pyarrow meets an error, the csv module reads it.
+installed it reads long texts many times faster, if it is certain to read the same. Otherwise, for
+short texts, and where pyarrow meets an error, the csv module reads them.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _CHUNK_ROWS = 1 << 14
 _CHUNK_BYTES = 1 << 24
 # What a thread of pyarrow reads at a time.
 _BLOCK_BYTES = 1 << 20
+# The csv module reads this much in about the time that the import of pyarrow takes.
+_SHORT_BYTES = 1 << 20
 _DELIMITERS = (";", "\t", "|", ",")
 _PIECE = 1 << 18
 _QUOTE, _BREAKS, _MARK = ord('"'), b"\r\n", b"\xef\xbb\xbf"
@@ -100,7 +102,8 @@ def read_text(path: Path, delimiter: str) -> dict[str, Column]:
     with read_safely(name, f"table separated by {kind}, in UTF-8"):
         with _open_bytes(path) as handle:
             content = _read_bytes(handle)
-        columns = _read_fast(content, name, delimiter) if arrow.is_installed() else None
+        is_fast = len(content) > _SHORT_BYTES and arrow.is_installed()
+        columns = _read_fast(content, name, delimiter) if is_fast else None
         return _read_exactly(content, name, delimiter) if columns is None else columns
 
 
@@ -185,7 +188,7 @@ def _parse(
     kinds = dict.fromkeys(names, pyarrow.string())
     try:
         table = reader.read_csv(
-            pyarrow.BufferReader(pyarrow.py_buffer(content).slice(start)),
+            pyarrow.BufferReader(_copy_to_arrow(content, start)),
             read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
             parse_options=reader.ParseOptions(
                 delimiter=delimiter,
@@ -200,6 +203,17 @@ def _parse(
         return None
     columns = zip(names, table.columns, strict=True)
     return {name: arrow.make_arrow_column(column) for name, column in columns}
+
+
+def _copy_to_arrow(content: bytes, start: int) -> Any:
+    """The content from a place on, in memory of pyarrow.
+
+    A thread of pyarrow may drop a buffer after the table is there. Dropping memory of Python takes
+    the interpreter's lock, and ends the process with an abort where the interpreter is ending.
+    """
+    buffer = arrow.load().allocate_buffer(len(content) - start)
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8, offset=start)
+    return buffer
 
 
 def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:

@@ -38,6 +38,9 @@ class UnitRows:
     @classmethod
     def within(cls, bounds: ArrayLike, columns: int) -> UnitRows:
         """The map for columns of numbers within these bounds: one pair for all, or one for each."""
+        if isinstance(bounds, dict):
+            rule = "it must be (low, high), or a list of such pairs in the order of the columns"
+            raise ParameterError(f"bounds = {bounds!r}, but {rule}")
         pairs = np.asarray(numbers("bounds", bounds), np.float64)
         if pairs.shape not in {(2,), (columns, 2)}:
             rule = f"it must be (2,), or ({columns}, 2) as X has {columns} columns"
