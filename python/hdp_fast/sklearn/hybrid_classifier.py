@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
+from .._support.notes import note
 from .._support.random_state import check_random_state, make_public_generator, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive
@@ -163,6 +164,11 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         """
         self._check_settings(budget)
         table, labels, domains = self._read(X, y, sample_domain)
+        if domains is None:
+            note(
+                "sample_domain = None makes all rows the panel's: no agent is asked, and"
+                " agents_epsilon has no effect; rows of agents are those below 0"
+            )
         people = np.arange(len(labels)) if domains is None else np.flatnonzero(~domains)
         charge = {} if budget is None else {"budget": budget}
         panel = clone(self.estimator).fit(select_rows(table, people), labels[people], **charge)
