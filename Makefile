@@ -24,8 +24,8 @@ BENCHES := $(sort $(wildcard benches/bench_*.py))
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
 # What has a long form, beside tests/statistical.
-ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py tests/labels/test_suggestion.py \
-  tests/learners/test_doubling.py tests/noise/test_noise.py)
+ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py \
+  $(shell grep --recursive --files-with-matches --include='test_*.py' at_length tests | grep --invert-match 'tests/statistical\|tests/papers'))
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))

@@ -15,7 +15,7 @@ naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 GOAL = {"n": 5000, "epsilon": 1.0, "delta": 1e-6, "queries": 100, "classes": [0, 1]}
 
 
-@pytest.mark.parametrize("labels", [Y, None])
+@pytest.mark.parametrize("labels", [pytest.param(Y, marks=at_length), None])
 def test_the_best_number_is_neither_a_few_nor_all(labels):
     made = suggest(naive_bayes.GaussianNB(), X, labels, **GOAL)
     numbers = [one.members for one in made.candidates]

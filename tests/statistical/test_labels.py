@@ -65,7 +65,10 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-@pytest.mark.parametrize("table", ["hazard", "vote", "gaussian"])
+@pytest.mark.parametrize(
+    "table",
+    lengths.leaving({"vote", "gaussian"}, {name: name for name in ("hazard", "vote", "gaussian")}),
+)
 def test_no_audit_of_a_whole_labeler_finds_more_than_is_promised(table):
     assert bound(lambda: own, table, RUNS) <= EPSILON
 

@@ -74,7 +74,12 @@ def draws(setting):
 DATA_SETS = SMALLEST + CHOSEN
 
 
-@pytest.mark.parametrize("setting", LOOPS + BATCHES, ids=named)
+LEFT = {"batches-2-replace_one", "batches-2-add_remove", "loop-0.5-replace_one"}
+
+
+@pytest.mark.parametrize(
+    "setting", lengths.leaving(LEFT, {named(setting): setting for setting in LOOPS + BATCHES})
+)
 def test_frequencies_follow_the_exact_law(setting):
     cases = [
         Case(setting.counts(records, d, draws(setting)), setting.law(records, d))

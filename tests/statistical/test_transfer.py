@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import lengths
 import pytest
 from frequencies import Case, misfits, power
 from whole_runs import Tiny, fitted, law, projected, unprojected
@@ -20,7 +21,7 @@ SETTINGS = {
 pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
 
 
-@pytest.mark.parametrize("tiny", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("tiny", lengths.leaving({"dense, two draws"}, SETTINGS))
 def test_what_runs_release_follows_the_enumerated_law(tiny):
     release = fitted(tiny)
     cases = [

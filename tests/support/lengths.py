@@ -17,3 +17,12 @@ FAULTS, PAPERS, STAT = map(is_long, ("FAULTS", "PAPERS", "STAT"))
 
 # What takes ten seconds or more and has a shorter sibling.
 at_length = pytest.mark.skipif(not STAT, reason="make stat runs it")
+
+
+def leaving(left, cases):
+    """Cases by name as parameters; those whose names are in `left` run in the long form alone."""
+    assert set(left) <= set(cases)
+    return [
+        pytest.param(case, id=name, marks=at_length if name in left else ())
+        for name, case in cases.items()
+    ]
