@@ -198,7 +198,7 @@ COMMANDS = [
     row(87, "parity: a fifth of the labels wrong", "parity learn noisy.npz --epsilon 1", 1,
         "nothing was released", "noise, are the likely cause"),
     row(88, "parity: labels in the table and in a file",
-        "parity learn bits.csv --labels labels.npy --epsilon 1", 0,
+        "parity learn bits.csv --labels labels.npy --epsilon 20", 0,
         "bits.csv ends in a column that is named like a label, and is taken for a feature"),
     row(89, "a budget overspent", "parity learn bits.npz --epsilon 1 --budget half.budget", 3,
         "limit epsilon = 0.5 .*epsilon = 0.5 .* remain, but epsilon = 1.0 .* was requested"),
