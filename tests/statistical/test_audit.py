@@ -466,6 +466,8 @@ AUDITS = [
 
 # Each has a shorter sibling of the same mechanism, or an audit in its own room.
 LEFT = {
+    "SGD, idealized",
+    "convex adaptation, idealized",
     "curator's oracle, two queries",
     "doubling learner",
     "non-convex adaptation",
@@ -474,6 +476,7 @@ LEFT = {
     "parity, batches: record removed",
     "parity, batches: relation",
     "parity, loop: record removed",
+    "private DM, idealized",
     "transfer: whole run of SGD",
 }
 

@@ -178,6 +178,7 @@ def test_noise_of_every_coordinate_is_its_own():
     assert not misfits([Case(found, expected)])
 
 
+@lengths.at_length
 def test_softmax_sums_of_three_classes_follow_the_enumerated_law():
     """Two draws of three records of one number: rounded residuals, and each part its own noise."""
     sigma, scale = Fraction(5, 4), UNITS - math.sqrt(3) / 2 - 1
