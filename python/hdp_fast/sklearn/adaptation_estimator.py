@@ -12,10 +12,9 @@ from .._support.notes import note
 from .._support.validate import one_of, probability, refuse
 from ..adaptation.discrepancies.exact import DOMAINS
 from ..budget.account import Budget
-from ..exceptions import BudgetExceeded
 from .adaptation_domains import read_domains
 from .adaptation_models import Domains, Private, Promise, center_by_public
-from .charges import note_missing
+from .charges import MissingFit
 from .linear_estimator import PrivateLinearEstimator
 from .target_scores import TargetScores
 
@@ -81,11 +80,8 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
         promise = Promise(epsilon, self.delta, self.random_state, budget)
-        try:
+        with MissingFit(budget, epsilon, self.delta):
             model = self._adapt(method, domains, promise)
-        except BudgetExceeded:
-            note_missing(budget, epsilon, self.delta)
-            raise
         self.method_, self.record_ = method, model.record_
         self.rows_, self.model_ = centered, model
         self.domain_sizes_ = domains.sizes

@@ -19,30 +19,40 @@ _REHEARSAL = f"{__package__}.rehearsal"
 _noted: WeakSet[Budget] = WeakSet()
 
 
-def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManager[object]:
-    """Reserve what a fit spends, or do nothing where there is no budget.
+class MissingFit:
+    """A context that warns of a fit that its budget was too small for, if a search has called.
 
     With error_score = nan a search of scikit-learn swallows the exception and goes on. So a warning
-    comes with the first such exception of a budget wherever a search has called.
+    comes with the first such exception of a budget.
+    """
+
+    def __init__(self, budget: Budget | None, epsilon: float, delta: float):
+        """Keep what the fit is to be charged to, and what it spends."""
+        self._budget = budget
+        self._spent = f"epsilon = {epsilon:g} and delta = {delta:g}"
+
+    def __enter__(self) -> None:
+        """Nothing is to be done before the fit."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Warn, and let the exception through."""
+        missing = kind is not None and issubclass(kind, BudgetExceeded)
+        if missing and self._budget is not None and self._budget not in _noted and _is_searched():
+            _noted.add(self._budget)
+            note(
+                "a fit was not made and its score is missing: the budget has less left than"
+                f" {self._spent}; later ones may be missing too, and error_score='raise' stops the"
+                " search instead"
+            )
+
+
+def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManager[object]:
+    """Reserve what a fit spends, or do nothing where there is no budget; warn of a missing fit.
 
     Raises the errors of `budget.spend`.
     """
-    try:
+    with MissingFit(budget, record.epsilon, record.delta):
         return account.spend(budget, record)
-    except BudgetExceeded:
-        note_missing(budget, record.epsilon, record.delta)
-        raise
-
-
-def note_missing(budget: Budget | None, epsilon: float, delta: float) -> None:
-    """Warn once for each budget of a fit that it was too small for, if a search has called."""
-    if budget is not None and budget not in _noted and _is_searched():
-        _noted.add(budget)
-        spent = f"epsilon = {epsilon:g} and delta = {delta:g}"
-        note(
-            f"a fit was not made and its score is missing: the budget has less left than {spent};"
-            " later ones may be missing too, and error_score='raise' stops the search instead"
-        )
 
 
 def _is_searched() -> bool:

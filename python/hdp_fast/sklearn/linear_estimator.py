@@ -16,11 +16,11 @@ from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
 from ..data.persons import read_persons
-from ..exceptions import BudgetExceeded, ParameterError
+from ..exceptions import ParameterError
 from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
-from .charges import note_missing
+from .charges import MissingFit
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 
 _noted_scores: set[str] = set()
@@ -99,7 +99,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         owners: tuple[ArrayLike | None, int] = (None, 1),
     ) -> None:
         """Charge the budget, release the means, and learn."""
-        try:
+        with MissingFit(budget, epsilon, self.delta):
             released = release_linear(
                 unit,
                 rows,
@@ -113,9 +113,6 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
                 random_state=self.random_state,
                 persons=read_persons(*owners, len(rows)),
             )
-        except BudgetExceeded:
-            note_missing(budget, epsilon, self.delta)
-            raise
         self.method_, self.record_ = released.method, released.record
         self.rows_, self.model_ = released.rows, released.model
 

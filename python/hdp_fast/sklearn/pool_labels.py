@@ -13,14 +13,14 @@ from .._support.notes import note
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.records import check_features, count_rows, take_rows
-from ..exceptions import BudgetExceeded, ParameterError
+from ..exceptions import ParameterError
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.method_choice import MethodChoice, choose_method
 from ..labels.public_facts import compare, facts_of
 from ..labels.statistics_labeler import Population, StatisticsLabeler
 from ..record import PrivacyRecord
 from ..stability.plans import VotePlan
-from .charges import note_missing
+from .charges import MissingFit
 
 # A member learns something from about so many records, and next to nothing from fewer than a third.
 _RECORDS_OF_A_MEMBER, _FEWEST_RECORDS = 30, 10
@@ -85,15 +85,12 @@ class PoolTask:
 
         Raises: before anything is spent, what the labelers raise.
         """
-        try:
+        with MissingFit(budget, self.epsilon, self.delta):
             chosen = self.choose(estimator).method if method == "auto" else method
             if chosen == "statistics":
                 population: Population = "tested" if method == "auto" else "same"
                 return self._by_statistics(population, budget, random_state)
             return self._by_votes(estimator, budget, random_state)
-        except BudgetExceeded:
-            note_missing(budget, self.epsilon, self.delta)
-            raise
 
     def choose(self, estimator: Any) -> MethodChoice:
         """The method of "auto", from numbers and types of columns alone."""
