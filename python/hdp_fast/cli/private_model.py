@@ -22,7 +22,7 @@ from ..data.table import Table
 from ..learners.centered_linear import METHODS, CenteredModel
 from ..learners.centered_rows import CenteredRows, Squares
 from ..learners.linear_model import LinearModel
-from ..learners.moment_equation import softmax
+from ..learners.moment_equation import softmax, to_halves
 from ..learners.statistics_checks import LEVEL, chi_square_quantile
 from ..learners.statistics_model import StatisticsModel, to_shares
 from ..learners.unit_rows import UnitRows
@@ -319,8 +319,7 @@ def _weigh(released: CenteredModel) -> tuple[Floats, float, Link]:
         return model.weights, model.loss.norm_bound, "logistic"
     if model.loss.label_bound is not None:
         return model.weights[:, None], model.loss.norm_bound, "target"
-    halves = np.column_stack([-model.weights / 2, model.weights / 2])
-    return halves, model.loss.norm_bound, "logistic"
+    return to_halves(model.weights), model.loss.norm_bound, "logistic"
 
 
 def _signal(released: CenteredModel) -> float:

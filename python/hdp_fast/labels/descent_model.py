@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._support.types import Floats
 from ..learners import FeatureMap, PrivateSGD
-from ..learners.moment_equation import softmax
+from ..learners.moment_equation import softmax, to_halves
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +70,5 @@ def descend(
     model = learner.learn(features(rows), codes, random_state=random_state)
     weights = np.asarray(model.weights, np.float64)
     if len(classes) == 2:
-        # The softmax of two opposite halves is the logistic function.
-        weights = np.column_stack([-weights / 2, weights / 2])
+        weights = to_halves(weights)
     return DescentModel(features, classes, weights)

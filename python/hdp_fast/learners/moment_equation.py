@@ -245,6 +245,14 @@ def softmax(scores: Floats) -> Floats:
     return probabilities
 
 
+def to_halves(log_odds: Floats) -> Floats:
+    """Scores of two classes, or their weights, from those of the second against the first.
+
+    The softmax of two opposite halves is the logistic function.
+    """
+    return np.column_stack([-log_odds / 2, log_odds / 2])
+
+
 def class_covariance(probabilities: Floats) -> Floats:
     """Compute the mean over rows of diag(p) - p p^T."""
     second = probabilities.T @ probabilities / len(probabilities)

@@ -210,9 +210,13 @@ class StatisticsModel(JsonObject):
 
 def to_shares(scores: Floats) -> Floats:
     """Probabilities of K classes, which scores less 1 / K estimate: rows that add up to 1."""
-    shares = np.maximum(scores + 1 / scores.shape[1], 0.0)
+    return divide_rows(np.maximum(scores + 1 / scores.shape[1], 0.0))
+
+
+def divide_rows(shares: Floats) -> Floats:
+    """Rows that add up to 1, of numbers that are at least 0; all alike where a row is 0."""
     sums = shares.sum(axis=1, keepdims=True)
-    even: Floats = np.full_like(shares, 1 / scores.shape[1])
+    even: Floats = np.full_like(shares, 1 / shares.shape[1])
     np.divide(shares, sums, out=even, where=sums > 0)
     return even
 

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.types import Floats, RandomState
 from ..adaptation import MomentAdaptation
 from ..data.schema import Schema
-from ..learners.moment_equation import softmax
+from ..learners.moment_equation import softmax, to_halves
+from ..learners.statistics_model import divide_rows
 from .adaptation_estimator import AdaptationEstimator
 from .adaptation_models import ClassModels, Domains, Private, Promise, adapt_classes
 from .private_classifier import PrivateClassifier
@@ -125,9 +126,9 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
             share = ((1 + scores) / 2).clip(0.0, 1.0)
             return np.column_stack([1 - share, share])
         if isinstance(model, ClassModels):
-            return _divide(((1 + scores) / 2).clip(0.0, 1.0))
+            return divide_rows(((1 + scores) / 2).clip(0.0, 1.0))
         if scores.ndim == 1:
-            scores = np.column_stack([-scores / 2, scores / 2])
+            scores = to_halves(scores)
         return softmax(scores)
 
     def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
@@ -135,10 +136,3 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
         return float(accuracy_score(labels, predictions, sample_weight=weights))
-
-
-def _divide(shares: Floats) -> Floats:
-    """Rows that add up to 1; all alike where a row is 0."""
-    totals = shares.sum(axis=1, keepdims=True)
-    even = np.full_like(shares, 1 / shares.shape[1])
-    return np.where(totals > 0, shares / np.where(totals > 0, totals, 1.0), even)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +33,21 @@ def code_labels(
         with suppress(TypeError):
             check_classification_targets(labels)
         raise
+
+
+def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:
+    """The distinct public classes in order; None, without privacy, stands for those of the labels.
+
+    Raises:
+        ParameterError: There are none at a finite epsilon, or they are not two or more of one kind.
+    """
+    if classes is None and epsilon < math.inf:
+        rule = (
+            "with a finite epsilon what is public must be given: classes = all labels that"
+            " there can be; epsilon = math.inf takes them from the data and protects nobody"
+        )
+        raise ParameterError(f"classes = None, but {rule}")
+    return None if classes is None else check_classes(classes)
 
 
 def check_classes(classes: Any) -> NDArray[Any]:

@@ -15,7 +15,7 @@ from .._support.validate import one_of, positive
 from ..budget.account import Budget
 from ..exceptions import ParameterError
 from ..learners import score_of
-from ..learners.moment_equation import softmax
+from ..learners.moment_equation import softmax, to_halves
 from ..local import Agents
 from ..local.response import advantage
 from ..record import PrivacyRecord
@@ -215,8 +215,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         Raises:
             ValueError: As in decision_function.
         """
-        odds = self.decision_function(X)
-        return softmax(np.column_stack([-odds / 2, odds / 2]))
+        return softmax(to_halves(self.decision_function(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predicts the class that is more probable in the target.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -11,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.schema import Schema
-from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
-from ..learners.moment_equation import softmax
+from ..learners.moment_equation import softmax, to_halves
 from ..learners.unit_rows import UnitRows
-from .class_labels import check_classes, code_labels
+from .class_labels import code_labels, read_classes
 from .linear_estimator import PrivateLinearEstimator, note_score
 from .toolkit import ClassifierMixin
 
@@ -143,13 +141,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = None if self.classes is None else check_classes(self.classes)
-        if classes is None and epsilon < math.inf:
-            rule = (
-                "with a finite epsilon what is public must be given: classes = all labels that"
-                " there can be; epsilon = math.inf takes them from the data and protects nobody"
-            )
-            raise ParameterError(f"classes = None, but {rule}")
+        classes = read_classes(self.classes, epsilon)
         unit, rows, labels = self._read_training(X, y, numeric=False)
         codes, self.classes_ = code_labels(labels, classes)
         return unit, rows, codes, epsilon
@@ -201,8 +193,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         """
         rows, model = self._read_rows(X), self.model_
         if isinstance(model, LinearModel):
-            scores = model.scores(rows)
-            return softmax(np.column_stack([-scores / 2, scores / 2]))
+            return softmax(to_halves(model.scores(rows)))
         shares: Floats = model.predict_proba(rows)
         return shares
 

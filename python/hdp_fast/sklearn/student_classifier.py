@@ -20,7 +20,7 @@ from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.public_facts import compare, facts_of
-from .class_labels import check_classes, code_labels, encode
+from .class_labels import code_labels, encode, read_classes
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
 from .schema_transformer import SchemaTransformer
@@ -186,13 +186,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             is spent where an error is raised, except one of the student.
         """
         epsilon = self._check_parameters(budget)
-        classes = None if self.classes is None else check_classes(self.classes)
-        if classes is None and epsilon < math.inf:
-            rule = (
-                "with a finite epsilon what is public must be given: classes = all labels that"
-                " there can be; epsilon = math.inf takes them from the data and protects nobody"
-            )
-            raise ParameterError(f"classes = None, but {rule}")
+        classes = read_classes(self.classes, epsilon)
         require_pool(self.pool, epsilon)
         records, labels = self._read_training(X, y)
         codes, self.classes_ = code_labels(labels, classes)
