@@ -33,10 +33,13 @@ mod panels;
 mod portable;
 mod prefetch;
 mod rows;
+mod screen;
 mod softmax;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
+#[cfg(target_arch = "x86_64")]
+mod x86_screen;
 #[cfg(target_arch = "x86_64")]
 mod x86_votes;
 // The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
@@ -52,6 +55,7 @@ pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
+pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
 pub use votes::{VOTES, add_votes};
 
