@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hdp_fast_core::{Error, Result};
-use hdp_fast_core::memory::zeros;
-use hdp_fast_core::noise::{Stream, draws};
+use hdp_fast_core::noise::Stream;
 use hdp_fast_core::run::Run;
 use hdp_fast_core::weights::{self, Losses, Out};
 use pyo3::prelude::*;
@@ -127,12 +126,10 @@ impl DenseWeights {
 
     fn draw<'py>(&self, py: Python<'py>, m: &Bound<'py, PyAny>, seed: Key) -> PyResult<Vector<'py, i64>> {
         let size = count("m", m, 0)?;
-        let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
-        let drawn = self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
-            let law = weights.law(run)?;
-            draws(&mut drawn, Stream::Integers, &seed, run, |rng| law.draw(rng) as i64)?;
-            Ok(drawn)
-        })?;
-        Ok(array::returned(py, drawn))
+        array::filled(py, size, |drawn| {
+            self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
+                weights.law(run)?.fill(drawn, Stream::Integers, &seed, run)
+            })
+        })
     }
 }

@@ -32,6 +32,7 @@
 mod dense;
 mod power;
 mod project;
+mod scale;
 mod threshold;
 
 pub use dense::{DenseWeights, Losses};
