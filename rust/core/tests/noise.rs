@@ -403,7 +403,7 @@ fn extreme_scores_neither_overflow_nor_win() {
 }
 
 fn weighted(weights: &[u64]) -> hdp_fast_core::Result<Weighted> {
-    Weighted::new(weights.to_vec(), Run::alone(Isa::Portable))
+    Weighted::new(weights, Run::alone(Isa::Portable))
 }
 
 #[test]

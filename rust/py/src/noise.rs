@@ -1,7 +1,7 @@
 //! Glue of `hdp_fast.noise`, which carries the documentation.
 
 use hdp_fast_core::Result;
-use hdp_fast_core::memory::{copied, zeros};
+use hdp_fast_core::memory::zeros;
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, RoundedGaussian, Stream,
     Weighted, coins, draws,
@@ -100,10 +100,9 @@ pub fn weighted_draws<'py>(
     size: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let weights = copied(weights.as_slice()?).map_err(raise)?;
-    integers(py, size, Stream::Integers, seed, |_, run| {
-        let law = Weighted::new(weights, run)?;
-        Ok(move |rng: &mut Rng| law.draw(rng) as i64)
+    let (weights, size) = (weights.as_slice()?, count("size", size, 0)?);
+    array::filled(py, size, |drawn| {
+        run(py, None, DRAW * size as f64, |run| Weighted::new(weights, run)?.fill(drawn, Stream::Integers, &seed, run))
     })
 }
 

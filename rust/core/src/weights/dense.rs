@@ -2,27 +2,15 @@
 
 use std::iter::repeat_n;
 
-use super::power::{POINT, mantissa};
+use super::power::POINT;
+use super::scale::{CHUNK, DEEPEST, WINDOW, running_sums};
 use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::noise::Weighted;
 use crate::run::Run;
 
-/// Weights that a thread looks at a time.
-const CHUNK: usize = 1 << 14;
-
 /// The largest number of binary digits of integer weights; they have fewer where the sum would not fit into a word.
 const MOST_DIGITS: u32 = 52;
-
-/// The share of kappa that the public window of sums costs: kappa_eff = kappa (1 - 2^-12). Wide enough that n weights
-/// that are all rounded at once do not jump over it.
-const WINDOW: f64 = 1.0 / 4096.0;
-
-/// Logarithms stay above -2^61 units, so that adding the scale cannot overflow.
-const DEEPEST: i64 = 1 << 61;
-
-/// Weights in a sample that says where to start.
-const SAMPLE: usize = 1 << 14;
 
 /// One or several loss vectors, each with a loss for every record, one vector after the other.
 #[derive(Clone, Copy)]
@@ -156,7 +144,7 @@ impl DenseWeights {
     ///
     /// Cost: a handful of passes.
     pub fn law(&self, run: Run<'_>) -> Result<Weighted> {
-        Weighted::new(self.integers(run)?, run)
+        Weighted::of_chunks(running_sums(&self.logs, self.kappa, self.digits, run)?, CHUNK, run)
     }
 
     /// The probability of every record in the next draw: private, like the weights themselves.
@@ -168,39 +156,17 @@ impl DenseWeights {
         collected(weights.iter().map(|&weight| weight as f64 / sum))
     }
 
+    /// The integer weights of the next draw.
     fn integers(&self, run: Run<'_>) -> Result<Vec<u64>> {
-        let (scale, digits) = (self.fitting_scale(run)?, self.digits);
-        let mut weights: Vec<u64> = zeros(Some(self.n()))?;
-        run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
-            let logs = &self.logs[chunk * CHUNK..];
-            weights.iter_mut().zip(logs).for_each(|(weight, &log)| *weight = integer_weight(log + scale, digits));
+        let mut weights = running_sums(&self.logs, self.kappa, self.digits, run)?;
+        run.try_for_each_chunk(&mut weights, CHUNK, |_, weights| {
+            for i in (1..weights.len()).rev() {
+                weights[i] -= weights[i - 1];
+            }
             Ok(())
         })?;
         Ok(weights)
     }
-
-    /// A scale, the logarithm of c, at which the sum of the integer weights lies in the window.
-    ///
-    /// It follows from the weights alone, not from earlier draws, so that with fixed coins a run that was interrupted
-    /// draws what it would have drawn.
-    fn fitting_scale(&self, run: Run<'_>) -> Result<i64> {
-        let window = Window::new(self.kappa * self.n() as f64, self.digits);
-        let start = match self.n() / SAMPLE {
-            0..4 => top(&self.logs),
-            stride => {
-                let sample = collected(self.logs.iter().copied().step_by(stride))?;
-                search(&window.of(sample.len() as f64 / self.n() as f64), top(&sample), |scale| {
-                    sums(&sample, scale, self.digits, run.sequential())
-                })?
-            }
-        };
-        search(&window, start, |scale| sums(&self.logs, scale, self.digits, run))
-    }
-}
-
-/// The scale at which the greatest weight is 1.
-fn top(logs: &[i64]) -> i64 {
-    -logs.iter().copied().max().unwrap_or(0)
 }
 
 impl Losses<'_> {
@@ -240,97 +206,10 @@ fn shift_bits(logs: &mut [i64], losses: &[u8], step: i64) {
     }
 }
 
-/// floor(2^digits min(2^x, 1)) for x in units of 2^-48; never decreases with x.
-#[inline]
-fn integer_weight(x: i64, digits: u32) -> u64 {
-    if x >= 0 {
-        return 1 << digits;
-    }
-    let shift = 62 - i64::from(digits) - (x >> POINT);
-    if shift > 63 { 0 } else { mantissa(x as u64 & ((1 << POINT) - 1)) >> shift }
-}
-
-/// What the weights at a scale come to.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    all: u64,
-    /// Of it, weights that are capped.
-    capped: u64,
-}
-
-fn sums(logs: &[i64], scale: i64, digits: u32, run: Run<'_>) -> Result<Sums> {
-    let mut parts = collected(repeat_n(Sums::default(), logs.len().div_ceil(CHUNK)))?;
-    run.try_for_each_chunk(&mut parts, 1, |chunk, part| {
-        let start = chunk * CHUNK;
-        for &log in &logs[start..logs.len().min(start + CHUNK)] {
-            let weight = integer_weight(log + scale, digits);
-            part[0].add(Sums { all: weight, capped: if log + scale >= 0 { weight } else { 0 } });
-        }
-        Ok(())
-    })?;
-    let mut sums = Sums::default();
-    parts.into_iter().for_each(|part| sums.add(part));
-    Ok(sums)
-}
-
-impl Sums {
-    /// Saturates: far above the window it does not matter by how much.
-    fn add(&mut self, other: Sums) {
-        self.all = self.all.saturating_add(other.all);
-        self.capped = self.capped.saturating_add(other.capped);
-    }
-}
-
-/// The public window for the sum of the integer weights: K_hi = kappa n 2^b, and K_lo so that (K_hi - K_lo + 2^b) / K_hi
-/// is at most the rate; a quarter of the width is left for rounding.
-///
-/// A step of the scale raises n weights by at most one each, and all of them together by kappa n 2^b 2^-48: less than the
-/// width, for kappa n^2 at most 2^49. So some scale meets the window, on every data set.
-struct Window {
-    low: f64,
-    high: f64,
-}
-
-impl Window {
-    fn new(mass: f64, digits: u32) -> Window {
-        let unit = (1u64 << digits) as f64;
-        let high = mass * unit;
-        Window { low: high - 0.75 * WINDOW * unit, high }
-    }
-
-    /// That of a sample, which need not meet it better than its own noise.
-    fn of(&self, share: f64) -> Window {
-        Window { low: self.low * share * 0.999, high: self.high * share }
-    }
-}
-
-/// Newton's steps on the sum, which takes the capped weights for settled, inside a bracket that is halved if need be.
-fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>) -> Result<i64> {
-    // At kappa n >= 1, 2^-64 is too small a scale for any weights.
-    let (mut low, mut high, mut scale) = (-(64i64 << POINT), DEEPEST, start);
-    let target = (window.low + window.high) / 2.0;
-    for round in 0.. {
-        let totals = sums(scale)?;
-        let (all, capped) = (totals.all as f64, totals.capped as f64);
-        if (window.low..=window.high).contains(&all) || high - low <= 1 {
-            break;
-        }
-        if all < window.low {
-            low = scale
-        } else {
-            high = scale
-        }
-        let step = ((target - capped) / (all - capped)).log2() * (1u64 << POINT) as f64;
-        let newton = if step.is_finite() { scale.saturating_add(step as i64) } else { i64::MAX };
-        let halved = low + (high - low) / 2;
-        scale = if round < 40 && low < newton && newton < high { newton } else { halved };
-    }
-    Ok(scale)
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::scale::{Window, integer_weight};
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
     use crate::simd::Isa;
@@ -356,8 +235,7 @@ mod tests {
     fn integer_weights(logs: &[i64], kappa: f64) -> (DenseWeights, Vec<u64>) {
         let mut weights = DenseWeights::new(logs.len(), kappa, 1.0).unwrap();
         weights.logs = logs.to_vec();
-        let scale = weights.fitting_scale(alone()).unwrap();
-        let integers = logs.iter().map(|&log| integer_weight(log + scale, weights.digits)).collect();
+        let integers = weights.integers(alone()).unwrap();
         (weights, integers)
     }
 

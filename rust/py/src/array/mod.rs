@@ -4,6 +4,7 @@ mod bits;
 mod borrow;
 mod check;
 mod entry;
+mod fresh;
 mod pack;
 
 use hdp_fast_core::gf2::BitMatrix;
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 
 pub use bits::{Answers, answers};
 pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
+pub use fresh::filled;
 pub use pack::{matrix, packed_rows, vector};
 
 use crate::run::{run, streaming_cost};

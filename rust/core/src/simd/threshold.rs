@@ -1,0 +1,124 @@
+//! Weights beside two bounds: how many lie above, what those below sum to, and which lie between.
+//!
+//! The portable body defines the kernel. All arms add the same weights in the same lanes, so that they agree bit for
+//! bit.
+
+use super::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::x86_threshold;
+#[cfg(has_gfni_intrinsics)]
+use super::x86_threshold_512;
+use crate::error::Result;
+
+/// Weights of a step, and running sums, so that no addition waits for the one before it.
+pub(super) const STEP: usize = 32;
+
+/// Weights whose open ones are collected before somebody takes them.
+const BLOCK: usize = 1 << 11;
+
+/// Room for what an arm writes beyond the last open weight: the rest of a register.
+pub(super) const SLACK: usize = 8;
+
+/// Added to the bits of a number from 0 on, this sets the highest one if the number is infinite or NaN.
+pub(super) const BEYOND: u64 = 1 << 52;
+
+/// Two bounds, and a value between them that many weights may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// The sum is that of the weights below this bound, which is above 0.
+    pub low: f64,
+    /// The weights above this bound are counted. It lies above `low`, or just below it so that no float is between.
+    pub high: f64,
+    /// Weights between the bounds that have this value are counted apart; NaN if there is none.
+    pub tie: f64,
+}
+
+/// What weights beside bounds come to.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Beside {
+    pub(super) below: [f64; STEP],
+    pub(super) above: u64,
+    pub(super) ties: u64,
+    pub(super) signs: u64,
+}
+
+impl Beside {
+    /// The sum of the weights below both bounds.
+    pub fn below(&self) -> f64 {
+        self.below.iter().sum()
+    }
+
+    /// The number of weights above both bounds.
+    pub fn above(&self) -> u64 {
+        self.above
+    }
+
+    /// The number of weights that are the tie.
+    pub fn ties(&self) -> u64 {
+        self.ties
+    }
+
+    /// Whether a weight is negative, -0, infinite or NaN.
+    pub fn suspect(&self) -> bool {
+        self.signs >> 63 == 1
+    }
+}
+
+/// Adds up and counts the weights beside the bounds, and hands those between them, in their order, to `take`.
+pub fn divide(isa: Isa, w: &[f64], bounds: Bounds, mut take: impl FnMut(&[f64]) -> Result<()>) -> Result<Beside> {
+    // What fills the last step is 0 and so below.
+    let bounds = Bounds { low: bounds.low.max(f64::from_bits(1)), ..bounds };
+    let (mut beside, mut open) = (Beside::default(), [0.0; BLOCK + SLACK]);
+    for block in w.chunks(BLOCK) {
+        let (steps, rest) = block.as_chunks();
+        let mut count = add_steps(isa, steps, bounds, &mut beside, &mut open);
+        if !rest.is_empty() {
+            take(&open[..count])?;
+            let mut last = [0.0; STEP];
+            last[..rest.len()].copy_from_slice(rest);
+            count = add_steps(isa, &[last], bounds, &mut beside, &mut open);
+        }
+        take(&open[..count])?;
+    }
+    Ok(beside)
+}
+
+/// The number of weights of a block between the bounds, which are written to the beginning of `open`.
+fn add_steps(
+    isa: Isa,
+    steps: &[[f64; STEP]],
+    bounds: Bounds,
+    beside: &mut Beside,
+    open: &mut [f64; BLOCK + SLACK],
+) -> usize {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.available() => x86_threshold::add_steps(steps, bounds, beside, open),
+        #[cfg(has_gfni_intrinsics)]
+        Isa::Gfni if isa.available() => x86_threshold_512::add_steps(steps, bounds, beside, open),
+        _ => add_portable(steps, bounds, beside, open),
+    }
+}
+
+fn add_portable(steps: &[[f64; STEP]], bounds: Bounds, beside: &mut Beside, open: &mut [f64]) -> usize {
+    let Bounds { low, high, tie } = bounds;
+    let mut count = 0;
+    for step in steps {
+        let mut others = 0;
+        for (sum, &w) in beside.below.iter_mut().zip(step) {
+            let (below, above, equal) = (w < low, w > high, w == tie && w >= low && w <= high);
+            *sum += if below { w } else { 0.0 };
+            beside.above += u64::from(above);
+            beside.ties += u64::from(equal);
+            beside.signs |= w.to_bits() | w.to_bits().wrapping_add(BEYOND);
+            others += u32::from(!(below | above | equal));
+        }
+        if others > 0 {
+            for &w in step.iter().filter(|&&w| !(w < low || w > high || w == tie)) {
+                open[count] = w;
+                count += 1;
+            }
+        }
+    }
+    count
+}

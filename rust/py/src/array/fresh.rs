@@ -1,0 +1,31 @@
+//! New vectors of numpy, for kernels to fill.
+
+use hdp_fast_core::memory::check_room;
+use numpy::{Element, PyArrayMethods, dtype};
+use pyo3::prelude::*;
+
+use super::Vector;
+use super::borrow::in_use;
+use crate::error::raise;
+
+/// Results of so many bytes are on memory that numpy asks huge pages for.
+const LARGE: usize = 1 << 22;
+
+/// A vector of `count` entries that `fill` has written to.
+///
+/// numpy asks the system for huge pages for large arrays, which our own allocator does not: memory that is written for
+/// the first time then costs a fifth. Before `fill` the entries hold anything.
+pub fn filled<'py, T: Element>(
+    py: Python<'py>,
+    count: usize,
+    fill: impl FnOnce(&mut [T]) -> PyResult<()>,
+) -> PyResult<Vector<'py, T>> {
+    let bytes = count.saturating_mul(size_of::<T>());
+    if bytes >= LARGE {
+        check_room(bytes).map_err(raise)?;
+    }
+    let made = py.import("numpy")?.call_method1("empty", (count, dtype::<T>(py)))?;
+    let vector = made.cast_into::<numpy::PyArray1<T>>()?;
+    fill(vector.try_readwrite().map_err(in_use)?.as_slice_mut()?)?;
+    Ok(vector)
+}
