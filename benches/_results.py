@@ -86,11 +86,21 @@ def key_of(entry: Mapping[str, Any]) -> str:
     return ", ".join([entry["group"], *texts])
 
 
-def merge(before: Results | None, now: Results) -> Results:
-    """What was stored, with the groups of this run in the place of theirs."""
-    groups = {key_of(entry): entry for entry in (before or {}).get("groups", ())}
+def merge(before: Results | None, now: Results, *, whole: bool = False) -> Results:
+    """What was stored, with the groups of this run in the place of theirs.
+
+    A run of whole files also ends what their benches were called before.
+    """
+    files = {file_of(entry) for entry in now["groups"]} if whole else set()
+    kept = [entry for entry in (before or {}).get("groups", ()) if file_of(entry) not in files]
+    groups = {key_of(entry): entry for entry in kept}
     groups |= {key_of(entry): entry for entry in now["groups"]}
     return {**now, "groups": [groups[key] for key in sorted(groups, key=natural)]}
+
+
+def file_of(entry: Mapping[str, Any]) -> str:
+    """Which file of benches a group is from."""
+    return str(entry["group"]).partition(".")[0]
 
 
 def natural(key: str) -> list[tuple[int, float, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
@@ -28,16 +28,21 @@ def table_of(entries: Sequence[Entry]) -> list[list[str]]:
             cells.append(share(ratios.get("limit")))
             cells += [show(figures.get(name, "")) for name in extra]
             times = [duration(route["seconds"]), duration(route["seconds"] / entry["work"])]
-            label = (
-                route["name"] if route["role"] == "ours" else f"{route['role']}: {route['name']}"
-            )
-            rows.append([*params, label, *times, *cells])
+            rows.append([*params, label_of(route), *times, *cells])
             params = [""] * len(names)
     bare = {3 + len(names): "x numpy", 4 + len(names): "x peer", 5 + len(names): "of limit"}
     bare = {at for at in bare if not any(row[at] for row in rows[1:])}
     if all(entry["work"] == 1 for entry in entries):
         bare.add(2 + len(names))
     return [[cell for at, cell in enumerate(row) if at not in bare] for row in rows]
+
+
+def label_of(route: Mapping[str, Any]) -> str:
+    """What a route is called in a table."""
+    if route["role"] == "ours":
+        return str(route["name"])
+    threads = ", 2 threads" if route["role"] == "limit" and route["threads"] == 2 else ""
+    return f"{route['role']}: {route['name']}{threads}"
 
 
 def routes_of(entries: Iterable[Entry]) -> Iterator[dict[str, Any]]:

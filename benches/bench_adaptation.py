@@ -9,6 +9,7 @@ integers, "given" takes the weights and returns the losses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def bench_growth(race: Race, limits: Limits, n: int) -> None:
 def compete(race: Race, limits: Limits, n: int, d: int, dtype: str, loss: str) -> None:
     """A step of both halves, one after the other, and of its rivals."""
     require_memory(2 * n * d * np.dtype(dtype).itemsize)
-    halves = [half(n // 2, d, dtype, seed) for seed in (1, 2)]
+    halves = halves_of(n, d, dtype)
     w, cap = np.full(d, 0.5 / np.sqrt(d)), 1 / n
     single, r = w.astype(dtype), halves[0][1].astype(dtype)
     race.ours(ours(halves, loss, w, (cap, KAPPA_1, OFFSET)))
@@ -85,6 +86,12 @@ def numpy(halves: list[Half], loss: str, w: Any, cap: float) -> Action:
 def offset(weights: Any, number: int) -> Any:
     """Only public rows, the first half, have one."""
     return (*weights[:2], OFFSET * (number == 0)) if isinstance(weights, tuple) else weights
+
+
+@lru_cache(maxsize=1)
+def halves_of(n: int, d: int, dtype: str) -> list[Half]:
+    """Public and private rows; several benches in a row take the same."""
+    return [half(n // 2, d, dtype, seed) for seed in (1, 2)]
 
 
 def half(rows: int, d: int, dtype: str, seed: int) -> Half:

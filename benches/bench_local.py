@@ -148,19 +148,22 @@ def bench_hadamard(race: Race, limits: Limits, n: int, k: int) -> None:
 
 
 def hadamard_counts(values: Integers, made: HadamardResponse, rng: np.random.Generator) -> Integers:
-    """Made and counted in 32 bits, with the parity of a word by numpy 2's count of its bits."""
+    """Made and counted in 16 bits, with the parity of a word by numpy 2's count of its bits."""
     blocks, log2_size = made._sizes
     size, columns = 1 << log2_size, made.report_range[1] + 1
     if not hasattr(np, "bitwise_count"):
         answers = reference.hadamard_response(values, blocks, size, EPSILON, rng)
         return np.bincount(answers, minlength=columns)
+    small = np.uint16
     odds = math.expm1(EPSILON) / (2 * blocks)
-    row, block = np.divmod(values.astype(np.int32), np.int32(blocks))
-    row += 1
-    drawn = rng.integers(0, columns, values.size, dtype=np.int32)
-    column = drawn & np.int32(size - 1)
-    column ^= (np.bitwise_count(column & row) & 1) * (row & -row)
-    column += block * np.int32(size)
+    row, block = np.divmod(values.astype(small), small(blocks))
+    row += small(1)
+    drawn = rng.integers(0, columns, values.size, dtype=small)
+    column = drawn & small(size - 1)
+    # The lowest bit of the row changes the parity of their product where that is wrong.
+    odd = (np.bitwise_count(column & row) & 1).astype(small)
+    column ^= odd * (row & -row)
+    column += block * small(size)
     own = rng.random(values.size, dtype=np.float32) < np.float32(odds / (1 + odds))
     np.copyto(drawn, column, where=own)
     return np.bincount(drawn, minlength=columns)
@@ -176,7 +179,7 @@ def bench_kary(race: Race, k: int) -> None:
         "choice by where",
         lambda: np.bincount(reference.kary_response(values, k, EPSILON, rng), minlength=k),
     )
-    race.numpy("32 bits", lambda: kary_counts(values, k, rng))
+    race.numpy("16 bits", lambda: kary_counts(values, k, rng))
     add_peers(race, {"multi-freq k-ary": multi_freq_kary}, k, values)
     race.run(n, "report")
 
@@ -184,9 +187,10 @@ def bench_kary(race: Race, k: int) -> None:
 def kary_counts(values: Integers, k: int, rng: np.random.Generator) -> Integers:
     """The same with small integers and floats."""
     odds = math.expm1(EPSILON) / k
-    reports = rng.integers(0, k, values.size, dtype=np.int32)
-    own = rng.random(values.size, dtype=np.float32) < np.float32(odds / (1 + odds))
-    np.copyto(reports, values, where=own, casting="unsafe")
+    reports = rng.integers(0, k, values.size, dtype=np.uint16)
+    coins = rng.random(values.size, dtype=np.float32)
+    own = np.flatnonzero(coins < np.float32(odds / (1 + odds)))
+    reports[own] = values[own]
     return np.bincount(reports, minlength=k)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,8 @@ def loop(X: Rows, y: NDArray[np.uint8], noisy: bool) -> None:
             w /= length
 
 
-@by_dtype
 @pytest.mark.parametrize("noise", ["none", "exact"])
+@by_dtype
 def bench_batches(race: Race, limits: Limits, noise: str, dtype: str) -> None:
     """Batches of 256 rows of 200 columns, given indices, one thread.
 
@@ -104,8 +105,8 @@ def products(X: Rows, y: NDArray[np.uint8], rows: NDArray[np.int64]) -> Rows:
     return w
 
 
-@by_dtype
 @pytest.mark.parametrize("noise", ["none", "exact"])
+@by_dtype
 def bench_softmax(race: Race, limits: Limits, noise: str, dtype: str) -> None:
     """The same with ten classes, for which numpy multiplies matrices."""
     n = race.scaled("n", RECORDS)
@@ -139,10 +140,10 @@ SEARCHES = [(100_000, 1_000, 256), (1_000_000, 10_000, 64)]
 
 
 @pytest.mark.parametrize(("n", "steps", "batch_size"), SEARCHES)
-def bench_calibrate(race: Race, n: int, steps: int, batch_size: int) -> None:
+def bench_calibrate(race: Race, tiny: bool, n: int, steps: int, batch_size: int) -> None:
     """The search for the least noise of a descent, which reads no data."""
     shared: Any = {"loss": "logistic", "radius": 1.0, "epsilon": 1.0, "delta": 1e-6}
-    learner = PrivateSGD(**shared, steps=steps, batch_size=batch_size)
+    learner = PrivateSGD(**shared, steps=1 if tiny else steps, batch_size=batch_size)
 
     def calibrate() -> None:
         forget_plans()
@@ -162,8 +163,9 @@ def learner_of(noise: str, steps: int, batch: int) -> PrivateSGD:
     return PrivateSGD(**shared, noise_multiplier=NOISE, numerics=numerics)
 
 
+@lru_cache(maxsize=1)
 def records(n: int, d: int, dtype: str) -> tuple[Rows, NDArray[np.uint8]]:
-    """Rows of norm about 1, labels by the first entry."""
+    """Rows of norm about 1, labels by the first entry; several benches in a row take the same."""
     require_memory(2 * n * d * np.dtype(dtype).itemsize)
     X = np.random.default_rng(1).random((n, d), dtype=np.dtype(dtype).type)
     X -= 0.5

@@ -6,6 +6,8 @@ tenth of the records.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 from _harness import Race, require_memory, run_file
@@ -86,8 +88,9 @@ def bench_features(race: Race, features: str) -> None:
     race.run(n, "record")
 
 
+@lru_cache(maxsize=1)
 def records(n: int, d: int, classes: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Rows of norm about 1, of which half are shrunk, and their classes."""
+    """Rows of norm about 1 and their classes; several benches in a row take the same."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((n, d))
     X /= np.sqrt(d)

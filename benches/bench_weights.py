@@ -92,16 +92,25 @@ def bench_update(race: Race, limits: Limits, n: int, losses: str) -> None:
     bits = losses_of(n)
     given = bits if losses == "bits" else bits.astype(float)
     weights, w = DenseWeights(n, KAPPA, ETA), weights_of(n)
-    factors = np.exp(-ETA * (1 - np.arange(2.0)))
+    factors, buffer = np.exp(-ETA * (1 - np.arange(2.0))), np.empty(n)
     race.ours(lambda: weights.update(given))
     if n <= LARGEST_NUMPY:
         if losses == "bits":
             race.numpy("two factors looked up", lambda: np.multiply(w, factors[bits], out=w))
         race.numpy("exp", lambda: reference.update(w, given, ETA))
+        race.numpy("exp in one buffer", lambda: update_in_buffer(w, given, buffer))
     for threads in THREADS:
         size = (17 if losses == "bits" else 24) * n
         race.limit("memory", limits.moved(size, threads), threads=threads)
     race.run(n, "weight")
+
+
+def update_in_buffer(w: Floats, losses: NDArray[Any], buffer: Floats) -> None:
+    """The same without new memory, whose pages cost more than the arithmetic."""
+    np.subtract(losses, 1, out=buffer)
+    np.multiply(buffer, ETA, out=buffer)
+    np.exp(buffer, out=buffer)
+    np.multiply(w, buffer, out=w)
 
 
 @sizes

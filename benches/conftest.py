@@ -14,6 +14,8 @@ from _tables import print_table, table_of
 
 FOLDER = Path(__file__).parent / "results"
 TINY = 1_000
+# More groups that a comparison has not run are counted, not named.
+MOST_NAMED = 10
 HOW_TO_STORE = "`make bench-store` makes them, in some fifteen minutes on a quiet machine"
 
 
@@ -28,7 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--check", "compare with the stored ones, and fail where something got slower"),
     ):
         group.addoption(flag, action="store_true", help=text)
-    group.addoption("--seconds", type=float, default=2.0, help="time for the turns of a group")
+    group.addoption("--seconds", type=float, default=1.0, help="time for the turns of a group")
     group.addoption("--results", type=Path, default=FOLDER, help="folder of stored results")
     group.addoption("--json", type=Path, help="write the results of this run to a file")
 
@@ -43,6 +45,11 @@ class Run:
         self.tables: list[tuple[str, list[list[str]]]] = []
         self.words: dict[str, list[str]] = {}
         self.once = config.getoption("tiny") or config.getoption("benchmark_disable")
+
+    def is_whole(self) -> bool:
+        """Whether all benches of its files run, on their usual sizes."""
+        chosen = self.config.getoption("keyword") or self.config.getoption("small")
+        return not chosen and not any("::" in name for name in self.config.args)
 
     def processor(self) -> dict[str, Any]:
         """The processor, as pytest-benchmark sees it."""
@@ -159,17 +166,21 @@ def keep(contest: Race, run: Run, benchmark: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Compares and writes the results."""
     run = session.config.stash[RUN]
-    if session.config.stash.get(STORED, None):
-        run.words = results.compare(session.config.stash[STORED], run.entries)
+    stored = session.config.stash.get(STORED, None)
+    if stored:
+        run.words = results.compare(stored, run.entries)
         if run.words["slower"] and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if not {*map(results.key_of, run.entries)} & {*map(results.key_of, stored["groups"])}:
+            run.words["nothing was compared"] = ["the stored results have other groups or sizes"]
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
     target, store = session.config.getoption("json"), session.config.getoption("store")
     if run.entries and (target or store):
         now = results.collect(run.entries, run.processor(), run.limits.summary())
         if target:
             results.write(target, now)
         if store:
-            results.write(run.path(), results.merge(run.stored(), now))
+            results.write(run.path(), results.merge(run.stored(), now, whole=run.is_whole()))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
@@ -179,19 +190,20 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         say(f"\n{title}\n{print_table(rows)}")
     if run.entries:
         processor = run.processor()
-        say(
-            f"\n{processor['name']}, {processor['cores']} cores: medians of turns; x numpy, x peer:"
-        )
-        say(
-            "the time of the fastest of them by that of the row; of limit: the limit's by the row's"
-        )
+        say(f"\n{processor['name']}, {processor['cores']} cores. Times are medians of turns;")
+        say("x numpy, x peer: how many times as long as the row the fastest of them takes;")
+        say("of limit: which share the limit has of the time of the row")
     groups = defaultdict(list)
     for entry in run.entries:
         groups[entry["group"]].append(entry)
     for group, entries in groups.items():
         say(f"\n{group}\n{print_table(table_of(entries))}")
     for kind, lines in run.words.items():
-        if lines:
+        if kind == "not run" and len(lines) > MOST_NAMED:
+            say(f"\nnot run: {len(lines)} groups or routes")
+        elif lines:
             say(f"\n{kind}:\n" + "\n".join(f"  {line}" for line in lines))
+    if run.words and not run.words["slower"] and "nothing was compared" not in run.words:
+        say("\nnothing got slower by more than a quarter")
     if run.entries and config.getoption("store"):
         say(f"\nstored in {run.path().name}")

@@ -275,8 +275,9 @@ def draw_growth(numbers: Numbers) -> Figure:
             slope = times[-1] * sizes / sizes[-1]
             axes.plot(sizes, slope, color=SOFT, lw=0.7, label="proportional")
         axes.set(xscale="log", yscale="log")
+        axes.minorticks_off()
         clean(axes, name)
-        axes.title.set_size(8)
+        axes.set_title(name, loc="left", size=8, color=INK)
     for axes in panels.flat[len(names) :]:
         axes.axis("off")
     for axes in panels[:, 0]:

@@ -5,7 +5,8 @@ A document says in comments what belongs where, and its text stays hand-written:
 
     <!-- table: GROUP [NAME=VALUE ...] [each] [all] -->...<!-- end -->
     <!-- speed: GROUP [NAME=VALUE ...] [each] -->...<!-- end -->
-    <!-- processors -->...<!-- end -->     <!-- machines -->...<!-- end -->
+    <!-- processors[: first] -->...<!-- end -->
+    <!-- machines -->...<!-- end -->
     <!-- growth -->...<!-- end -->
 
 A table has a row for each route of this package, or with `all` of everybody, and a column for each
@@ -51,7 +52,7 @@ GROWTH: list[tuple[str, str, str, dict[str, str]]] = [
     ("1,000 conjunctions, 64 bits", "score.growth", "n", {}),
     ("1,000 halfspaces, d = 64", "score.halfspaces", "n", {"d": "64"}),
     ("answers by votes", "stability.answers", "n", {"kind": "VoteTable"}),
-    ("sums and products of 50 features", "statistics.growth", "n", {}),
+    ("sums and products, 50 columns", "statistics.growth", "n", {}),
     ("a step of adaptation, d = 64", "adaptation.growth", "n", {}),
     ("twenty rounds of transfer", "transfer.run", "n", {}),
     ("rank over GF(2), n x n", "gf2.rank", "n", {}),
@@ -166,12 +167,14 @@ def render_speed(spec: str, results: dict[str, Results]) -> str:
     return "not measured yet"
 
 
-def render_processors(_: str, results: dict[str, Results]) -> str:
-    """The processors in words; of the README the first."""
+def render_processors(spec: str, results: dict[str, Results]) -> str:
+    """The processors in words, or the first."""
     names = [
         f"{one['processor']['cores']} cores of an {one['processor']['name']}"
         for one in results.values()
     ]
+    if spec == "first":
+        names = names[:1]
     return " and ".join(names) or "no processor yet"
 
 

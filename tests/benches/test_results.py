@@ -113,6 +113,8 @@ def test_a_part_that_is_run_again_replaces_that_part(results, tmp_path):
     assert results.read(path) == run(a={"numpy": 1.0}, b={"numpy": 1.0})
     merged = results.merge(results.read(path), run(b={"numpy": 7.0}))
     assert merged == run(a={"numpy": 1.0}, b={"numpy": 7.0})
+    whole = run(c={"numpy": 1.0})
+    assert results.merge(merged, whole, whole=True) == whole
     assert results.merge(None, run(b={"numpy": 7.0})) == run(b={"numpy": 7.0})
 
 
