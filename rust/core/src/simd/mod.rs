@@ -23,6 +23,7 @@
 
 #[macro_use]
 mod dispatch;
+mod answers;
 mod block;
 mod blocks;
 mod disagreements;
@@ -46,6 +47,7 @@ mod x86_votes;
 #[cfg(has_gfni_intrinsics)]
 mod x86_gfni;
 
+pub use answers::{Clear, FEW, answer_clear};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
