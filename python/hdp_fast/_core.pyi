@@ -294,14 +294,14 @@ class AnswerTable:
         labels: int,
         bottoms: int,
         seed: _Key,
-    ) -> _Integers: ...
+    ) -> tuple[_Integers, int]: ...
     def answer_ones(
         self,
         ones: NDArray[np.uint32],
         members: int,
         bottoms: int | None,
         seed: _Key,
-    ) -> NDArray[np.int8]: ...
+    ) -> tuple[NDArray[np.int8], int]: ...
     def answer_scores(
         self,
         scores: _Floats,

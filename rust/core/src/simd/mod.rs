@@ -23,6 +23,7 @@
 
 #[macro_use]
 mod dispatch;
+mod answers;
 mod block;
 mod blocks;
 mod capped;
@@ -52,6 +53,7 @@ mod x86_gfni;
 #[cfg(has_gfni_intrinsics)]
 mod x86_threshold_512;
 
+pub use answers::{Clear, FEW, answer_clear};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
