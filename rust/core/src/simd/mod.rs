@@ -25,6 +25,7 @@
 mod dispatch;
 mod block;
 mod blocks;
+mod coins;
 mod disagreements;
 mod features;
 mod gradients;
@@ -45,6 +46,7 @@ mod x86_gfni;
 
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
+pub use coins::{COINS, UNDECIDED, position, toss, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};

@@ -7,13 +7,15 @@ mod entry;
 mod pack;
 
 use hdp_fast_core::gf2::BitMatrix;
+use hdp_fast_core::memory::check_array;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-pub use bits::{Answers, answers};
-pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
+pub use bits::{Answers, answers, changed_bits};
+pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights, in_use};
 pub use pack::{matrix, packed_rows, vector};
 
+use crate::error::raise;
 use crate::run::{run, streaming_cost};
 use crate::scalar::bytes;
 
@@ -45,6 +47,12 @@ pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py
         })
     })?;
     returned(py, entries).reshape([rows, columns])
+}
+
+/// A vector of numpy whose entries are not set yet. Large ones lie in large pages, which numpy asks for.
+pub fn unset<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Vector<'py, T>> {
+    check_array(count.saturating_mul(size_of::<T>())).map_err(raise)?;
+    Ok(py.import("numpy")?.call_method1("empty", (count, T::get_dtype(py)))?.cast_into()?)
 }
 
 /// A vector handed over to Python without a copy.
