@@ -6,6 +6,7 @@ use num_traits::One;
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
 use super::uniform::Uniform;
+use crate::simd::{COINS, Isa, UNDECIDED, toss};
 
 /// The probability k / 2^64 for a word k, hence below 1. Comparing a uniform number with it takes one word and is
 /// exact.
@@ -41,6 +42,43 @@ impl Fixed {
     pub fn draw(self, rng: &mut Rng) -> bool {
         rng.next_u64() < self.0
     }
+}
+
+/// Coins that are tossed at a time.
+const BLOCK: usize = 1 << 12;
+
+/// Fills an array with coins of 0 or 1: `toss` settles what uniform bytes can settle, and `resolve(i, rng)` coin i of the
+/// others, once all bytes of a block are drawn.
+#[inline]
+pub(super) fn fill_coins(
+    out: &mut [u8],
+    rng: &mut Rng,
+    mut toss: impl FnMut(&mut [u8], &mut [u8]),
+    resolve: impl Fn(usize, &mut Rng) -> bool,
+) {
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let mut marks = [0; BLOCK / COINS];
+        rng.fill(out);
+        toss(out, &mut marks);
+        for (part, coins) in out.chunks_mut(COINS).enumerate().filter(|(part, _)| marks[*part] >= UNDECIDED) {
+            for (eight, coins) in coins.chunks_mut(8).enumerate() {
+                let mut open = undecided(coins);
+                while open > 0 {
+                    let i = (open.trailing_zeros() / 8) as usize;
+                    coins[i] = u8::from(resolve(block * BLOCK + part * COINS + eight * 8 + i, rng));
+                    open &= open - 1;
+                }
+            }
+        }
+    }
+}
+
+/// A bit in every undecided one of up to eight coins.
+#[inline]
+fn undecided(coins: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..coins.len()].copy_from_slice(coins);
+    u64::from_le_bytes(bytes) & u64::from_le_bytes([UNDECIDED; 8])
 }
 
 /// A probability that is known to any number of digits.
@@ -99,24 +137,16 @@ impl Bernoulli {
     }
 
     /// Fills `out` with independent draws of 0 or 1. Nearly always takes one byte of the stream for each.
-    pub fn fill(&self, out: &mut [u8], rng: &mut Rng) {
+    pub fn fill(&self, out: &mut [u8], isa: Isa, rng: &mut Rng) {
         if let Some(outcome) = self.certain {
             return out.fill(u8::from(outcome));
         }
         let first = (self.first >> 56) as u8;
-        rng.fill(out);
-        // Undecided bytes become 2, so that the pass over all bytes needs no branch.
-        for byte in &mut *out {
-            *byte = u8::from(*byte < first) | u8::from(*byte == first) << 1;
-        }
-        // One word in 32 holds such a byte.
-        let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
-        for bytes in out.chunks_mut(8).filter(|bytes| undecided(bytes)) {
-            for byte in bytes.iter_mut().filter(|byte| **byte == 2) {
-                let word = u64::from(first) << 56 | rng.next_u64() >> 8;
-                *byte = u8::from(self.resolve_tie(word, rng));
-            }
-        }
+        let toss = |bytes: &mut [u8], marks: &mut [u8]| toss(isa, bytes, first, marks);
+        fill_coins(out, rng, toss, |_, rng| {
+            let word = u64::from(first) << 56 | rng.next_u64() >> 8;
+            self.resolve_tie(word, rng)
+        });
     }
 
     #[inline]

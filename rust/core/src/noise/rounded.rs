@@ -1,11 +1,16 @@
 //! Normal deviates rounded to integers, exactly: Gaussian noise that keeps the privacy of the continuous law.
 
+use std::sync::Arc;
+
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
-use super::exponential::{ROUNDING, exp_minus_coin, quick_exp_minus_coin};
-use super::gaussian::{Normal, unfolded};
+use super::array::IntegerNoise;
+use super::exponential::{ROUNDING, exp_minus_coin, is_below_line, quick_exp_minus_coin};
+use super::gaussian::{Normal, fill_accepted, fill_unfolded, unfolded};
 use super::interval::{Interval, Rational};
+use super::kept::Kept;
+use super::laplace::FEW_DRAWS;
 use super::rng::Rng;
 use super::table::{Law, Table};
 use super::uniform::Uniform;
@@ -14,13 +19,13 @@ use super::uniform::Uniform;
 const LARGEST_SIGMA: usize = 64;
 
 /// From here on, in draws for each unit of sigma, a table of integers saves more time than it costs.
-const DRAWS_A_SIGMA: usize = 3_000;
+const DRAWS_A_SIGMA: usize = 25_000;
 
-/// From this number of draws on a table of blocks saves more time than it costs.
-const MANY_DRAWS: usize = 2_000;
+/// Blocks for each unit of sigma in the table of blocks, the same for every sigma. One in `BLOCKS` + 1 is rejected, nearly.
+const BLOCKS: u32 = 64;
 
-/// Blocks for each unit of sigma in the table of blocks. One block in `BLOCKS` + 1 is rejected, nearly.
-const BLOCKS: u32 = 16;
+static TABLES: Kept<Table<Rounded>> = Kept::new();
+static BLOCK_TABLE: Kept<Table<Normal>> = Kept::new();
 
 /// Binary digits of the place in a block that come with the first word.
 const PLACE: u32 = 52;
@@ -34,7 +39,7 @@ pub enum RoundedGaussian {
     /// Sigma is 0: no noise.
     Zero,
     /// Inversion by a table of integers, for many draws of a small sigma.
-    Inversion(Table<Rounded>),
+    Inversion(Arc<Table<Rounded>>),
     /// A deviate of which as many digits are drawn as the integer needs.
     Deviate(Box<Deviate>),
 }
@@ -46,9 +51,10 @@ impl RoundedGaussian {
         if sigma.is_zero() {
             RoundedGaussian::Zero
         } else if (1..LARGEST_SIGMA).contains(&whole) && draws / DRAWS_A_SIGMA > whole {
-            RoundedGaussian::Inversion(Table::new(Rounded { sigma: sigma.clone() }))
+            let table = || Table::new(Rounded { sigma: sigma.clone() });
+            RoundedGaussian::Inversion(TABLES.table(sigma, table))
         } else {
-            RoundedGaussian::Deviate(Box::new(Deviate::new(sigma, draws >= MANY_DRAWS)))
+            RoundedGaussian::Deviate(Box::new(Deviate::new(sigma, draws >= FEW_DRAWS)))
         }
     }
 
@@ -59,6 +65,16 @@ impl RoundedGaussian {
             RoundedGaussian::Zero => 0,
             RoundedGaussian::Inversion(table) => unfolded(table.draw(rng)),
             RoundedGaussian::Deviate(deviate) => deviate.draw(rng),
+        }
+    }
+}
+
+impl IntegerNoise for RoundedGaussian {
+    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+        match self {
+            RoundedGaussian::Inversion(table) => fill_unfolded(table, out, rng),
+            RoundedGaussian::Deviate(deviate) => deviate.fill(out, rng),
+            RoundedGaussian::Zero => out.fill(0),
         }
     }
 }
@@ -154,7 +170,7 @@ impl Cells {
 /// accepted with probability exp(-((h + F)^2 - h^2) / (2 s^2)) for s blocks in sigma. With s = 1: Karney 2016.
 pub struct Deviate {
     /// The law of h and of the sign; without it s = 1, and coins make h.
-    table: Option<Table<Normal>>,
+    table: Option<Arc<Table<Normal>>>,
     /// s, a power of two.
     blocks: u32,
     /// 1 / (2 s^2).
@@ -170,7 +186,9 @@ impl Deviate {
         let variance = Rational::from(BigUint::from(blocks * blocks));
         let size = sigma / BigUint::from(blocks);
         Deviate {
-            table: many.then(|| Table::new(Normal { variance, mirrored: true })),
+            table: many.then(|| {
+                BLOCK_TABLE.table(&variance, || Table::new(Normal { variance: variance.clone(), mirrored: true }))
+            }),
             blocks,
             half_precision: 0.5 / f64::from(blocks * blocks),
             quick: Quick::new(&size),
@@ -181,39 +199,62 @@ impl Deviate {
     #[inline]
     fn draw(&self, rng: &mut Rng) -> i64 {
         loop {
-            let (block, negative) = self.block(rng);
-            let word = rng.next_u64();
-            let place = word >> (64 - PLACE);
-            let (gamma, error) = self.approximate_gamma(block, place);
-            // What is left of the word nearly always decides.
-            let coin = quick_exp_minus_coin(word << PLACE, PLACE, gamma, error, rng);
-            let magnitude = match (coin, self.quick.as_ref().and_then(|quick| quick.rounded(block, place))) {
-                (Ok(false), _) => None,
-                (Ok(true), Some(magnitude)) => Some(magnitude),
-                _ => self.resolve(block, place, coin.err(), rng),
+            let zigzag = match &self.table {
+                Some(table) => table.draw(rng),
+                None => block_by_coins(rng) << 1 | rng.next_u64() & 1,
             };
-            if let Some(magnitude) = magnitude {
-                return if negative { -magnitude } else { magnitude };
+            let word = rng.next_u64();
+            if let Some(value) = self.propose(zigzag, word, rng) {
+                return value;
             }
         }
     }
 
-    /// The block and whether the deviate is negative.
-    #[inline]
-    fn block(&self, rng: &mut Rng) -> (u64, bool) {
+    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
         match &self.table {
-            Some(table) => {
-                let zigzag = table.draw(rng);
-                (zigzag >> 1, zigzag & 1 == 1)
-            }
-            None => (block_by_coins(rng), rng.next_u64() & 1 == 1),
+            Some(table) => match &self.quick {
+                Some(size) => {
+                    let quick = |zigzag, word| self.propose_quickly(size, zigzag, word);
+                    fill_accepted(table, out, rng, quick, |zigzag, word, rng| self.propose(zigzag, word, rng));
+                }
+                None => out.iter_mut().for_each(|value| *value = self.draw(rng)),
+            },
+            None => out.iter_mut().for_each(|value| *value = self.draw(rng)),
         }
+    }
+
+    /// What is proposed, and whether it is certainly that and certainly accepted.
+    #[inline(always)]
+    fn propose_quickly(&self, size: &Quick, zigzag: u64, word: u64) -> (i64, bool) {
+        let (block, place) = (zigzag >> 1, word >> (64 - PLACE));
+        let (gamma, error) = self.approximate_gamma(block, place);
+        let accepted = is_below_line(word << PLACE | ((1 << PLACE) - 1), gamma + error);
+        let (magnitude, certain) = size.rounded_quickly(block, place);
+        let sign = ((zigzag & 1) as i64).wrapping_neg();
+        ((magnitude as i64 ^ sign).wrapping_sub(sign), accepted & certain)
+    }
+
+    /// The deviate at a uniform place in the block, rounded, unless it is rejected.
+    #[inline(never)]
+    fn propose(&self, zigzag: u64, word: u64, rng: &mut Rng) -> Option<i64> {
+        let (block, place) = (zigzag >> 1, word >> (64 - PLACE));
+        let (gamma, error) = self.approximate_gamma(block, place);
+        // What is left of the word nearly always decides.
+        let coin = quick_exp_minus_coin(word << PLACE, PLACE, gamma, error, rng);
+        let magnitude = match (coin, self.quick.as_ref().and_then(|quick| quick.rounded(block, place))) {
+            (Ok(false), _) => None,
+            (Ok(true), Some(magnitude)) => Some(magnitude),
+            _ => self.resolve(block, place, coin.err(), rng),
+        };
+        let sign = -((zigzag & 1) as i64);
+        magnitude.map(|magnitude| (magnitude ^ sign) - sign)
     }
 
     /// ((h + F)^2 - h^2) / (2 s^2), and what the digits of F that are not drawn add at most, with all roundings.
     #[inline]
     fn approximate_gamma(&self, block: u64, place: u64) -> (f64, f64) {
-        let (start, place) = (block as f64, place as f64 * PLACE_UNIT);
+        // Signed integers become floats faster; these are far below 2^63.
+        let (start, place) = (block as i64 as f64, place as i64 as f64 * PLACE_UNIT);
         let gamma = place * (2.0 * start + place) * self.half_precision;
         (gamma, gamma * ROUNDING + (2.0 * start + 2.0) * self.half_precision * PLACE_UNIT)
     }
@@ -292,6 +333,18 @@ impl Quick {
         Some(Quick { size: ((size.numer() << shift) / size.denom()).to_u64()?, shift })
     }
 
+    /// The same as `rounded`, and whether it is certain: with plain arithmetic for blocks below 2^11, where nothing can
+    /// overflow, and sizes below 2^50.
+    #[inline(always)]
+    fn rounded_quickly(&self, block: u64, place: u64) -> (u64, bool) {
+        let (place, shift) = (block << PLACE | place, self.shift + PLACE);
+        let product = u128::from(place).wrapping_mul(u128::from(self.size));
+        let least = product.wrapping_add(1u128.wrapping_shl(shift - 1));
+        let most = least.wrapping_add(u128::from(place)).wrapping_add(u128::from(self.size)).wrapping_add(1);
+        let high = |x: u128| ((x >> 64) as u64).wrapping_shr(shift.wrapping_sub(64));
+        (high(least), (high(least) == high(most)) & (block < 1 << 11) & (shift >= 64))
+    }
+
     /// The deviate h + F times the size of a block, rounded, if the digits of the place decide.
     #[inline]
     fn rounded(&self, block: u64, place: u64) -> Option<i64> {
@@ -322,6 +375,27 @@ mod tests {
 
     fn deviates() -> [Deviate; 2] {
         [false, true].map(|many| Deviate::new(&ratio(1000, 3), many))
+    }
+
+    /// Drawn one by one from the same outcomes and words.
+    #[test]
+    fn arrays_hold_what_deviates_propose() {
+        for (sigma, least) in
+            [(ratio(1, 7), 900), (ratio(3, 2), 4700), (ratio(1 << 40, 3), 4700), (ratio(1 << 55, 1), 4000)]
+        {
+            let deviate = Deviate::new(&sigma, true);
+            let (table, size) = (deviate.table.clone().unwrap(), deviate.quick.as_ref().unwrap());
+            let (mut rng, mut certain) = (stream(9), 0);
+            for _ in 0..5000 {
+                let (zigzag, word) = (table.draw(&mut rng), rng.next_u64());
+                let (value, accepted) = deviate.propose_quickly(size, zigzag, word);
+                if accepted {
+                    certain += 1;
+                    assert_eq!(deviate.propose(zigzag, word, &mut rng), Some(value), "{sigma}");
+                }
+            }
+            assert!(certain > least, "{sigma}: {certain}");
+        }
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
 
     /// With integers of 128 bits, for gradients at and beyond the bound.
     fn check_sensitivity<T: Real>() {
-        let mut rng = Seed::reproducible([8; 32]).stream(Stream::Speed, 0);
+        let mut rng = Seed::reproducible([17; 32]).stream(Stream::Speed, 0);
         let mut longest: f64 = 0.0;
         for (columns, classes) in [(1, 2), (3, 5), (33, 10)] {
             let most = (1u64 << 20) as f64;

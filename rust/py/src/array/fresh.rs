@@ -1,15 +1,12 @@
 //! New vectors of numpy, for kernels to fill.
 
-use hdp_fast_core::memory::check_room;
+use hdp_fast_core::memory::check_array;
 use numpy::{Element, PyArrayMethods, dtype};
 use pyo3::prelude::*;
 
 use super::Vector;
 use super::borrow::in_use;
 use crate::error::raise;
-
-/// Results of so many bytes are on memory that numpy asks huge pages for.
-const LARGE: usize = 1 << 22;
 
 /// A vector of `count` entries that `fill` has written to.
 ///
@@ -20,10 +17,7 @@ pub fn filled<'py, T: Element>(
     count: usize,
     fill: impl FnOnce(&mut [T]) -> PyResult<()>,
 ) -> PyResult<Vector<'py, T>> {
-    let bytes = count.saturating_mul(size_of::<T>());
-    if bytes >= LARGE {
-        check_room(bytes).map_err(raise)?;
-    }
+    check_array(count.saturating_mul(size_of::<T>())).map_err(raise)?;
     let made = py.import("numpy")?.call_method1("empty", (count, dtype::<T>(py)))?;
     let vector = made.cast_into::<numpy::PyArray1<T>>()?;
     fill(vector.try_readwrite().map_err(in_use)?.as_slice_mut()?)?;
