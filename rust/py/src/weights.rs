@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdp_fast_core::{Error, Result};
 use hdp_fast_core::noise::Stream;
 use hdp_fast_core::run::Run;
 use hdp_fast_core::weights::{self, Losses, Out};
+use hdp_fast_core::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Floats, FloatsToWrite, Vector};

@@ -227,4 +227,3 @@ fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>
     }
     Ok(scale)
 }
-
