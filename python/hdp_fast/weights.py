@@ -19,7 +19,7 @@ from ._support.validate import (
     probability_or_one,
     refuse,
 )
-from .exceptions import ParameterError, ShapeError
+from .exceptions import ShapeError
 
 __all__ = ["DenseWeights", "project"]
 
