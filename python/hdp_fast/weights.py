@@ -19,7 +19,7 @@ from ._support.validate import (
     probability_or_one,
     refuse,
 )
-from .exceptions import ParameterError, ShapeError
+from .exceptions import ShapeError
 
 __all__ = ["DenseWeights", "project"]
 
@@ -50,7 +50,7 @@ def project(
             kappa n entries are above 0, or out does not fit.
 
     Cost:
-        O(n) expected, by selection: two passes over w.
+        O(n), by selection: two passes over w but for weights that a sample says little about.
 
     Source:
         Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
@@ -106,7 +106,7 @@ class DenseWeights:
         private; accounting.Subsampled states what a mechanism on such draws guarantees.
 
     Cost:
-        8 bytes for each record, about 20 while drawing.
+        8 bytes for each record, up to 24 while drawing.
 
     Source:
         Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.
@@ -196,7 +196,7 @@ class DenseWeights:
             are not private.
 
         Cost:
-            A handful of passes over the weights, then two random reads for each draw.
+            A handful of passes over the weights, then mostly one random read for each draw.
 
         Source:
             Kohen and Sheffet 2022, Algorithm 2.

@@ -70,7 +70,7 @@ impl Weighted {
             running.iter_mut().for_each(|running| *running += before[chunk]);
             Ok(())
         })?;
-        // A fourth to an eighth as many parts as weights.
+        // An eighth to a quarter as many parts as weights.
         let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub((running.len() / 8).max(1).ilog2() + 1);
         let entries = usize::try_from((sum - 1) >> shift).ok().and_then(|last| (last + 1).checked_mul(SUMS + 2));
         let mut table: Vec<u16> = zeros(entries.map(|entries| entries + LINE))?;
@@ -202,6 +202,35 @@ mod tests {
     use super::*;
     use crate::simd::Isa;
 
+    /// Laws with long runs of small weights or zeros between large ones, and sums from 1 to nearly 2^64.
+    fn shapes() -> Vec<Vec<u64>> {
+        let mut rng = Seed::reproducible([5; 32]).stream(Stream::Speed, 0);
+        let mut shapes = vec![vec![1], vec![3, 0, 0], vec![1; 5000], vec![u64::MAX / 5001; 5000]];
+        for n in [2, 15, 16, 100, 3000, 20_000] {
+            shapes.push((0..n).map(|i| i * i % 97).collect());
+            shapes.push((0..n).map(|i| if i % 100 == 7 || n < 100 { 1 << 40 } else { 1 }).collect());
+            shapes.push((0..n).map(|i| if i == n / 2 { 1 << 50 } else { 1 }).collect());
+            shapes.push((0..n).map(|_| rng.next_u64() >> (15 + rng.below(40))).chain([1]).collect());
+        }
+        shapes
+    }
+
+    #[test]
+    fn every_target_is_located_by_plain_search() {
+        let mut rng = Seed::reproducible([6; 32]).stream(Stream::Speed, 0);
+        for weights in shapes() {
+            let law = Weighted::new(&weights, Run::alone(Isa::Portable)).unwrap();
+            let sum = *law.cumulative.last().unwrap();
+            assert_eq!(sum, weights.iter().sum::<u64>());
+            let places = (0..500).map(|_| rng.below(sum)).collect::<Vec<u64>>();
+            let near = law.cumulative.iter().take(500).flat_map(|&sum| [sum.wrapping_sub(1), sum, sum + 1]);
+            for target in near.chain(places).chain([0, sum - 1]).filter(|&target| target < sum) {
+                let expected = law.cumulative.partition_point(|&sum| sum <= target);
+                assert_eq!(law.located(target), expected, "{target} of {sum}, {} weights", weights.len());
+            }
+        }
+    }
+
     #[test]
     fn many_draws_are_those_of_one_by_one() {
         let weights: Vec<u64> = (0..1000).map(|i| i * i % 97).collect();
@@ -212,6 +241,9 @@ mod tests {
             law.draw_many(count, &mut many, &mut rng);
             let mut rng = stream();
             assert_eq!(many, (0..count).map(|_| law.draw(&mut rng)).collect::<Vec<usize>>());
+            let mut filled = vec![0; count];
+            law.fill(&mut filled, Stream::Integers, &Seed::reproducible([4; 32]), Run::alone(Isa::Portable)).unwrap();
+            assert!(filled.iter().zip(&many).all(|(&filled, &drawn)| filled == drawn as i64));
         }
     }
 }

@@ -32,6 +32,7 @@ mod disagreements;
 mod features;
 mod gradients;
 mod halfspaces;
+mod losses;
 mod panels;
 mod portable;
 mod prefetch;
@@ -63,6 +64,7 @@ pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_par
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use losses::{find_outside, take_bits, take_losses};
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};

@@ -122,3 +122,75 @@ fn add_portable(steps: &[[f64; STEP]], bounds: Bounds, beside: &mut Beside, open
     }
     count
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::noise::{Seed, Stream};
+    use crate::simd::{cap, cap_in_place, cap_past_caches};
+
+    /// Weights with many equal ones, zeros of either sign, and what no weight may be.
+    fn weights(length: usize) -> Vec<f64> {
+        let mut rng = Seed::reproducible([9; 32]).stream(Stream::Speed, length as u64);
+        let kinds = [0.0, -0.0, 0.5, 0.5, 0.25, 1e-320, 1e300, f64::NAN, f64::INFINITY, -1.0];
+        let mut draw = |_| match rng.below(12) {
+            kind if kind < 10 && length.is_multiple_of(3) => kinds[kind as usize],
+            _ => rng.below(1000) as f64 / 1000.0,
+        };
+        (0..length).map(&mut draw).collect()
+    }
+
+    fn lengths() -> impl Iterator<Item = usize> {
+        (0..70).chain([127, 128, 129, 2047, 2048, 2049, 2080, 5000])
+    }
+
+    #[test]
+    fn all_arms_agree_with_the_definition() {
+        let bounds = [(0.25, 0.5), (0.4, 0.6), (1e-320, f64::INFINITY), (0.5f64.next_up(), 0.5), (2.0, 3.0)];
+        for w in lengths().map(weights) {
+            for (low, high) in bounds {
+                for tie in [f64::NAN, 0.5, 0.7] {
+                    let act = |isa| {
+                        let mut open = Vec::new();
+                        let beside = divide(isa, &w, Bounds { low, high, tie }, |more| {
+                            open.extend(more.iter().map(|w| w.to_bits()));
+                            Ok(())
+                        });
+                        (beside.unwrap(), open)
+                    };
+                    let (beside, open) = act(Isa::Portable);
+                    for isa in Isa::ALL {
+                        assert_eq!(act(isa), (beside.clone(), open.clone()), "{isa:?}, {}", w.len());
+                    }
+                    assert_eq!(beside.above(), w.iter().filter(|&&w| w > high).count() as u64);
+                    let between = w.iter().filter(|&&w| !(w < low || w > high));
+                    let (ties, others): (Vec<f64>, Vec<f64>) = between.partition(|&&w| w == tie);
+                    assert_eq!(beside.ties(), ties.len() as u64);
+                    assert_eq!(open, others.iter().map(|w| w.to_bits()).collect::<Vec<u64>>());
+                    let plain = |w: &f64| w.is_finite() && w.is_sign_positive();
+                    assert_eq!(beside.suspect(), !w.iter().all(plain));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_way_to_cap_is_the_same() {
+        for w in lengths().map(weights) {
+            let expected: Vec<u64> = w.iter().map(|w| (w * 1.7).min(1.0).to_bits()).collect();
+            for isa in Isa::ALL {
+                for write in [cap, cap_past_caches] {
+                    for ahead in 0..5 {
+                        let mut out = vec![7.0; w.len() + ahead];
+                        write(isa, &w, 1.7, &mut out[ahead..]);
+                        assert_eq!(out[ahead..].iter().map(|out| out.to_bits()).collect::<Vec<u64>>(), expected);
+                    }
+                }
+                let mut out = w.clone();
+                cap_in_place(isa, &mut out, 1.7);
+                assert_eq!(out.iter().map(|out| out.to_bits()).collect::<Vec<u64>>(), expected, "{isa:?}");
+            }
+        }
+    }
+}

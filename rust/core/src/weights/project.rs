@@ -28,17 +28,19 @@ const LARGE: usize = 1 << 21;
 /// Cost: O(n) expected, two passes over w.
 pub fn project(w: &[f64], kappa: f64, out: Out<'_>, run: Run<'_>) -> Result<()> {
     let c = dense_scale(w, kappa, run)?;
-    let (out, cap): (_, fn(_, &[f64], _, &mut [f64])) = match out {
-        Out::Used(out) if out.len() >= LARGE => (out, simd::cap_past_caches),
-        Out::Used(out) | Out::Fresh(out) => (out, simd::cap),
-    };
+    let past_caches = matches!(&out, Out::Used(out) if out.len() >= LARGE);
+    let (Out::Fresh(out) | Out::Used(out)) = out;
     if !c.is_normal() {
         out.copy_from_slice(w);
         return project_extreme(out, kappa, run);
     }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
-        let start = chunk * CHUNK;
-        cap(run.isa, &w[start..start + out.len()], c, out);
+        let w = &w[chunk * CHUNK..][..out.len()];
+        if past_caches {
+            simd::cap_past_caches(run.isa, w, c, out);
+        } else {
+            simd::cap(run.isa, w, c, out);
+        }
         Ok(())
     })
 }
