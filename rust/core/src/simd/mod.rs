@@ -23,6 +23,7 @@
 
 #[macro_use]
 mod dispatch;
+mod beside;
 mod block;
 mod blocks;
 mod capped;
@@ -50,6 +51,7 @@ mod x86_gfni;
 #[cfg(has_gfni_intrinsics)]
 mod x86_threshold_512;
 
+pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
@@ -62,7 +64,7 @@ pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
-pub use threshold::{Beside, Bounds, divide};
+pub use threshold::divide;
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
