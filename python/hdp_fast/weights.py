@@ -160,7 +160,7 @@ class DenseWeights:
                 changed then.
 
         Cost:
-            Two passes over the losses and one over the weights.
+            One pass over the losses and the weights.
 
         Source:
             Kohen and Sheffet 2022, Algorithm 1, with the weights as logarithms.

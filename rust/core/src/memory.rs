@@ -20,7 +20,6 @@ use std::hint::black_box;
 use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
-use crate::simd::ask_for_huge_pages;
 
 /// An allocation of this many bytes or more must leave some room.
 const LARGE: usize = 1 << 20;
@@ -34,9 +33,7 @@ const MARGIN: usize = 33 << 20;
 /// which there is no room. Memory that the system has cleared is not cleared again.
 pub fn zeros<T: Zeroable>(count: Option<usize>) -> Result<Vec<T>> {
     let zeros = bytemuck::allocation::try_zeroed_vec(count.unwrap_or(usize::MAX));
-    let mut zeros: Vec<T> = zeros.ok().filter(leaves_room).ok_or_else(|| refused::<T>(count))?;
-    ask_for_huge_pages(&mut zeros);
-    Ok(zeros)
+    zeros.ok().filter(leaves_room).ok_or_else(|| refused::<T>(count))
 }
 
 /// An empty vector with room for `count` elements; `None` stands for a number that overflowed.

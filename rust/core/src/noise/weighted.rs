@@ -5,7 +5,7 @@ use super::rng::{Rng, Seed, Stream};
 use crate::error::{Error, Result};
 use crate::memory::{collected, copied, zeros};
 use crate::run::Run;
-use crate::simd::prefetch;
+use crate::simd::{ask_for_huge_pages, prefetch};
 
 /// A distribution on indices with integer weights: each index has the probability weight / sum of the weights.
 ///
@@ -74,6 +74,7 @@ impl Weighted {
         let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub((running.len() / 8).max(1).ilog2() + 1);
         let entries = usize::try_from((sum - 1) >> shift).ok().and_then(|last| (last + 1).checked_mul(SUMS + 2));
         let mut table: Vec<u16> = zeros(entries.map(|entries| entries + LINE))?;
+        ask_for_huge_pages(&mut table);
         let start = table.as_ptr().align_offset(2 * LINE).min(LINE);
         let end = table.len() - LINE + start;
         run.try_for_each_chunk(&mut table[start..end], CHUNK * (SUMS + 2), |chunk, parts| {

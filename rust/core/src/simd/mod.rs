@@ -24,6 +24,7 @@
 #[macro_use]
 mod dispatch;
 mod answers;
+mod beside;
 mod block;
 mod blocks;
 mod capped;
@@ -59,6 +60,7 @@ mod x86_gfni;
 mod x86_threshold_512;
 
 pub use answers::{Clear, FEW, answer_clear};
+pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
@@ -75,7 +77,7 @@ pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
-pub use threshold::{Beside, Bounds, divide};
+pub use threshold::divide;
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};

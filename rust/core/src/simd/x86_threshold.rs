@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::threshold::{BEYOND, Beside, Bounds, SLACK, STEP};
+use super::beside::{BEYOND, Beside, Bounds, SLACK, STEP};
 
 /// Weights in a register, and registers of a step.
 const WIDE: usize = 4;

@@ -1,6 +1,7 @@
 //! Multiplicative weights whose projection onto kappa-dense distributions is drawn from exactly.
 
-use std::iter::repeat_n;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::power::POINT;
 use super::scale::{CHUNK, DEEPEST, WINDOW, running_sums};
@@ -8,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::noise::Weighted;
 use crate::run::Run;
-use crate::simd;
+use crate::simd::{self, Isa};
 
 /// The largest number of binary digits of integer weights; they have fewer where the sum would not fit into a word.
 const MOST_DIGITS: u32 = 52;
@@ -90,11 +91,11 @@ impl DenseWeights {
 
     /// Multiplies each weight by exp(-eta (1 - loss)), for each of one or several vectors of n losses.
     ///
-    /// All losses are checked before any weight changes. Should another thread change them meanwhile, a loss outside
-    /// \[0, 1\] counts as the nearest one inside: whatever happens, no logarithm loses more than one step for each
-    /// vector.
+    /// A loss outside \[0, 1\] is refused, and the weights are as before. Should another thread change losses between
+    /// their check and their use, such a loss counts as the nearest one inside: whatever happens, no logarithm loses
+    /// more than one step for each vector.
     ///
-    /// Cost: one pass over losses and weights, and one more over the losses.
+    /// Cost: one pass over losses and weights.
     pub fn update(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
         let length = match losses {
             Losses::Floats(losses) => losses.len(),
@@ -108,32 +109,44 @@ impl DenseWeights {
             let rule = "the sum of eta over all of them and those before must stay below 5,600";
             return Err(Error::parameter("losses", format!("{vectors} vectors"), rule));
         }
-        losses.check(length, run)?;
-        self.shift(losses, run);
+        self.shift(losses, run)?;
         self.depth += vectors as i64 * self.step;
         self.updates += vectors;
         Ok(())
     }
 
-    /// Moves every logarithm by what its losses take, not to be interrupted.
-    fn shift(&mut self, losses: Losses<'_>, run: Run<'_>) {
-        let (n, step) = (self.n(), self.step);
-        run.for_each_chunk(
-            &mut self.logs,
-            CHUNK,
-            || (),
-            |_, chunk, logs| {
-                let part = chunk * CHUNK..chunk * CHUNK + logs.len();
-                match losses {
-                    Losses::Floats(losses) => losses
-                        .chunks(n)
-                        .for_each(|losses| simd::take_losses(run.isa, logs, &losses[part.clone()], step)),
-                    Losses::Bits(losses) => {
-                        losses.chunks(n).for_each(|losses| simd::take_bits(run.isa, logs, &losses[part.clone()], step))
-                    }
-                }
-            },
-        );
+    /// Moves every logarithm by what its losses take, and back if some loss turns out to be wrong or the caller asks to
+    /// stop: to check all losses first would be another pass over them.
+    fn shift(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
+        let (n, step, depth) = (self.n(), self.step, self.depth);
+        let moved = collected((0..n.div_ceil(CHUNK)).map(|_| AtomicBool::new(false)))?;
+        let wrong = AtomicBool::new(false);
+        let act = |_: &mut (), chunk: usize, logs: &mut [i64]| {
+            let part = chunk * CHUNK..chunk * CHUNK + logs.len();
+            if wrong.load(Ordering::Relaxed) || run.canceled() {
+                wrong.store(true, Ordering::Relaxed);
+            } else if losses.fit(n, part.clone(), run.isa) {
+                losses.take(n, part, logs, step, run.isa);
+                moved[chunk].store(true, Ordering::Relaxed);
+            } else {
+                wrong.store(true, Ordering::Relaxed);
+            }
+        };
+        run.for_each_chunk(&mut self.logs, CHUNK, || (), act);
+        if !wrong.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let back = |_: &mut (), chunk: usize, logs: &mut [i64]| {
+            if moved[chunk].load(Ordering::Relaxed) {
+                // What is taken from a negative is given back. The bounds hold unless losses have changed meanwhile.
+                logs.iter_mut().for_each(|log| *log = -*log);
+                losses.take(n, chunk * CHUNK..chunk * CHUNK + logs.len(), logs, step, run.isa);
+                logs.iter_mut().for_each(|log| *log = log.wrapping_neg().clamp(-depth, 0));
+            }
+        };
+        run.for_each_chunk(&mut self.logs, CHUNK, || (), back);
+        run.check()?;
+        Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()))
     }
 
     /// The distribution of one draw: integer weights whose sum lies in a public window, whatever the data.
@@ -171,22 +184,30 @@ impl DenseWeights {
 }
 
 impl Losses<'_> {
-    /// Refuses losses outside their range; `length` is their number.
-    fn check(self, length: usize, run: Run<'_>) -> Result<()> {
-        let mut chunks = collected(repeat_n((), length.div_ceil(CHUNK)))?;
-        run.try_for_each_chunk(&mut chunks, 1, |chunk, _| {
-            let part = chunk * CHUNK..length.min((chunk + 1) * CHUNK);
-            let fine = match self {
-                Losses::Floats(losses) => {
-                    let mut outside = 0;
-                    simd::find_outside(run.isa, &losses[part], &mut outside);
-                    outside == 0
-                }
-                Losses::Bits(losses) => losses[part].iter().fold(0, |seen, loss| seen | loss) <= 1,
-            };
-            let wrong = || Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into());
-            if fine { Ok(()) } else { Err(wrong()) }
-        })
+    /// Whether the losses of this part of the records lie in \[0, 1\], in each vector of `n`.
+    fn fit(self, n: usize, part: Range<usize>, isa: Isa) -> bool {
+        match self {
+            Losses::Floats(losses) => {
+                let mut outside = 0;
+                losses.chunks(n).for_each(|losses| simd::find_outside(isa, &losses[part.clone()], &mut outside));
+                outside == 0
+            }
+            Losses::Bits(losses) => {
+                losses.chunks(n).all(|losses| losses[part.clone()].iter().fold(0, |seen, loss| seen | loss) <= 1)
+            }
+        }
+    }
+
+    /// Takes from the logarithms of this part of the records what each vector of `n` losses takes.
+    fn take(self, n: usize, part: Range<usize>, logs: &mut [i64], step: i64, isa: Isa) {
+        match self {
+            Losses::Floats(losses) => {
+                losses.chunks(n).for_each(|losses| simd::take_losses(isa, logs, &losses[part.clone()], step))
+            }
+            Losses::Bits(losses) => {
+                losses.chunks(n).for_each(|losses| simd::take_bits(isa, logs, &losses[part.clone()], step))
+            }
+        }
     }
 }
 
@@ -325,14 +346,34 @@ mod tests {
 
     #[test]
     fn losses_that_change_after_their_check_count_as_the_nearest_in_range() {
-        let (mut changed, mut clipped) =
-            (DenseWeights::new(7, 0.5, 0.3).unwrap(), DenseWeights::new(7, 0.5, 0.3).unwrap());
         let infinity = f64::INFINITY;
-        changed.shift(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]), alone());
-        clipped.shift(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25]), alone());
-        assert_eq!(changed.logs, clipped.logs);
-        changed.shift(Losses::Bits(&[255; 7]), alone());
-        assert_eq!(changed.logs, clipped.logs);
+        let step = DenseWeights::new(7, 0.5, 0.3).unwrap().step;
+        let take = |losses: Losses<'_>| {
+            let mut logs = [0; 7];
+            losses.take(7, 0..7, &mut logs, step, Isa::Portable);
+            logs
+        };
+        let changed = take(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]));
+        assert_eq!(changed, take(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25])));
+        assert_eq!(take(Losses::Bits(&[255; 7])), [0; 7]);
+    }
+
+    #[test]
+    fn a_refused_or_canceled_update_leaves_no_trace() {
+        let (n, mut rng) = (100_000, rng(5));
+        let mut weights = DenseWeights::new(n, 0.1, 0.7).unwrap();
+        let mut losses: Vec<f64> = (0..3 * n).map(|_| rng.below(1001) as f64 / 1000.0).collect();
+        weights.update(Losses::Floats(&losses), alone()).unwrap();
+        let (before, room) = (weights.logs.clone(), weights.room());
+        let stop = AtomicBool::new(true);
+        let canceled = weights.update(Losses::Floats(&losses), Run::new(Isa::Portable, false, &stop));
+        assert_eq!((canceled, &weights.logs), (Err(Error::Canceled), &before));
+        for place in [0, n / 2, 2 * n - 1, 3 * n - 1] {
+            let right = std::mem::replace(&mut losses[place], 1.0 + f64::EPSILON);
+            assert!(weights.update(Losses::Floats(&losses), alone()).is_err());
+            assert_eq!((&weights.logs, weights.room(), weights.updates()), (&before, room, 3));
+            losses[place] = right;
+        }
     }
 
     #[test]

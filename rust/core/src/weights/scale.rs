@@ -6,6 +6,7 @@ use super::power::{POINT, mantissa};
 use crate::error::Result;
 use crate::memory::{collected, reserve, room, zeros};
 use crate::run::Run;
+use crate::simd::ask_for_huge_pages;
 
 /// Weights that a thread looks at a time.
 pub const CHUNK: usize = 1 << 14;
@@ -37,6 +38,7 @@ const UNIT: f64 = (1u64 << POINT) as f64;
 pub fn running_sums(logs: &[i64], kappa: f64, digits: u32, run: Run<'_>) -> Result<Vec<u64>> {
     let window = Window::new(kappa * logs.len() as f64, digits);
     let mut running: Vec<u64> = zeros(Some(logs.len()))?;
+    ask_for_huge_pages(&mut running);
     let mut scale = match logs.len() / SAMPLE {
         0..4 => search(&window, top(logs), |scale| sums(logs, scale, digits, run))?,
         stride => expected_scale(logs, stride, &window, digits, run)?,
