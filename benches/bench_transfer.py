@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _harness import Race, forget_plans, run_file
+from bench_score import pack_columns
 from bench_weights import draw_in_order, partition
 
 from hdp_fast.learners import Conjunctions, ExponentialLearner
@@ -198,11 +199,12 @@ def model() -> SubsampleTestReweigh:
 def run_rounds(X: Any, y: Any, conjunctions: list[Any], made: Any, rounds: int) -> list[int]:
     """Rounds in numpy: projection by selection, draws in order, 64 records a word."""
     rng, columns = np.random.default_rng(1), score.columns(X)
+    rows = np.packbits(X, axis=1, bitorder="little")
     w, factors = np.ones(len(y)), np.exp(made.eta * np.array([-1.0, 0.0]))
     chosen = []
     for _ in range(rounds):
         some = draw_in_order(partition(w, made.kappa), made.draws, rng)
-        features, labels = score.packed(score.columns(X[some])), score.packed(y[some])
+        features, labels = pack_columns(rows[some]), score.packed(y[some])
         errors = score.packed_conjunction_errors(features, labels, made.draws, conjunctions)
         noisy = -made.learner_epsilon / 2 * np.array(errors) + rng.gumbel(size=len(conjunctions))
         best = int(noisy.argmax())
