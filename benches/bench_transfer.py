@@ -175,13 +175,17 @@ def bench_run(race: Race, n: int) -> None:
     race.run(ROUNDS, "round")
 
 
-@pytest.mark.parametrize("n", [1_000_000])
-def bench_planning(race: Race, n: int) -> None:
-    """A plan for records that are there."""
+@pytest.mark.parametrize("planned", ["for a million records", "for a promise"])
+def bench_planning(race: Race, planned: str) -> None:
+    """A plan for records that are there, and one that says how many an error needs."""
 
     def plan_rounds() -> None:
         forget_plans()
-        model().plan(n, agents_epsilon=1.0)
+        if planned == "for a promise":
+            promise = {"alpha": 0.1, "chi2": 0.35, "agents_epsilon": 1.0}
+            plan(LEARNER, **promise, epsilon=1.0, delta=1e-6, schedule="final")
+        else:
+            model().plan(1_000_000, agents_epsilon=1.0)
 
     race.ours(plan_rounds, threads=(1,))
     race.run()
