@@ -118,6 +118,9 @@ def bench_response(race: Race, limits: Limits, values: str, n: int) -> None:
     for threads in (1, 2):
         race.limit("memory", limits.moved((2 if values == "bits" else 9) * n, threads),
                    threads=threads)  # fmt: skip
+        # A byte of the stream decides on most bits, two on most fractions.
+        coins = n * limits.word / (8 if values == "bits" else 4)
+        race.limit("coins", coins / threads, threads=threads)
     race.run(n, values.removesuffix("s"))
 
 

@@ -30,6 +30,8 @@ RECORDS, FEATURES, HYPOTHESES, LITERALS = 1_000_000, 64, 1_000, 3
 NUMBERS, BLOCK = 100_000, 4_096
 # numpy scores so many of the many hypotheses of an enumerated class, and is charged for all.
 SAMPLE = 200
+# Literals for which one Gram matrix is enough.
+PAIR = 2
 # Beyond so many bits of features numpy takes seconds.
 LARGEST_NUMPY = 10**9
 
@@ -111,9 +113,23 @@ def bench_packing(race: Race, limits: Limits) -> None:
     X, _ = records(m, FEATURES)
     race.ours(lambda: Features(X))
     race.numpy("transpose and packbits", lambda: reference.packed(reference.columns(X)))
-    race.numpy("packbits and transpose", lambda: np.packbits(X, axis=0).T.copy())
+    race.numpy("packbits twice", lambda: pack_columns(np.packbits(X, axis=1, bitorder="little")))
     race.limit("memory", limits.read(X.size))
     race.run(X.size, "bit")
+
+
+def pack_columns(rows: Bits) -> Any:
+    """Columns of words, (8 k, m / 64), from rows of k packed bytes: of a byte each bit is apart.
+
+    A transposition of a byte a bit would read memory across its lines.
+    """
+    words = np.zeros((8 * rows.shape[1], -(-len(rows) // 64) * 8), np.uint8)
+    for place in range(rows.shape[1]):
+        column = np.ascontiguousarray(rows[:, place])
+        for bit in range(8):
+            some = np.packbits(column & np.uint8(1 << bit), bitorder="little")
+            words[8 * place + bit, : len(some)] = some
+    return words.view(np.uint64)
 
 
 @pytest.mark.parametrize("literals_each", [1, 2, 3])
@@ -145,7 +161,44 @@ def bench_enumerated(race: Race, kind: Any, literals_each: int) -> None:
             lambda: reference.packed_conjunction_errors(words, labels, m, listed),
             share=share,
         )
+    if kind is Conjunctions and literals_each == PAIR:
+        assert np.array_equal(np.sort(hypotheses.errors(X, y)), np.sort(pair_errors(X, y)))
+        race.numpy("Gram matrices", lambda: pair_errors(X, y), threads=(1, 2))
     race.run(m * len(hypotheses), "prediction")
+
+
+def pair_errors(X: Bits, y: Bits) -> NDArray[np.int64]:
+    """Errors of all conjunctions of at most two literals, by a product of matrices a label.
+
+    How often two features are 1 together says how often each pair of literals holds. Their order
+    is that of `pair_literals`.
+    """
+    true = [together(X[y == label]) for label in (0, 1)]
+    return np.count_nonzero(y) - true[1] + true[0]
+
+
+def together(X: Bits) -> NDArray[np.int64]:
+    """How many records each conjunction of at most two literals holds for."""
+    m, d = X.shape
+    both = np.zeros((d, d))
+    for start in range(0, m, BLOCK):
+        block = X[start : start + BLOCK].astype(np.float32)
+        both += block.T @ block
+    ones = np.diag(both)
+    i, j = np.triu_indices(d, 1)
+    a, b, ab = ones[i], ones[j], both[i, j]
+    counts = [[m], ones, m - ones, ab, a - ab, b - ab, m - a - b + ab]
+    return np.concatenate(counts).astype(np.int64)
+
+
+def pair_literals(d: int) -> list[reference.Literals]:
+    """The literals of each conjunction whose errors `pair_errors` counts."""
+    pairs = list(zip(*np.triu_indices(d, 1), strict=True))
+    found: list[reference.Literals] = [[]]
+    found += [[(j, value)] for value in (1, 0) for j in range(d)]
+    for first, second in (1, 1), (1, 0), (0, 1), (0, 0):
+        found += [[(int(i), first), (int(j), second)] for i, j in pairs]
+    return found
 
 
 def grow(race: Race, m: int, d: int, count: int) -> None:

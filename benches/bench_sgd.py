@@ -136,7 +136,12 @@ def class_products(X: Rows, y: NDArray[np.int64], rows: NDArray[np.int64]) -> Ro
     return w
 
 
-SEARCHES = [(100_000, 1_000, 256), (1_000_000, 10_000, 64)]
+SEARCHES = [
+    (10_000, 100, 256),
+    (60_000, 14_000, 256),
+    (100_000, 1_000, 256),
+    (1_000_000, 10_000, 64),
+]
 
 
 @pytest.mark.parametrize(("n", "steps", "batch_size"), SEARCHES)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from _harness import Race, forget_plans, run_file
+from bench_score import pack_columns, pair_errors, pair_literals
 from bench_weights import draw_in_order, partition
 
 from hdp_fast.learners import Conjunctions, ExponentialLearner
@@ -162,27 +163,29 @@ def bench_run(race: Race, n: int) -> None:
         return model().fit(X, y, Agents(people, truth, epsilon=1.0)).plan_
 
     made = ours()
-    literals = [
-        list(zip(each["features"], each["values"], strict=True)) for each in LEARNER.hypotheses
-    ]
     race.ours(ours, draws=made.draws)
-    if hasattr(np, "bitwise_count"):
-        rounds = NUMPY_ROUNDS
-        race.numpy(
-            "dense draws",
-            lambda: run_rounds(X, y.astype(np.uint8), literals, made, rounds),
-            share=ROUNDS / rounds,
-        )
+    labels, rounds = y.astype(np.uint8), NUMPY_ROUNDS
+    for name, shown in ("Gram matrices", False), ("64 records a word", True):
+        if not shown or hasattr(np, "bitwise_count"):
+            race.numpy(
+                name,
+                lambda shown=shown: run_rounds(X, labels, made, rounds, shown),
+                share=ROUNDS / rounds,
+            )
     race.run(ROUNDS, "round")
 
 
-@pytest.mark.parametrize("n", [1_000_000])
-def bench_planning(race: Race, n: int) -> None:
-    """A plan for records that are there."""
+@pytest.mark.parametrize("planned", ["for a million records", "for a promise"])
+def bench_planning(race: Race, planned: str) -> None:
+    """A plan for records that are there, and one that says how many an error needs."""
 
     def plan_rounds() -> None:
         forget_plans()
-        model().plan(n, agents_epsilon=1.0)
+        if planned == "for a promise":
+            promise = {"alpha": 0.1, "chi2": 0.35, "agents_epsilon": 1.0}
+            plan(LEARNER, **promise, epsilon=1.0, delta=1e-6, schedule="final")
+        else:
+            model().plan(1_000_000, agents_epsilon=1.0)
 
     race.ours(plan_rounds, threads=(1,))
     race.run()
@@ -195,15 +198,21 @@ def model() -> SubsampleTestReweigh:
     )
 
 
-def run_rounds(X: Any, y: Any, conjunctions: list[Any], made: Any, rounds: int) -> list[int]:
-    """Rounds in numpy: projection by selection, draws in order, 64 records a word."""
+def run_rounds(X: Any, y: Any, made: Any, rounds: int, by_words: bool) -> list[int]:
+    """Rounds in numpy: projection by selection, draws in order, errors by products or by words."""
     rng, columns = np.random.default_rng(1), score.columns(X)
+    conjunctions, rows = pair_literals(D), np.packbits(X, axis=1, bitorder="little")
     w, factors = np.ones(len(y)), np.exp(made.eta * np.array([-1.0, 0.0]))
     chosen = []
     for _ in range(rounds):
         some = draw_in_order(partition(w, made.kappa), made.draws, rng)
-        features, labels = score.packed(score.columns(X[some])), score.packed(y[some])
-        errors = score.packed_conjunction_errors(features, labels, made.draws, conjunctions)
+        if by_words:
+            features, labels = pack_columns(rows[some]), score.packed(y[some])
+            errors: Any = score.packed_conjunction_errors(
+                features, labels, made.draws, conjunctions
+            )
+        else:
+            errors = pair_errors(X[some], y[some])
         noisy = -made.learner_epsilon / 2 * np.array(errors) + rng.gumbel(size=len(conjunctions))
         best = int(noisy.argmax())
         w *= factors[(predict(columns, conjunctions[best]) != y).view(np.uint8)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class Run:
         chosen = self.config.getoption("keyword") or self.config.getoption("small")
         return not chosen and not any("::" in name for name in self.config.args)
 
+    @cached_property
     def processor(self) -> dict[str, Any]:
         """The processor, as pytest-benchmark sees it."""
         hook = self.config.hook.pytest_benchmark_generate_machine_info
@@ -58,7 +60,7 @@ class Run:
 
     def path(self) -> Path:
         """Where results of this kind of processor are stored."""
-        return Path(self.config.getoption("results")) / f"{kind_of(self.processor())}.json"
+        return Path(self.config.getoption("results")) / f"{kind_of(self.processor)}.json"
 
     def stored(self) -> results.Results | None:
         """The results of this kind of processor, if there are some."""
@@ -176,7 +178,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
     target, store = session.config.getoption("json"), session.config.getoption("store")
     if run.entries and (target or store):
-        now = results.collect(run.entries, run.processor(), run.limits.summary())
+        now = results.collect(run.entries, run.processor, run.limits.summary())
         if target:
             results.write(target, now)
         if store:
@@ -189,7 +191,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for title, rows in run.tables:
         say(f"\n{title}\n{print_table(rows)}")
     if run.entries:
-        processor = run.processor()
+        processor = run.processor
         say(f"\n{processor['name']}, {processor['cores']} cores. Times are medians of turns;")
         say("x numpy, x peer: how many times as long as the row the fastest of them takes;")
         say("of limit: which share the limit has of the time of the row")
