@@ -5,9 +5,9 @@ use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
-use crate::array::{self, Answers, Floats, Integers, Vector};
+use crate::array::{self, Answers, Floats, Integers, Vector, filled};
 use crate::error::raise;
-use crate::noise::{DRAW, Fraction, filled, integer_law, rational};
+use crate::noise::{DRAW, Fraction, integer_law, rational};
 use crate::run::streaming_cost;
 use crate::scalar;
 use crate::seed::Key;

@@ -1,17 +1,14 @@
 //! Glue of `hdp_fast.noise`, which carries the documentation.
 
-use hdp_fast_core::Result;
 use hdp_fast_core::memory::copied;
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, IntegerNoise, Rational, RoundedGaussian,
     Stream, Weighted, coins, draws, noise,
 };
-use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
-use numpy::{Element, PyArrayMethods};
 use pyo3::prelude::*;
 
-use crate::array::{self, Integers, Vector, Weights};
+use crate::array::{Integers, Vector, Weights, filled};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, word};
@@ -103,21 +100,6 @@ pub fn weighted_draws<'py>(
         let law = Weighted::new(weights, run)?;
         draws(out, Stream::Integers, &seed, run, |rng| law.draw(rng) as i64)
     })
-}
-
-/// A new array of numpy that `fill` fills; `nanoseconds` is a rough estimate of its cost on one thread.
-pub fn filled<'py, T: Element + Send>(
-    py: Python<'py>,
-    size: usize,
-    nanoseconds: f64,
-    fill: impl FnOnce(&mut [T], Run<'_>) -> Result<()> + Send,
-) -> PyResult<Vector<'py, T>> {
-    let array = array::unset::<T>(py, size)?;
-    let mut out = array.try_readwrite().map_err(array::in_use)?;
-    let values = out.as_slice_mut()?;
-    run(py, None, nanoseconds, |run| fill(values, run))?;
-    drop(out);
-    Ok(array)
 }
 
 /// The index of a candidate: method "permute_and_flip" or "exponential_mechanism", scores int64 (k,) with k >= 1.

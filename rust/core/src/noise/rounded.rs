@@ -7,12 +7,12 @@ use num_traits::{ToPrimitive, Zero};
 
 use super::array::IntegerNoise;
 use super::exponential::{ROUNDING, exp_minus_coin, is_below_line, quick_exp_minus_coin};
-use super::gaussian::{Normal, fill_accepted, fill_unfolded, unfolded};
+use super::gaussian::{Normal, fill_accepted};
 use super::interval::{Interval, Rational};
 use super::kept::Kept;
 use super::laplace::FEW_DRAWS;
 use super::rng::Rng;
-use super::table::{Law, Table};
+use super::table::{Law, Table, fill_unfolded, unfolded};
 use super::uniform::Uniform;
 
 /// Sigmas below it, and from 1 on, may have a table of integers; it keeps tables in the fastest cache.

@@ -6,13 +6,15 @@ mod check;
 mod entry;
 mod pack;
 
+use hdp_fast_core::Result;
 use hdp_fast_core::gf2::BitMatrix;
 use hdp_fast_core::memory::check_array;
+use hdp_fast_core::run::Run;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 pub use bits::{Answers, answers, changed_bits};
-pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights, in_use};
+pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
 pub use pack::{matrix, packed_rows, vector};
 
 use crate::error::raise;
@@ -50,9 +52,24 @@ pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py
 }
 
 /// A vector of numpy whose entries are not set yet. Large ones lie in large pages, which numpy asks for.
-pub fn unset<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Vector<'py, T>> {
+fn unset<'py, T: Element>(py: Python<'py>, count: usize) -> PyResult<Vector<'py, T>> {
     check_array(count.saturating_mul(size_of::<T>())).map_err(raise)?;
     Ok(py.import("numpy")?.call_method1("empty", (count, T::get_dtype(py)))?.cast_into()?)
+}
+
+/// A new array of numpy that `fill` fills; `nanoseconds` is a rough estimate of its cost on one thread.
+pub fn filled<'py, T: Element + Send>(
+    py: Python<'py>,
+    size: usize,
+    nanoseconds: f64,
+    fill: impl FnOnce(&mut [T], Run<'_>) -> Result<()> + Send,
+) -> PyResult<Vector<'py, T>> {
+    let array = unset::<T>(py, size)?;
+    let mut out = array.try_readwrite().map_err(borrow::in_use)?;
+    let values = out.as_slice_mut()?;
+    run(py, None, nanoseconds, |run| fill(values, run))?;
+    drop(out);
+    Ok(array)
 }
 
 /// A vector handed over to Python without a copy.
