@@ -5,9 +5,9 @@ use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
-use crate::array::{self, Answers, Floats, Integers, Vector};
+use crate::array::{self, Answers, Floats, Integers, Vector, filled};
 use crate::error::raise;
-use crate::noise::{DRAW, Fraction, drawn, integer_law, rational};
+use crate::noise::{DRAW, Fraction, integer_law, rational};
 use crate::run::streaming_cost;
 use crate::scalar;
 use crate::seed::Key;
@@ -69,7 +69,7 @@ fn rounded_bits<'py>(
     seed: &Seed,
 ) -> PyResult<Vector<'py>> {
     let values = values.as_slice()?;
-    drawn(py, values.len(), streaming_cost(12 * values.len()), |bits, run| {
+    filled(py, values.len(), streaming_cost(12 * values.len()), |bits, run| {
         local::rounded_response(values, range, bits, epsilon, seed, run)
     })
 }
@@ -87,7 +87,7 @@ pub fn respond_noisy<'py>(
 ) -> PyResult<Vector<'py, i64>> {
     let values = values.as_slice()?;
     let (range, make, scale) = (range(ends)?, integer_law(law)?, rational(scale));
-    drawn(py, values.len(), 2.0 * DRAW * values.len() as f64, |out, run| {
+    filled(py, values.len(), 2.0 * DRAW * values.len() as f64, |out, run| {
         local::noisy(values, range, log2_steps, make(&scale, values.len()).as_ref(), out, &seed, run)
     })
 }
@@ -141,7 +141,7 @@ fn responses<'py, const WORDS: usize, I: Copy + Sync>(
     seed: &Seed,
     draw: impl Fn(I, [u64; WORDS], &mut Rng) -> i64 + Sync + Send,
 ) -> PyResult<Vector<'py, i64>> {
-    drawn(py, values.len(), DRAW * values.len() as f64, |out, run| {
+    filled(py, values.len(), DRAW * values.len() as f64, |out, run| {
         draws_for(values, out, Stream::Response, seed, run, draw)
     })
 }

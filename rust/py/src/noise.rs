@@ -1,16 +1,13 @@
 //! Glue of `hdp_fast.noise`, which carries the documentation.
 
-use hdp_fast_core::Result;
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, IntegerNoise, Rational, RoundedGaussian,
     Stream, Weighted, coins, draws, noise,
 };
-use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
-use numpy::Element;
 use pyo3::prelude::*;
 
-use crate::array::{self, Integers, Vector, Weights};
+use crate::array::{Integers, Vector, Weights, filled};
 use crate::run::{run, streaming_cost};
 use crate::scalar::{count, word};
 use crate::seed::Key;
@@ -40,7 +37,7 @@ pub fn bernoulli<'py>(
 ) -> PyResult<Vector<'py>> {
     let size = count("size", size, 0)?;
     let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
-    drawn(py, size, streaming_cost(size), |out, run| {
+    filled(py, size, streaming_cost(size), |out, run| {
         coins(out, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))
     })
 }
@@ -56,7 +53,7 @@ pub fn integer_noise<'py>(
 ) -> PyResult<Vector<'py, i64>> {
     let (make, scale) = (integer_law(law)?, rational(scale));
     let size = count("size", size, 0)?;
-    drawn(py, size, DRAW * size as f64, |out, run| noise(out, make(&scale, size).as_ref(), Stream::Noise, &seed, run))
+    filled(py, size, DRAW * size as f64, |out, run| noise(out, make(&scale, size).as_ref(), Stream::Noise, &seed, run))
 }
 
 /// What makes a law of integers from its scale and the number of draws.
@@ -82,7 +79,7 @@ pub fn uniform_integers<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let size = count("size", size, 0)?;
-    drawn(py, size, DRAW * size as f64, |out, run| {
+    filled(py, size, DRAW * size as f64, |out, run| {
         draws(out, Stream::Integers, &seed, run, |rng| rng.below(bound) as i64)
     })
 }
@@ -96,19 +93,9 @@ pub fn weighted_draws<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let (weights, size) = (weights.as_slice()?, count("size", size, 0)?);
-    drawn(py, size, WEIGHTED_DRAW * size as f64, |out, run| {
+    filled(py, size, WEIGHTED_DRAW * size as f64, |out, run| {
         Weighted::new(weights, run)?.fill(out, Stream::Integers, &seed, run)
     })
-}
-
-/// A new array of numpy that `draw` fills; `nanoseconds` is a rough estimate of its cost on one thread.
-pub fn drawn<'py, T: Element + Send>(
-    py: Python<'py>,
-    size: usize,
-    nanoseconds: f64,
-    draw: impl FnOnce(&mut [T], Run<'_>) -> Result<()> + Send,
-) -> PyResult<Vector<'py, T>> {
-    array::filled(py, size, |out| run(py, None, nanoseconds, |run| draw(out, run)))
 }
 
 /// The index of a candidate: method "permute_and_flip" or "exponential_mechanism", scores int64 (k,) with k >= 1.

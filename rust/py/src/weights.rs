@@ -25,7 +25,7 @@ const PROJECTED: usize = 40;
 #[pyfunction]
 pub fn project<'py>(py: Python<'py>, w: Floats<'py>, kappa: f64) -> PyResult<Vector<'py, f64>> {
     let w = w.as_slice()?;
-    array::filled(py, w.len(), |out| {
+    array::fresh(py, w.len(), |out| {
         run(py, None, streaming_cost(PROJECTED * w.len()), |run| weights::project(w, kappa, Out::Fresh(out), run))
     })
 }
@@ -126,7 +126,7 @@ impl DenseWeights {
 
     fn draw<'py>(&self, py: Python<'py>, m: &Bound<'py, PyAny>, seed: Key) -> PyResult<Vector<'py, i64>> {
         let size = count("m", m, 0)?;
-        array::filled(py, size, |drawn| {
+        array::fresh(py, size, |drawn| {
             self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
                 weights.law(run)?.fill(drawn, Stream::Integers, &seed, run)
             })

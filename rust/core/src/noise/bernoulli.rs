@@ -60,25 +60,32 @@ pub(super) fn fill_coins(
         let mut marks = [0; BLOCK / COINS];
         rng.fill(out);
         toss(out, &mut marks);
-        for (part, coins) in out.chunks_mut(COINS).enumerate().filter(|(part, _)| marks[*part] >= UNDECIDED) {
-            for (eight, coins) in coins.chunks_mut(8).enumerate() {
-                let mut open = undecided(coins);
-                while open > 0 {
-                    let i = (open.trailing_zeros() / 8) as usize;
-                    coins[i] = u8::from(resolve(block * BLOCK + part * COINS + eight * 8 + i, rng));
-                    open &= open - 1;
-                }
+        let (whole, rest) = out.as_chunks_mut::<COINS>();
+        let start = block * BLOCK;
+        for (part, coins) in whole.iter_mut().enumerate().filter(|(part, _)| marks[*part] >= UNDECIDED) {
+            let mut open = undecided(coins);
+            while open > 0 {
+                let i = open.trailing_zeros() as usize;
+                coins[i] = u8::from(resolve(start + part * COINS + i, rng));
+                open &= open - 1;
             }
+        }
+        let start = start + whole.len() * COINS;
+        for (i, coin) in rest.iter_mut().enumerate().filter(|(_, coin)| **coin == UNDECIDED) {
+            *coin = u8::from(resolve(start + i, rng));
         }
     }
 }
 
-/// A bit in every undecided one of up to eight coins.
+/// A bit for every undecided coin.
 #[inline]
-fn undecided(coins: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[..coins.len()].copy_from_slice(coins);
-    u64::from_le_bytes(bytes) & u64::from_le_bytes([UNDECIDED; 8])
+fn undecided(coins: &[u8; COINS]) -> u64 {
+    let (words, _) = coins.as_chunks::<8>();
+    words.iter().enumerate().fold(0, |open, (i, &word)| {
+        let marks = (u64::from_le_bytes(word) & u64::from_le_bytes([UNDECIDED; 8])) / u64::from(UNDECIDED);
+        // The multiplication gathers the lowest bits of eight bytes in the top byte.
+        open | marks.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i)
+    })
 }
 
 /// A probability that is known to any number of digits.

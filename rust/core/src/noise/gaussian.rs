@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bytemuck::cast_slice_mut;
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
@@ -13,7 +12,7 @@ use super::interval::{Interval, Rational};
 use super::kept::Kept;
 use super::laplace::{DiscreteLaplace, FEW_DRAWS};
 use super::rng::Rng;
-use super::table::{BLOCK, Law, Table, Weights};
+use super::table::{BLOCK, Law, Table, Weights, fill_unfolded, unfolded};
 
 /// The largest sigma of a table, in blocks; it keeps tables in the fastest cache.
 const MOST_BLOCKS: u32 = 64;
@@ -75,12 +74,6 @@ impl IntegerNoise for DiscreteGaussian {
     }
 }
 
-/// Fills an array with what a table of 0, -1, 1, -2, 2, ... draws.
-pub(super) fn fill_unfolded<L: Law>(table: &Table<L>, out: &mut [i64], rng: &mut Rng) {
-    table.fill(cast_slice_mut(out), rng);
-    out.iter_mut().for_each(|value| *value = unfolded(*value as u64));
-}
-
 /// Fills an array with what is accepted: `propose` makes a value, or nothing, of an outcome of the table and a word.
 /// `quick` makes the same value where little arithmetic shows that it is accepted, which is nearly always.
 #[inline(always)]
@@ -107,11 +100,6 @@ pub(super) fn fill_accepted<L: Law>(
             }
         }
     }
-}
-
-/// 0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ...
-pub(super) fn unfolded(zigzag: u64) -> i64 {
-    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
 }
 
 /// The law on 0, -1, 1, -2, 2, ... in this order; mirrored, each -1 - x is as likely as x.

@@ -6,11 +6,10 @@ use bytemuck::cast_slice_mut;
 use num_bigint::BigUint;
 
 use super::bracket::{Bracket, MOST_TERMS};
-use super::gaussian::unfolded;
 use super::interval::{Interval, Rational};
 use super::kept::Kept;
 use super::rng::Rng;
-use super::table::{BLOCK, Law, Table, Weights};
+use super::table::{BLOCK, Law, Table, Weights, unfolded};
 
 /// The scale up to which one table holds all outcomes that 64 bits can tell apart, about 44 times the scale.
 const ONE_TABLE: u64 = 24;

@@ -25,6 +25,7 @@
 mod array;
 mod bernoulli;
 mod bracket;
+mod deviate;
 mod exponential;
 mod gaussian;
 mod geometric;

@@ -1,5 +1,7 @@
 //! Inversion of a discrete law by a table of certified bounds on its cumulative mass.
 
+use bytemuck::cast_slice_mut;
+
 use super::bracket::Bracket;
 use super::interval::Interval;
 use super::rng::Rng;
@@ -105,6 +107,17 @@ impl<L: Law> Table<L> {
         }
         outcome as u64
     }
+}
+
+/// 0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ...
+pub fn unfolded(zigzag: u64) -> i64 {
+    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+}
+
+/// Fills an array with what a table of 0, -1, 1, -2, 2, ... draws.
+pub fn fill_unfolded<L: Law>(table: &Table<L>, out: &mut [i64], rng: &mut Rng) {
+    table.fill(cast_slice_mut(out), rng);
+    out.iter_mut().for_each(|value| *value = unfolded(*value as u64));
 }
 
 /// The words of the table by intervals of as many digits as it takes.

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::borrow::{Floats, in_use};
 use super::check::{checked, shaped, wrong_type};
 use super::entry::{Entry, not_bits, split_row};
-use super::{Vector, filled};
+use super::{Vector, fresh};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
 use crate::scalar::bytes;
@@ -30,7 +30,7 @@ pub fn changed_bits<'py>(
     chunk: usize,
     act: impl Fn(Run<'_>, usize, &mut [u8]) -> Result<()> + Sync + Send,
 ) -> PyResult<Vector<'py>> {
-    filled(array.py(), array.len(), |bits| copy_bits(name, array, bits, chunk, act))
+    fresh(array.py(), array.len(), |bits| copy_bits(name, array, bits, chunk, act))
 }
 
 fn copy_bits(

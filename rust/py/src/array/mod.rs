@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 pub use bits::{Answers, answers, changed_bits};
 pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
-pub use fresh::filled;
+pub use fresh::{filled, fresh};
 pub use pack::{matrix, packed_rows, vector};
 
 use crate::run::{run, streaming_cost};
