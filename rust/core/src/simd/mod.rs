@@ -26,9 +26,12 @@ mod dispatch;
 mod block;
 mod blocks;
 mod disagreements;
+mod exponential;
 mod features;
 mod gradients;
 mod halfspaces;
+mod lines;
+mod minibatch;
 mod panels;
 mod portable;
 mod prefetch;
@@ -38,6 +41,8 @@ mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
+mod x86_lines;
+#[cfg(target_arch = "x86_64")]
 mod x86_votes;
 // The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
 #[cfg(has_gfni_intrinsics)]
@@ -46,13 +51,15 @@ mod x86_gfni;
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
+pub use exponential::exp;
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
-pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
+pub use gradients::{Derivatives, Examples, Grid, Rows, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use minibatch::Room;
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
-pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
+pub use softmax::{MOST_CLASSES, Softmax};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
