@@ -34,8 +34,10 @@ mod exponential;
 mod features;
 mod gradients;
 mod halfspaces;
+mod lines;
 mod logarithm;
 mod losses;
+mod minibatch;
 mod narrow;
 mod panels;
 mod portable;
@@ -48,8 +50,9 @@ mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
-mod x86_screen;
 #[cfg(target_arch = "x86_64")]
+mod x86_lines;
+mod x86_screen;
 mod x86_threshold;
 #[cfg(target_arch = "x86_64")]
 mod x86_votes;
@@ -68,15 +71,17 @@ pub use coins::{COINS, UNDECIDED, position, toss, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use exponential::exp;
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
-pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
+pub use gradients::{Derivatives, Examples, Grid, Rows, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use logarithm::ln_1p;
 pub use losses::{find_outside, take_bits, take_losses};
+pub use minibatch::Room;
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
+pub use softmax::{MOST_CLASSES, Softmax};
 pub use threshold::divide;
 pub use votes::{VOTES, add_votes};
 
