@@ -31,6 +31,7 @@ mod gradients;
 mod halfspaces;
 mod panels;
 mod portable;
+mod powers;
 mod prefetch;
 mod rows;
 mod softmax;
@@ -50,6 +51,7 @@ pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cu
 pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
+pub use powers::multiply_powers;
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
