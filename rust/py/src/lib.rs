@@ -5,6 +5,7 @@
 mod accounting;
 mod adaptation;
 mod array;
+mod calibration;
 mod error;
 mod features;
 mod gf2;
@@ -48,6 +49,8 @@ mod _core {
     };
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
+    #[pymodule_export]
+    use calibration::{NoiseSearch, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]
     use features::Features;
     #[pymodule_export]

@@ -41,6 +41,7 @@ mod minibatch;
 mod narrow;
 mod panels;
 mod portable;
+mod powers;
 mod prefetch;
 mod rows;
 mod screen;
@@ -50,9 +51,10 @@ mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
-#[cfg(target_arch = "x86_64")]
 mod x86_lines;
+#[cfg(target_arch = "x86_64")]
 mod x86_screen;
+#[cfg(target_arch = "x86_64")]
 mod x86_threshold;
 #[cfg(target_arch = "x86_64")]
 mod x86_votes;
@@ -77,10 +79,10 @@ pub use logarithm::ln_1p;
 pub use losses::{find_outside, take_bits, take_losses};
 pub use minibatch::Room;
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
+pub use powers::multiply_powers;
 pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
-pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
 pub use softmax::{MOST_CLASSES, Softmax};
 pub use threshold::divide;
 pub use votes::{VOTES, add_votes};
