@@ -39,6 +39,7 @@ mod prefetch;
 mod rows;
 mod screen;
 mod softmax;
+mod tile;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -62,8 +63,9 @@ pub use logarithm::ln_1p;
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use prefetch::prefetch;
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
-pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
+pub use screen::screen;
 pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
+pub use tile::{ABREAST, Rough, TILE, Tile, UNSURE};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};
