@@ -15,10 +15,12 @@ from ..._support.validate import MOST, numbers
 from ...exceptions import ParameterError, ShapeError
 
 # Rows per block: they stay in the cache, and sums of block sums lose fewer digits.
-BLOCK = 4096
+BLOCK = 1024
 UNIT = 2.0**-53
 # The square of such an entry, times any number of columns, is still a finite float.
 _LARGEST_ENTRY = 1e150
+# No entry of a row whose square is at most this exceeds the above.
+_LARGEST_SQUARE = 1e300
 # Bounds on relative errors do not hold for sums as small as this.
 _LEAST_ERROR = 1e-290
 # Relative error allowed to rows that a caller has scaled to a norm.
@@ -115,16 +117,20 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     """
     n, d = sample.X.shape
     total, largest = np.zeros((d + 1, d + 1)), 0.0
-    rows = np.empty((min(n, BLOCK), d + 1))
+    product, rows = np.empty_like(total), np.empty((min(n, BLOCK), d + 1))
     distance = float(np.linalg.norm(ball.center))
-    for X, y in _blocks(sample):
-        norms, y = _project(X, y, bounds)
+    for X, y in _slices(sample):
         # A residual is the product of (z, -1) with radius x and the residual at the center.
         part = rows[: len(X)]
-        np.multiply(X, ball.radius, out=part[:, :-1])
-        np.subtract(y, X @ ball.center, out=part[:, -1])
-        total += part.T @ part
-        largest = max(largest, float((norms * (ball.radius + distance) + np.abs(y)).max()))
+        part[:, :-1] = X
+        norms, part[:, -1] = _project(part[:, :-1], y, bounds)
+        largest = max(
+            largest, float((norms * (ball.radius + distance) + np.abs(part[:, -1])).max())
+        )
+        if distance > 0:
+            part[:, -1] -= part[:, :-1] @ ball.center
+        part[:, :-1] *= ball.radius
+        total += np.matmul(part.T, part, out=product)
     error = moments_error(n, d) * largest**2 + _LEAST_ERROR
     return Moments(total / n, error)
 
@@ -163,7 +169,7 @@ def _validate_sample(name: str, X: ArrayLike, y: ArrayLike) -> Sample:
         rule = f"it must be ({len(rows)},), a label for each row of X_{name}"
         raise ShapeError(f"y_{name} has shape {labels.shape}, but {rule}")
     sample = Sample(name, rows, floats(labels))
-    for block, part in _blocks(sample):
+    for block, part in _slices(sample):
         for letter, values in (("X", block), ("y", part)):
             if not np.isfinite(values).all():
                 rule = "an infinite entry or NaN, but all must be finite"
@@ -177,17 +183,29 @@ def _validate_numbers(name: str, value: ArrayLike) -> NDArray[Any]:
     return entries if entries.dtype == np.float32 else floats(entries)
 
 
-def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
-    """Yield copies of the rows, BLOCK at a time, with their labels."""
+def _slices(sample: Sample) -> Iterator[tuple[NDArray[Any], Floats]]:
+    """Yield the rows, BLOCK at a time, with their labels."""
     for start in range(0, len(sample.y), BLOCK):
         stop = start + BLOCK
-        yield np.array(sample.X[start:stop], np.float64), sample.y[start:stop]
+        yield sample.X[start:stop], sample.y[start:stop]
+
+
+def _blocks(sample: Sample) -> Iterator[tuple[Floats, Floats]]:
+    """Yield copies of the rows, BLOCK at a time, with their labels; each replaces the last one."""
+    room = np.empty((min(len(sample.y), BLOCK), sample.X.shape[1]))
+    for X, y in _slices(sample):
+        copy = room[: len(X)]
+        copy[...] = X
+        yield copy, y
 
 
 def _norms(X: Floats) -> Floats:
     """Clip entries, in place, so that squares stay finite; return the norms of the rows."""
-    np.clip(X, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=X)
-    norms: Floats = np.sqrt(np.einsum("ij,ij->i", X, X))
+    squares = np.einsum("ij,ij->i", X, X)
+    if not squares.max() <= _LARGEST_SQUARE:
+        np.clip(X, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=X)
+        squares = np.einsum("ij,ij->i", X, X)
+    norms: Floats = np.sqrt(squares, out=squares)
     return norms
 
 

@@ -47,6 +47,7 @@ mod rows;
 mod screen;
 mod softmax;
 mod threshold;
+mod tile;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
@@ -82,9 +83,10 @@ pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
 pub use powers::multiply_powers;
 pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
-pub use screen::{ABREAST, Rough, TILE, Tile, UNSURE, screen};
+pub use screen::screen;
 pub use softmax::{MOST_CLASSES, Softmax};
 pub use threshold::divide;
+pub use tile::{ABREAST, Rough, TILE, Tile, UNSURE};
 pub use votes::{VOTES, add_votes};
 
 use crate::error::{Error, Result};

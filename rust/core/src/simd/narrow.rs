@@ -83,3 +83,40 @@ pub fn sum<T: Real, const N: usize>(entries: &[T], factors: &[f64], sums: &mut [
     sums.copy_from_slice(&total);
     factors.len() / TOGETHER * TOGETHER
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Seed, Stream};
+    use crate::simd::{RowBlock, add_block, block_products};
+
+    #[test]
+    fn short_rows_are_added_up_like_long_ones() {
+        let mut rng = Seed::reproducible([10; 32]).stream(Stream::Speed, 0);
+        for (columns, count) in [(8, 1), (8, 7), (8, 8), (8, 21), (16, 4), (16, 16), (16, 37)] {
+            let mut reals = |count| (0..count).map(|_| rng.below(1 << 40) as f64 / 1e11 - 5.0).collect::<Vec<f64>>();
+            let (entries, w, factors) = (reals(columns * count), reals(columns), reals(count));
+            let product = |row: &[f64]| {
+                let mut lanes = [0.0; LANES];
+                (0..columns).for_each(|at| lanes[at % LANES] += row[at] * w[at]);
+                let [a, b, c, d, e, f, g, h] = lanes;
+                ((a + e) + (c + g)) + ((b + f) + (d + h))
+            };
+            let term = |row: usize, at: usize| factors[row] * entries[row * columns + at];
+            let whole = count / TOGETHER * TOGETHER;
+            let sum = |at: usize| {
+                let four = |row: usize| (term(row, at) + term(row + 1, at)) + (term(row + 2, at) + term(row + 3, at));
+                let groups = (0..whole).step_by(TOGETHER).fold(1.0, |sum, row| sum + four(row));
+                (whole..count).fold(groups, |sum, row| sum + term(row, at))
+            };
+            for isa in Isa::ALL {
+                let block = RowBlock { entries: &entries, columns, ahead: &[] };
+                let (mut out, mut sums) = (vec![0.0; count], vec![1.0; columns]);
+                block_products(isa, block, &w, &mut out);
+                add_block(isa, block, &factors, &mut sums);
+                assert_eq!(out, entries.chunks_exact(columns).map(product).collect::<Vec<_>>(), "{}", isa.name());
+                assert_eq!(sums, (0..columns).map(sum).collect::<Vec<_>>(), "{}", isa.name());
+            }
+        }
+    }
+}

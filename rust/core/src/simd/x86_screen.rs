@@ -5,7 +5,7 @@
 
 use std::arch::x86_64::*;
 
-use super::screen::{ABREAST, Rough, TILE, Tile, UNSURE};
+use super::tile::{ABREAST, Rough, TILE, Tile, UNSURE};
 
 /// Whether the machine has AVX2 and fused multiplications, as all have that have one of them.
 pub fn fused() -> bool {
