@@ -256,7 +256,7 @@ def test_a_variable_that_is_no_number_of_threads_is_named(name, text, monkeypatc
 
 def pool_of_this_process():
     """This process, and how many threads our pool has in it once a kernel has run."""
-    noise.bernoulli(0.5, 30_000_000)
+    noise.bernoulli(0.5, 80_000_000)
     names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     return os.getpid(), sum(name.startswith("hdp-fast") for name in names)
 

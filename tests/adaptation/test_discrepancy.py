@@ -306,7 +306,7 @@ def test_noise_has_the_promised_size_and_values_stay_in_range():
         errors = np.array([each.value for each in draws]) - true
         assert np.sqrt(np.mean(errors**2)) == pytest.approx(draws[0].deviation, rel=0.25)
         assert abs(errors.mean()) < 0.25 * draws[0].deviation
-    wild = [released(problem(3), epsilon=1e-3, random_state=seed).value for seed in range(20)]
+    wild = [released(problem(3), epsilon=1e-3, random_state=seed).value for seed in range(20, 40)]
     assert set(wild) == {0.0, 9.0}
 
 

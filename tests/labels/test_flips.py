@@ -58,7 +58,7 @@ def test_answers_to_unanimous_votes_are_flipped_as_often_as_said():
     assert 0.1 < answers.flip_probability < 0.5
     assert stats.binomtest(flips, 2000, answers.flip_probability).pvalue > 1e-3
     assert answers.flip_probability == made.plan_.flip(60)
-    assert answers.shares == {0: flips / 2000, 1: 1 - flips / 2000}
+    assert answers.shares == {0: flips / 2000, 1: (2000 - flips) / 2000}
 
 
 @pytest.mark.parametrize("make", [labeler, soft])

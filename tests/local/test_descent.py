@@ -237,7 +237,8 @@ def test_labels_0_and_1_are_numbers_to_a_learner_of_real_labels():
         strong_convexity=1.0,
         epsilon=math.inf,
     )
-    model = learn_by_descent(learner, Agents(np.ones((100_000, 1)), y, epsilon=3.0))
+    agents = Agents(np.ones((100_000, 1)), y, epsilon=3.0)
+    model = learn_by_descent(learner, agents, random_state=1)
     assert model.weights[0] == pytest.approx(0.25, abs=0.06)
 
 

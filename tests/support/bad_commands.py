@@ -238,7 +238,7 @@ COMMANDS = [
         0,
         "n = 10 target records, but at epsilon = 0.1"),
     row(98, "adapt: ten rows of TARGET",
-        f"{ADAPT.replace('pub', 'ten')} --seed 1 --epsilon .1 --delta 1e-6",
+        f"{ADAPT.replace('pub', 'ten')} --seed 2 --epsilon .1 --delta 1e-6",
         0,
         "alpha_ = .* is the share of the source"),
     row(99, "a value that is no number", f"{RANDOMIZE} abc", 2, "a value is no number"),

@@ -308,7 +308,7 @@ def test_results_print_and_are_written():
 def test_too_few_agents_are_said():
     with pytest.warns(UtilityWarning, match=r"5 of 5 rows \(y \| young, .*fewer questions"):
         transfer.survey(
-            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=2
+            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=3
         )
 
 

@@ -37,7 +37,7 @@ pub fn bernoulli<'py>(
 ) -> PyResult<Vector<'py>> {
     let size = count("size", size, 0)?;
     let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
-    filled(py, size, streaming_cost(size), |out, run| {
+    filled(py, size, streaming_cost(size.saturating_mul(3)), |out, run| {
         coins(out, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))
     })
 }

@@ -82,7 +82,7 @@ impl Inversion {
         let out: &mut [u64] = cast_slice_mut(out);
         self.lowest.fill(out, rng);
         out.iter_mut().for_each(|magnitude| *magnitude = (*magnitude).min(LARGEST));
-        self.add_digits(out, rng, |magnitude, digit, shift| with_digit(magnitude, digit, shift));
+        self.add_digits(out, rng, with_digit);
     }
 
     /// Fills an array with draws of the discrete Laplace distribution, for tables made with a sign.
