@@ -141,7 +141,7 @@ class TableSession(SingleUseSession):
         if self._bottoms is None:
             return self._answer_pairs(votes)
 
-        def ask(rng: RandomState) -> Integers:
+        def ask(rng: RandomState) -> tuple[Integers, int]:
             flat = votes.reshape(-1)
             return self._table.answer_counts(flat, labels, self._bottoms or 0, make_key(rng))
 
@@ -185,7 +185,7 @@ class TableSession(SingleUseSession):
             raise ShapeError(f"ones has shape {votes.shape}, but it must be one integer or (m,)")
         flat = to_unsigned("ones", votes.reshape(-1))
 
-        def ask(rng: RandomState) -> NDArray[np.int8]:
+        def ask(rng: RandomState) -> tuple[NDArray[np.int8], int]:
             return self._table.answer_ones(flat, k, self._bottoms, make_key(rng))
 
         answers = self._ask(flat.size, ask)
@@ -271,10 +271,10 @@ class TableSession(SingleUseSession):
     def _ask(self, queries: int, ask: Any) -> Any:
         with self._hold():
             self._check_left(queries, self._bottoms, self._queries)
-            answers = ask(self._rng)
+            answers, bottoms = ask(self._rng)
             self._queries -= len(answers)
             if self._bottoms is not None:
-                self._bottoms -= int(np.count_nonzero(answers == -1))
+                self._bottoms -= bottoms
         return answers
 
     def __repr__(self) -> str:

@@ -84,7 +84,7 @@ fn answers_end_at_the_last_bottom() {
     let words = surely.design(alone()).unwrap();
     let counts = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]].concat();
     let (seed, run) = (Seed::from_os().unwrap(), alone());
-    assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), [0, -1, 1, -1]);
+    assert_eq!(respond_to_counts(&words, &counts, 2, 2, &seed, run).unwrap(), (vec![0, -1, 1, -1], 2));
     let near = Plurality { winner: 3, distance: 0 };
     let far = Plurality { winner: 4, distance: u32::MAX };
     let mut left = Remaining { bottoms: 3, queries: 9 };

@@ -1,6 +1,6 @@
 //! Losses of scores, with their derivatives in them.
 
-use crate::simd::Work;
+use crate::simd::{Work, exp, ln_1p};
 
 /// A loss of a record's scores and its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ fn squared(score: f64, label: f64) -> (f64, f64) {
 fn logistic(score: f64, label: f64) -> (f64, f64) {
     let margin = label * score;
     // The exponential of what is below 0 never overflows.
-    let small = (-margin.abs()).exp();
+    let small = exp(-margin.abs());
     let wrong = if margin < 0.0 { 1.0 } else { small };
-    ((-margin).max(0.0) + small.ln_1p(), -label * wrong / (1.0 + small))
+    ((-margin).max(0.0) + ln_1p(small), -label * wrong / (1.0 + small))
 }
 
 #[inline(always)]

@@ -1,16 +1,21 @@
 //! Linear threshold functions, given one by one.
 
+use super::rough::{MOST_FEATURES, RoughHalfspaces, RoughRecords, turn};
 use super::sum::sum;
 use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::run::Run;
-use crate::simd::{Group, LANES, add_halfspaces};
+use crate::simd::{ABREAST, Group, LANES, TILE, UNSURE, add_halfspaces, screen};
 
-/// Numbers of a block of records: 16 kB, half of the nearest cache.
+/// Records, and halfspaces, from which on a copy in single precision is worth its making.
+const MANY_RECORDS: usize = 2 * TILE;
+const MANY_HALFSPACES: usize = 2 * ABREAST;
+
+/// Halfspaces between two looks at the cancel flag, and at how many single precision leaves undecided.
+const BETWEEN_CHECKS: usize = 8 * ABREAST;
+
+/// Records of which a thread predicts the labels at a time.
 const BLOCK: usize = 1 << 11;
-
-/// Halfspaces between two looks at the cancel flag.
-const BETWEEN_CHECKS: usize = 1 << 10;
 
 /// Rows that `predict` sums up side by side.
 const ROWS: usize = 8;
@@ -35,30 +40,77 @@ impl<'a> Halfspaces<'a> {
 
     /// The number of records that each halfspace gets wrong. Records are given row by row, labels as 0 or 1.
     ///
-    /// Cost: a multiplication and an addition for every halfspace, record and feature; only counts are stored.
+    /// A prediction is that of the score in double precision. Where single precision tells it for certain, only that is
+    /// computed; records with scores too close to 0 are scored again.
+    ///
+    /// Cost: a multiplication and an addition for every halfspace, record and feature, nearly all in single precision
+    /// unless many scores are next to 0; only counts and a copy of the weights, half as large, are stored.
     pub fn errors(&self, records: &[f64], labels: &[u8], run: Run<'_>) -> Result<Vec<i64>> {
         let count = self.count(records)?;
         if labels.len() != count {
             return Err(Error::Shape(format!("y has length {}, but X has {count} records", labels.len())));
         }
-        let height = LANES * (BLOCK / LANES / self.features).max(1);
-        let size = height.saturating_mul(self.features);
-        sum(self.biases.len(), count.div_ceil(height), run, |block, errors| {
-            let records = &records[block * size..][..size.min((count - block * height) * self.features)];
-            let labels = collected(labels.iter().skip(block * height).take(height).map(|&bit| u64::from(bit)))?;
+        let many = count >= MANY_RECORDS && self.biases.len() >= MANY_HALFSPACES && self.features <= MOST_FEATURES;
+        let rough = many.then(|| RoughHalfspaces::new(self.features, self.weights, self.biases)).transpose()?;
+        let size = TILE.saturating_mul(self.features);
+        sum(self.biases.len(), count.div_ceil(TILE), run, |block, errors| {
+            let labels = &labels[block * TILE..][..TILE.min(count - block * TILE)];
+            let records = &records[block * size..][..labels.len() * self.features];
+            let words = collected(labels.iter().map(|&bit| u64::from(bit)))?;
             let (lanes, rest) = turned(records, self.features)?;
-            self.add(Group { features: self.features, lanes: &lanes, rest, labels: &labels }, errors, run)
+            let group = Group { features: self.features, lanes: &lanes, rest, labels: &words };
+            let tile = match &rough {
+                Some(rough) => RoughRecords::new(self.features, records, labels)?.map(|records| (rough, records)),
+                None => None,
+            };
+            self.add(tile, group, errors, run)
         })
     }
 
-    fn add(&self, group: Group<'_>, errors: &mut [i64], run: Run<'_>) -> Result<()> {
-        let weights = self.weights.chunks(BETWEEN_CHECKS * self.features);
-        let some = weights.zip(self.biases.chunks(BETWEEN_CHECKS)).zip(errors.chunks_mut(BETWEEN_CHECKS));
-        for ((weights, biases), errors) in some {
+    /// Adds the errors on some records, which are there in single precision, too, unless that is of no use.
+    fn add(
+        &self,
+        mut tile: Option<(&RoughHalfspaces, RoughRecords)>,
+        group: Group<'_>,
+        errors: &mut [i64],
+        run: Run<'_>,
+    ) -> Result<()> {
+        for (number, errors) in errors.chunks_mut(BETWEEN_CHECKS).enumerate() {
             run.check()?;
-            add_halfspaces(run.isa, group, weights, biases, errors);
+            let first = number * BETWEEN_CHECKS;
+            let Some((rough, records)) = &tile else {
+                self.add_exact(first, group, errors, run);
+                continue;
+            };
+            let mut counts = [0; BETWEEN_CHECKS];
+            let rough = rough.some(first, errors.len());
+            screen(run.isa, records.tile(), rough, &mut counts[..rough.biases.len()]);
+            let unsure = counts.iter().filter(|&&count| count == UNSURE).count();
+            // No sum passes the number of records, and checked ones would not be vectorized.
+            let add = |(errors, count): (&mut i64, u8)| *errors = errors.wrapping_add(i64::from(count));
+            if unsure == 0 {
+                errors.iter_mut().zip(counts).for_each(add);
+                continue;
+            }
+            for (i, (errors, count)) in errors.iter_mut().zip(counts).enumerate() {
+                if count == UNSURE {
+                    self.add_exact(first + i, group, std::slice::from_mut(errors), run);
+                } else {
+                    add((errors, count));
+                }
+            }
+            // Records that are next to many halfspaces, as where all numbers are small integers.
+            if 2 * unsure > errors.len() {
+                tile = None;
+            }
         }
         Ok(())
+    }
+
+    /// Adds the errors of halfspaces from the first one on, in double precision.
+    fn add_exact(&self, first: usize, group: Group<'_>, errors: &mut [i64], run: Run<'_>) {
+        let weights = &self.weights[first * self.features..][..errors.len() * self.features];
+        add_halfspaces(run.isa, group, weights, &self.biases[first..][..errors.len()], errors);
     }
 
     /// The prediction of halfspace i for every record, from the same rounded sums as in `errors`.
@@ -106,9 +158,92 @@ fn turned(records: &[f64], features: usize) -> Result<(Vec<f64>, &[f64])> {
     let rest = groups.remainder();
     let mut lanes: Vec<f64> = zeros(Some(records.len() - rest.len()))?;
     for (rows, lanes) in groups.zip(lanes.chunks_exact_mut(LANES * features)) {
-        for (lane, row) in rows.chunks_exact(features).enumerate() {
-            row.iter().zip(lanes[lane..].iter_mut().step_by(LANES)).for_each(|(value, place)| *place = *value);
-        }
+        turn(rows.chunks_exact(features), lanes, LANES, |_, value| value);
     }
     Ok((lanes, rest))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::noise::{Rng, Seed, Stream};
+    use crate::simd::Isa;
+
+    fn labels(count: usize, rng: &mut Rng) -> Vec<u8> {
+        (0..count).map(|_| rng.below(2) as u8).collect()
+    }
+
+    /// By the definition, one score after the other.
+    fn counted(features: usize, weights: &[f64], biases: &[f64], records: &[f64], labels: &[u8]) -> Vec<i64> {
+        let wrong = |weights: &[f64], bias: f64| {
+            let rows = records.chunks_exact(features).zip(labels);
+            let score = |row: &[f64]| row.iter().zip(weights).fold(0.0, |sum, (value, weight)| sum + weight * value);
+            rows.filter(|(row, label)| u8::from(score(row) + bias >= 0.0) != **label).count() as i64
+        };
+        weights.chunks_exact(features).zip(biases).map(|(weights, bias)| wrong(weights, *bias)).collect()
+    }
+
+    fn check(features: usize, weights: &[f64], biases: &[f64], records: &[f64], labels: &[u8]) {
+        let halfspaces = Halfspaces::new(features, weights, biases).unwrap();
+        for isa in Isa::ALL {
+            let errors = halfspaces.errors(records, labels, Run::alone(isa)).unwrap();
+            let shape = (features, biases.len(), labels.len());
+            assert_eq!(errors, counted(features, weights, biases, records, labels), "{} {shape:?}", isa.name());
+        }
+    }
+
+    #[test]
+    fn errors_are_those_of_the_definition_at_every_awkward_shape() {
+        let mut rng = Seed::reproducible([3; 32]).stream(Stream::Speed, 0);
+        for (features, count, size) in [(1, 1, 1), (1, 128, 12), (2, 129, 13), (7, 191, 47), (8, 192, 48), (9, 193, 49)]
+            .into_iter()
+            .chain([(64, 256, 97), (65, 130, 12), (3, 127, 100), (200, 128, 24), (MOST_FEATURES + 1, 128, 12)])
+        {
+            for digits in [2, 40] {
+                // Integers from -2 to 1 have many scores that are 0 exactly.
+                let half = (1u64 << digits) as f64 / 2.0;
+                let mut reals = |count| (0..count).map(|_| rng.below(1 << digits) as f64 - half).collect::<Vec<f64>>();
+                let (weights, biases, records) = (reals(size * features), reals(size), reals(count * features));
+                check(features, &weights, &biases, &records, &labels(count, &mut rng));
+            }
+        }
+    }
+
+    #[test]
+    fn scores_next_to_0_are_those_of_the_definition() {
+        let mut rng = Seed::reproducible([4; 32]).stream(Stream::Speed, 0);
+        let (features, count, size) = (5, 256, 30);
+        let real = |rng: &mut Rng| rng.below(1 << 50) as f64 / (1u64 << 49) as f64 - 1.0;
+        let records: Vec<f64> = (0..features * count).map(|_| real(&mut rng)).collect();
+        let weights: Vec<f64> = (0..features * size).map(|_| real(&mut rng)).collect();
+        for apart in [0.0, 1e-16, 1e-9, 1e-7, 1e-6] {
+            // Each halfspace passes this far from one of the records.
+            let score = |i: usize| -> f64 {
+                (0..features).map(|j| weights[i * features + j] * records[i * features + j]).sum()
+            };
+            let biases: Vec<f64> = (0..size).map(|i| apart - score(i)).collect();
+            check(features, &weights, &biases, &records, &labels(count, &mut rng));
+        }
+    }
+
+    #[test]
+    fn numbers_without_bounds_are_scored_as_defined() {
+        let mut rng = Seed::reproducible([5; 32]).stream(Stream::Speed, 0);
+        let (features, count, size) = (3, 256, 36);
+        let sizes = [0.0, 1e-320, 1e-200, 1e-90, 1e-20, 1.0, 1e20, 1e90, 1e200, 1e308, f64::INFINITY, f64::NAN];
+        let mut reals = |count: usize, at: usize| -> Vec<f64> {
+            let size = |i: usize| sizes[if at == 0 { i / features % sizes.len() } else { at }];
+            (0..count).map(|i| (rng.below(1 << 30) as f64 / (1 << 29) as f64 - 1.0) * size(i)).collect()
+        };
+        for at in 0..sizes.len() {
+            let (records, ordinary) = (reals(features * count, at), reals(features * count, 5));
+            let (weights, biases) = (reals(features * size, 0), reals(size, 0));
+            let (plain, bias) = (reals(features * size, 5), reals(size, at));
+            let labels: Vec<u8> = (0..count).map(|i| u8::from(i % 3 == 0)).collect();
+            check(features, &weights, &biases, &records, &labels);
+            check(features, &weights, &bias, &ordinary, &labels);
+            check(features, &plain, &bias, &records, &labels);
+        }
+    }
 }

@@ -23,6 +23,7 @@ mod columns;
 mod halfspaces;
 mod lists;
 mod monomials;
+mod rough;
 mod sum;
 
 pub use columns::Columns;

@@ -3,7 +3,9 @@
 //! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
+use super::Isa;
 use super::gradients::folded;
+use super::narrow;
 use super::prefetch::prefetch;
 use super::rows::Real;
 
@@ -35,9 +37,16 @@ dispatched! {
     vectorized<W: Work>(work: W) = Work::work
 }
 
+/// Writes the inner product of each row with each model, those of a row side by side.
+pub fn block_products<T: Real>(isa: Isa, block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) {
+    let one = models.len() == block.columns;
+    let done = if one { narrow::multiply(isa, block.entries, models, out) } else { 0 };
+    let rest = RowBlock { entries: &block.entries[done * block.columns..], ..block };
+    all_products(isa, rest, models, &mut out[done..]);
+}
+
 dispatched! {
-    /// Writes the inner product of each row with each model, those of a row side by side.
-    block_products<T: Real>(block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) = multiplied
+    all_products<T: Real>(block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) = multiplied
 }
 
 dispatched! {
@@ -109,6 +118,12 @@ fn four<T>(rows: &[T], columns: usize) -> [&[T]; TOGETHER] {
 fn summed<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) {
     let RowBlock { entries, columns, ahead } = block;
     let count = sums.len() / columns;
+    let done = match (count, columns) {
+        (1, 8) => narrow::sum::<T, 8>(entries, factors, sums),
+        (1, 16) => narrow::sum::<T, 16>(entries, factors, sums),
+        _ => 0,
+    };
+    let (entries, factors) = (&entries[done * columns..], &factors[done * count..]);
     let (groups, factor_groups) = (entries.chunks_exact(TOGETHER * columns), factors.chunks_exact(TOGETHER * count));
     let rest = groups.remainder().chunks_exact(columns).zip(factor_groups.remainder().chunks_exact(count));
     let mut ahead = ahead.chunks(TOGETHER / 2 * columns);
@@ -116,7 +131,7 @@ fn summed<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) {
         ahead.next().into_iter().for_each(prefetch);
         let [a, b, c, d] = four(rows, columns);
         for (model, sum) in sums.chunks_exact_mut(columns).enumerate() {
-            let [e, f, g, h] = std::array::from_fn(|row| factors[row * count + model]);
+            let [e, f, g, h] = [0, 1, 2, 3].map(|row| factors[row * count + model]);
             for ((((sum, a), b), c), d) in sum.iter_mut().zip(a).zip(b).zip(c).zip(d) {
                 *sum += (e * a.get() + f * b.get()) + (g * c.get() + h * d.get());
             }

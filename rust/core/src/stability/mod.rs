@@ -23,7 +23,7 @@
 //!
 //! let queries = [[9_000, 0], [5, 5], [0, 9_000], [5, 5], [9_000, 0]];
 //! assert_eq!(plurality(&queries[0]).distance, 4_500);
-//! assert_eq!(respond_to_counts(&table, queries.as_flattened(), 2, 2, &seed, run)?, [0, -1, 1, -1]);
+//! assert_eq!(respond_to_counts(&table, queries.as_flattened(), 2, 2, &seed, run)?, (vec![0, -1, 1, -1], 2));
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```
 

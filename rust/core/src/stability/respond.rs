@@ -1,5 +1,7 @@
 //! Answers to queries: one exact coin each, and a halt at the last bottom.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use bytemuck::Zeroable;
 
 use super::distance::{Plurality, plurality};
@@ -8,15 +10,13 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, room, zeros};
 use crate::noise::{Rng, Seed, Stream};
 use crate::run::Run;
+use crate::simd::{Clear, FEW, Isa, answer_clear};
 
 /// Queries whose coins come from one stream; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
 /// Queries that are answered before the number of bottoms among them is counted.
 const BLOCK: usize = CHUNK << 8;
-
-/// A number of queries so small that among them a byte rarely leaves one undecided.
-const FEW: usize = 16;
 
 /// The answer that is no label.
 const BOTTOM: i8 = -1;
@@ -36,40 +36,46 @@ fn hazard(words: &[u64], plurality: Plurality, byte: u8, rng: &mut Rng) -> i64 {
 }
 
 /// Answers queries until `bottoms` of the answers are `bottom` or all queries are answered: `answer(start, out, bytes,
-/// rng)` answers those from number `start` on.
+/// rng)` answers those from number `start` on and returns the number of bottoms among the answers.
 fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     queries: usize,
     bottoms: Option<u64>,
     bottom: T,
     seed: &Seed,
     run: Run<'_>,
-    answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<()> + Sync + Send,
-) -> Result<Vec<T>> {
+    answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<u64> + Sync + Send,
+) -> Result<(Vec<T>, u64)> {
     let mut out: Vec<T> = zeros(Some(queries))?;
-    let mut left = bottoms;
+    let (most, mut sum) = (bottoms.unwrap_or(u64::MAX), 0);
     for (block, answers) in out.chunks_mut(BLOCK).enumerate() {
+        let found = AtomicU64::new(0);
         run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
             let number = block * (BLOCK / CHUNK) + chunk;
             let mut rng = seed.stream(Stream::Answer, number as u64);
             let mut bytes = [0; CHUNK];
             rng.fill(&mut bytes[..answers.len()]);
-            answer(number * CHUNK, answers, &bytes, &mut rng)
+            let bottoms = answer(number * CHUNK, answers, &bytes, &mut rng)?;
+            found.fetch_add(bottoms, Ordering::Relaxed);
+            Ok(())
         })?;
-        let Some(left) = left.as_mut() else { continue };
-        let found = answers.iter().filter(|&&answer| answer == bottom).count() as u64;
-        if found >= *left {
-            let last = answers.iter().enumerate().filter(|(_, answer)| **answer == bottom).nth((*left - 1) as usize);
-            let answered = block * BLOCK + last.map_or(0, |(i, _)| i + 1);
-            out.truncate(answered);
-            return Ok(out);
+        let found = found.into_inner();
+        if bottoms.is_some() && found >= most - sum {
+            let places = answers.iter().enumerate().filter(|(_, answer)| **answer == bottom);
+            let last = places.map(|(i, _)| i + 1).nth((most - sum).saturating_sub(1) as usize).unwrap_or(0);
+            out.truncate(block * BLOCK + last);
+            return Ok((out, most));
         }
-        *left -= found;
+        sum += found;
     }
-    Ok(out)
+    Ok((out, sum))
+}
+
+fn count<T: PartialEq>(answers: &[T], answer: T) -> u64 {
+    answers.iter().filter(|&other| *other == answer).count() as u64
 }
 
 /// Answers queries by a table of hazards, given a histogram of `labels` counts for each query. An answer is the winning
-/// label, or -1 for bottom. The last of `bottoms` bottoms ends the answers.
+/// label, or -1 for bottom. The last of `bottoms` bottoms ends the answers. Returns them and the number of bottoms.
 ///
 /// Cost: one pass over the counts, and one byte of the stream for each query, rarely more.
 pub fn respond_to_counts(
@@ -79,14 +85,14 @@ pub fn respond_to_counts(
     bottoms: u64,
     seed: &Seed,
     run: Run<'_>,
-) -> Result<Vec<i64>> {
+) -> Result<(Vec<i64>, u64)> {
     let queries = counts.len() / labels.max(1);
     until_halted(queries, Some(bottoms), i64::from(BOTTOM), seed, run, |start, out, bytes, rng| {
         let rows = counts[start * labels..].chunks_exact(labels);
         for ((out, row), &byte) in out.iter_mut().zip(rows).zip(bytes) {
             *out = hazard(words, plurality(row), byte, rng);
         }
-        Ok(())
+        Ok(count(out, i64::from(BOTTOM)))
     })
 }
 
@@ -144,6 +150,39 @@ impl Coins {
         (ones as usize).min(self.quick.len() - 1)
     }
 
+    /// The numbers of votes whose coins a byte decides unless it is the one that is named.
+    fn clear(&self) -> Clear {
+        let outcome = |&(first, tail): &(u8, i8)| match first {
+            0 => Some((first, tail)),
+            u8::MAX => Some((first, self.heads)),
+            _ => None,
+        };
+        let alike = |side: &(u8, i8), answer: i8| {
+            let side = outcome(side).filter(|(_, always)| *always == answer);
+            move |coin: &&(u8, i8)| side.is_some() && outcome(coin) == side
+        };
+        let (first, last) = (&self.quick[0], &self.quick[self.quick.len() - 1]);
+        let low = self.quick.iter().take_while(alike(first, 0)).count();
+        let high = self.quick[low..].iter().rev().take_while(alike(last, 1)).count();
+        Clear { low: low as u32, high: (self.quick.len() - high) as u32, bytes: [first.0, last.0] }
+    }
+
+    /// Answers queries, clear ones many at a time; the number of bottoms.
+    fn answer(&self, clear: Clear, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng, isa: Isa) -> Result<u64> {
+        let (mut open, mut most) = ([false; CHUNK / FEW], 0);
+        answer_clear(isa, clear, ones, bytes, out, &mut open, &mut most);
+        if most as usize >= self.quick.len() {
+            return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
+        }
+        let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
+        let mut bottoms = 0;
+        for (((out, ones), bytes), _) in few.zip(open).filter(|(_, open)| *open) {
+            self.answer_block(out, ones, bytes, rng);
+            bottoms += count(out, BOTTOM);
+        }
+        Ok(bottoms)
+    }
+
     /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
     #[inline]
     fn answer_block(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
@@ -174,9 +213,9 @@ impl Coins {
 /// Answers queries with two labels, given how many of the members vote for label 1.
 ///
 /// A table of hazards answers -1 for bottom, 0 or 1, and the last of `bottoms` bottoms ends the answers. A table of
-/// votes answers every query with 0 or 1.
+/// votes answers every query with 0 or 1. Returns the answers and the number of bottoms.
 ///
-/// Cost: O(members), and a few nanoseconds for each query, with one byte of the stream and rarely more.
+/// Cost: O(members), and a nanosecond or less for each query, with one byte of the stream and rarely more.
 pub fn respond_to_ones(
     kind: TableKind,
     words: &[u64],
@@ -185,16 +224,11 @@ pub fn respond_to_ones(
     bottoms: Option<u64>,
     seed: &Seed,
     run: Run<'_>,
-) -> Result<Vec<i8>> {
+) -> Result<(Vec<i8>, u64)> {
     let coins = Coins::new(kind, words, members)?;
+    let clear = coins.clear();
     until_halted(ones.len(), bottoms, BOTTOM, seed, run, |start, out, bytes, rng| {
-        let ones = &ones[start..][..out.len()];
-        if ones.iter().fold(0, |most, &ones| most.max(ones)) > members {
-            return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
-        }
-        let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
-        few.for_each(|((out, ones), bytes)| coins.answer_block(out, ones, bytes, rng));
-        Ok(())
+        coins.answer(clear, out, &ones[start..][..out.len()], bytes, rng, run.isa)
     })
 }
 

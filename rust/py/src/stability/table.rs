@@ -68,7 +68,7 @@ impl AnswerTable {
         run(py, None, NANOSECONDS, |run| self.promise.verify(&self.words, run))
     }
 
-    /// Labels or -1 for the histograms counts (m, labels), flat, up to the last of so many bottoms.
+    /// Labels or -1 for the histograms counts (m, labels), flat, up to the last of so many bottoms; and their number.
     fn answer_counts<'py>(
         &self,
         py: Python<'py>,
@@ -76,15 +76,15 @@ impl AnswerTable {
         labels: usize,
         bottoms: u64,
         seed: Key,
-    ) -> PyResult<Vector<'py, i64>> {
+    ) -> PyResult<(Vector<'py, i64>, u64)> {
         let counts = counts.as_slice()?;
-        let answers = run(py, None, streaming_cost(16 * counts.len()), |run| {
+        let (answers, bottoms) = run(py, None, streaming_cost(16 * counts.len()), |run| {
             stability::respond_to_counts(&self.words, counts, labels, bottoms, &seed, run)
         })?;
-        Ok(array::returned(py, answers))
+        Ok((array::returned(py, answers), bottoms))
     }
 
-    /// Labels or -1, given how many of the members vote for label 1 of two.
+    /// Labels or -1, given how many of the members vote for label 1 of two; and the number of bottoms.
     fn answer_ones<'py>(
         &self,
         py: Python<'py>,
@@ -92,12 +92,12 @@ impl AnswerTable {
         members: u32,
         bottoms: Option<u64>,
         seed: Key,
-    ) -> PyResult<Vector<'py, i8>> {
+    ) -> PyResult<(Vector<'py, i8>, u64)> {
         let ones = ones.as_slice()?;
-        let answers = run(py, None, streaming_cost(16 * ones.len()), |run| {
+        let (answers, bottoms) = run(py, None, streaming_cost(16 * ones.len()), |run| {
             stability::respond_to_ones(self.promise.kind, &self.words, ones, members, bottoms, &seed, run)
         })?;
-        Ok(array::returned(py, answers))
+        Ok((array::returned(py, answers), bottoms))
     }
 
     /// For scores (k, m), flat: twice the bin, one more than twice the shifted bin, or -1; and what is left of the

@@ -1,0 +1,152 @@
+//! Disagreements of halfspaces with labels that single precision tells for certain.
+//!
+//! A score in single precision, added up in any order and with fused operations or without, is within a margin of the
+//! exact one, and so is the rounded sum in double precision that defines a prediction. Where the score is farther from
+//! 0 than both, its sign is that of the definition: arms need not round alike to find the same. Whatever is closer is
+//! left to the definition.
+
+use super::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::x86_screen;
+
+/// The number of records whose scores are computed at a time.
+pub const TILE: usize = 64;
+
+/// Halfspaces that share a load of the records: with their scores the registers are full.
+pub const ABREAST: usize = 6;
+
+/// The count of a halfspace for which some score is too close to 0.
+pub const UNSURE: u8 = u8::MAX;
+
+/// Scores that the portable body keeps at a time for each halfspace.
+const LANES: usize = 16;
+
+/// Records in single precision, those with label 0 negated: a negative score is a wrong prediction.
+#[derive(Clone, Copy)]
+pub struct Tile<'a> {
+    /// The entries by columns of [`TILE`] records.
+    pub columns: &'a [f32],
+    /// For each record what its biases are multiplied with, plus or minus `scale`.
+    pub signs: &'a [f32; TILE],
+    /// The power of two by which the records were scaled.
+    pub scale: f32,
+    /// At least the largest norm of a scaled record.
+    pub norm: f32,
+    /// The records that count, the first one in the lowest bit.
+    pub valid: u64,
+}
+
+/// Halfspaces in single precision, each times a power of two; their number is a multiple of [`ABREAST`].
+#[derive(Clone, Copy)]
+pub struct Rough<'a> {
+    /// The number of features, at least 1.
+    pub features: usize,
+    /// The weights of [`ABREAST`] halfspaces for the first feature, then for the next one, and so on; then those of the
+    /// next halfspaces.
+    pub weights: &'a [f32],
+    /// The biases.
+    pub biases: &'a [f32],
+    /// The margin of a score for every unit of the tile's norm, and for every unit of its scale.
+    pub margins: &'a [[f32; 2]],
+}
+
+impl Rough<'_> {
+    /// How far a score of this halfspace may be from the exact one.
+    #[inline(always)]
+    pub(super) fn margin(&self, i: usize, tile: Tile<'_>) -> f32 {
+        let [norm, scale] = self.margins[i];
+        norm * tile.norm + scale * tile.scale
+    }
+}
+
+/// Writes the number of records that each halfspace gets wrong, or [`UNSURE`] for those of which a score is within its
+/// margin. Whatever is no number is within it.
+pub fn screen(isa: Isa, tile: Tile<'_>, rough: Rough<'_>, counts: &mut [u8]) {
+    let lengths = (tile.columns.len(), rough.weights.len(), rough.biases.len(), rough.margins.len());
+    let (features, count) = (rough.features, counts.len());
+    assert!(lengths == (features * TILE, features * count, count, count) && count.is_multiple_of(ABREAST));
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if x86_screen::fused() => x86_screen::screen_fused(tile, rough, counts),
+        #[cfg(has_gfni_intrinsics)]
+        Isa::Gfni if isa.available() => x86_screen::screen_wide(tile, rough, counts),
+        _ => screen_portably(tile, rough, counts),
+    }
+}
+
+fn screen_portably(tile: Tile<'_>, rough: Rough<'_>, counts: &mut [u8]) {
+    let groups = rough.weights.chunks_exact(rough.features * ABREAST).zip(counts.chunks_exact_mut(ABREAST));
+    for (group, (weights, counts)) in groups.enumerate() {
+        let (mut wrong, mut least) = ([0u64; ABREAST], [f32::INFINITY; ABREAST]);
+        for part in (0..TILE).step_by(LANES) {
+            let scores = few_scores(tile, part, weights, &rough.biases[group * ABREAST..][..ABREAST]);
+            for ((wrong, least), scores) in wrong.iter_mut().zip(&mut least).zip(scores) {
+                for (lane, score) in scores.into_iter().enumerate() {
+                    *wrong |= u64::from(score < 0.0) << (part + lane);
+                    *least = least.min(score.abs());
+                }
+            }
+        }
+        for (i, count) in counts.iter_mut().enumerate() {
+            // No sum of finite numbers has NaN in it, and no score lies above an infinite margin.
+            let sure = least[i] > rough.margin(group * ABREAST + i, tile);
+            *count = if sure { (wrong[i] & tile.valid).count_ones() as u8 } else { UNSURE };
+        }
+    }
+}
+
+/// Scores of [`LANES`] records, in loops of fixed length, which the compiler turns into vectors.
+fn few_scores(tile: Tile<'_>, part: usize, weights: &[f32], biases: &[f32]) -> [[f32; LANES]; ABREAST] {
+    let mut scores = [[0.0; LANES]; ABREAST];
+    for (scores, bias) in scores.iter_mut().zip(biases) {
+        scores.iter_mut().zip(&tile.signs[part..]).for_each(|(score, sign)| *score = bias * sign);
+    }
+    for (column, weights) in tile.columns.chunks_exact(TILE).zip(weights.chunks_exact(ABREAST)) {
+        let values = &column[part..][..LANES];
+        for (scores, weight) in scores.iter_mut().zip(weights) {
+            scores.iter_mut().zip(values).for_each(|(score, value)| *score += weight * value);
+        }
+    }
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Rng, Seed, Stream};
+
+    #[test]
+    fn all_arms_count_what_is_certain_and_leave_the_rest() {
+        let mut rng = Seed::reproducible([8; 32]).stream(Stream::Speed, 0);
+        let real = |rng: &mut Rng| rng.below(1 << 24) as f32 / (1 << 23) as f32 - 1.0;
+        for (features, groups, valid) in [(1, 1, 1), (2, 3, u64::MAX), (8, 2, u64::MAX >> 1), (65, 1, 0xff)] {
+            let count = groups * ABREAST;
+            let columns: Vec<f32> = (0..features * TILE).map(|_| real(&mut rng)).collect();
+            let weights: Vec<f32> = (0..features * count).map(|_| real(&mut rng)).collect();
+            let biases: Vec<f32> = (0..count).map(|_| real(&mut rng)).collect();
+            let signs = std::array::from_fn(|lane| if lane % 2 == 0 { 1.0 } else { -1.0 });
+            // The margin of the last halfspace of each group is wide, and that of its first one has no end.
+            let margin = |i: usize| if i % ABREAST == 0 { f32::INFINITY } else { 1e-4 };
+            let margins: Vec<_> = (0..count).map(|i| [margin(i), if i % ABREAST == 5 { 0.2 } else { 0.0 }]).collect();
+            let tile = Tile { columns: &columns, signs: &signs, scale: 1.0, norm: 1.0, valid };
+            let rough = Rough { features, weights: &weights, biases: &biases, margins: &margins };
+            let scores = |i: usize, lane: usize| {
+                let weight =
+                    |j: usize| f64::from(weights[i / ABREAST * ABREAST * features + j * ABREAST + i % ABREAST]);
+                let products = (0..features).map(|j| weight(j) * f64::from(columns[j * TILE + lane]));
+                products.sum::<f64>() + f64::from(biases[i] * signs[lane])
+            };
+            for isa in Isa::ALL {
+                let mut counts = vec![0; count];
+                screen(isa, tile, rough, &mut counts);
+                for (i, count) in counts.into_iter().enumerate() {
+                    let wrong = (0..TILE).filter(|&lane| valid >> lane & 1 == 1 && scores(i, lane) < 0.0).count();
+                    let least = (0..TILE).fold(f64::INFINITY, |least, lane| least.min(scores(i, lane).abs()));
+                    let margin = f64::from(rough.margin(i, tile));
+                    assert!(count == UNSURE || (usize::from(count) == wrong && least > margin / 2.0), "{}", isa.name());
+                    assert!(count != UNSURE || least < 2.0 * margin, "{}", isa.name());
+                }
+            }
+        }
+    }
+}
