@@ -9,12 +9,13 @@ integers, "given" takes the weights and returns the losses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pytest
-from _harness import Race, require_memory, run_file
+from _harness import Race, controller, require_memory, run_file
 from _machine import Limits
 from numpy.typing import NDArray
 
@@ -25,6 +26,8 @@ from hdp_fast.reference import adaptation as reference
 RECORDS, THREADS = 1_000_000, (1, 2)
 KAPPA_1, OFFSET = 0.3, 0.1
 UNITS, MOST = 1 << 16, 1 << 14
+# Bytes of a block.
+CACHED = 1 << 19
 
 Half = tuple[NDArray[Any], NDArray[np.float64], Any]
 Action = Callable[[], object]
@@ -56,6 +59,8 @@ def compete(race: Race, limits: Limits, n: int, d: int, dtype: str, loss: str) -
         race.ours(ours(halves, loss, w, (cap, KAPPA_1, OFFSET), grid), "exact", threads=(2,))
         race.ours(ours(halves, loss, w, np.full(n // 2, cap)), "given", threads=(2,))
     race.numpy("step", numpy(halves, loss, w, cap), threads=THREADS)
+    race.numpy("step in cached blocks", in_blocks(halves, loss, w, cap, 1))
+    race.numpy("step in cached blocks of threads", in_blocks(halves, loss, w, cap, 2), threads=(2,))
     race.peer("products alone", lambda: [(X @ single, X.T @ r) for X, _, _ in halves], threads=2)
     size = sum(X.nbytes for X, _, _ in halves)
     for threads in THREADS:
@@ -81,6 +86,34 @@ def numpy(halves: list[Half], loss: str, w: Any, cap: float) -> Action:
         )
         for number, (X, y, _) in enumerate(halves)
     ]
+
+
+def in_blocks(halves: list[Half], loss: str, w: Any, cap: float, threads: int) -> Action:
+    """A step by numpy on blocks that stay in the second cache, in threads of Python."""
+    parts = []
+    for number, (X, y, _) in enumerate(halves):
+        rows, size = max(256, CACHED // X[0].nbytes), -(-len(X) // threads)
+        for start in range(0, len(X), size):
+            part = slice(start, start + size)
+            parts.append((X[part], y[part], OFFSET * (number == 0), rows))
+
+    def run_part(part: tuple[Any, Any, float, int]) -> tuple[float, Any]:
+        X, y, shift, rows = part
+        total, gradient = 0.0, np.zeros(len(w))
+        for start in range(0, len(X), rows):
+            some = slice(start, start + rows)
+            value, slope = reference.evaluate_eliminated(
+                X[some], y[some], w, cap=cap, kappa_1=KAPPA_1, offset=shift, loss=loss
+            )
+            total, gradient = total + value, gradient + slope
+        return total, gradient
+
+    def act() -> object:
+        # The threads are Python's; those of BLAS would only wait for each other.
+        with controller().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(run_part, parts))
+
+    return act
 
 
 def offset(weights: Any, number: int) -> Any:

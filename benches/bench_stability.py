@@ -61,6 +61,11 @@ def bench_answers(race: Race, limits: Limits, kind: str, n: int) -> None:
     race.ours(ours, members=members)
     race.numpy("floats", lambda: reference.respond_to_ones(levels, ones, members, bottoms, rng))
     race.numpy("32 bits", lambda: respond(levels, ones, members, bottoms, rng))
+    gap = 2 * np.arange(members + 1) - members
+    distances = np.where(gap > 0, gap - 1, -gap) // 2 if bottoms else np.abs(gap) // 2
+    heads = levels[np.minimum(distances, len(levels) - 1)]
+    labels = (gap > 0).astype(np.int8)
+    race.numpy("looked up, in blocks", lambda: look_up(heads, labels, ones, bottoms, rng))
     for threads in (1, 2):
         # A number of votes is read, an answer of a byte written.
         race.limit("memory", limits.moved(5 * n, threads), threads=threads)
@@ -86,6 +91,28 @@ def respond(
     ends = np.flatnonzero(heads)[:bottoms]
     answers[ends] = -1
     return answers[: ends[-1] + 1] if len(ends) == bottoms else answers
+
+
+def look_up(
+    chances: Any, labels: Any, ones: NDArray[np.uint32], bottoms: int | None,
+    rng: np.random.Generator,
+) -> Any:  # fmt: skip
+    """The answers by tables over the number of votes, in blocks that stay in a cache."""
+    answers, left = [], bottoms
+    for start in range(0, len(ones), 2 * CACHED):
+        some = ones[start : start + 2 * CACHED]
+        heads, answer = rng.random(some.size) < chances[some], labels[some]
+        if left is None:
+            answers.append(answer ^ heads)
+            continue
+        answer[heads] = -1
+        count = np.count_nonzero(heads)
+        if count >= left:
+            answers.append(answer[: np.flatnonzero(heads)[left - 1] + 1])
+            break
+        left -= count
+        answers.append(answer)
+    return np.concatenate(answers)
 
 
 def bench_votes(race: Race, limits: Limits) -> None:
