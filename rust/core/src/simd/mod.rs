@@ -37,6 +37,7 @@ mod portable;
 mod prefetch;
 mod rows;
 mod softmax;
+mod terms;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
