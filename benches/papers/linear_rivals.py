@@ -69,7 +69,14 @@ def main() -> None:
     arguments = parser.parse_args()
     accept_seeds()
     for name in arguments.problem:
-        task = PROBLEMS[name]()
+        try:
+            task = PROBLEMS[name]()
+        except FileNotFoundError as error:
+            print(f"{name} is left out: {error.filename} is missing")
+            continue
+        except ModuleNotFoundError as error:
+            print(f"{name} is left out: pip install {error.name}")
+            continue
         seeds = range(arguments.first, arguments.first + arguments.repetitions)
         orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
         scores = score_ours(task, orders, arguments.epsilon)

@@ -11,15 +11,13 @@ Run `HDP_FAST_DATA=FOLDER python benches/papers/sklearn_defaults.py`: ten splits
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
-from pathlib import Path
 from statistics import fmean, pstdev
 
 import numpy as np
 import pandas as pd
-from _report import accept_seeds, make_parser
+from _report import FOLDER, accept_seeds, make_parser, missing_file
 
 from hdp_fast import UtilityWarning
 from hdp_fast.data import Category, Label, Number, Schema
@@ -43,11 +41,10 @@ def main() -> None:
     arguments = make_parser(__doc__, repetitions=10, writing=False).parse_args()
     accept_seeds()
     warnings.simplefilter("ignore", UtilityWarning)
-    path = Path(os.environ.get("HDP_FAST_DATA", ".")) / "adult.csv.gz"
-    if not path.exists():
-        print("adult.csv.gz is not there: set HDP_FAST_DATA to its folder")
+    if reason := missing_file("adult.csv.gz"):
+        print(reason)
         return
-    people = pd.read_csv(path, skipinitialspace=True)
+    people = pd.read_csv(FOLDER / "adult.csv.gz", skipinitialspace=True)
     schema, seeds = schema_of(people), range(100, 100 + arguments.repetitions)
     print(f"{'epsilon':>8}{'accuracy':>18}{'goal':>7}{'s a fit':>9}")
     for epsilon, goal in zip(EPSILONS, GOALS, strict=True):

@@ -519,6 +519,12 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     return budget.reserve(record)
 
 
+def check_charge(budget: Budget | None, epsilon: float) -> None:
+    """Raise ParameterError if a fit that protects nobody is to be charged to a budget."""
+    if epsilon == math.inf and budget is not None:
+        refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
+
+
 def _check_limit(epsilon: float, delta: float) -> Amount:
     return Amount.of(positive("epsilon", epsilon), probability("delta", delta, zero=True))
 

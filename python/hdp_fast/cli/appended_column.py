@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import importlib
 import io
 import zipfile
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._support.validate import refuse
+from ..data import arrow
 from ..data.delimited import TEXTS, delimiter_of
 from ..data.reading import read_safely
 from ..data.table import suffix_of
@@ -154,9 +154,8 @@ def _to_arrays(content: bytes, name: str) -> Append:
 
 
 def _to_parquet(content: bytes, name: str) -> Append:
-    pyarrow: Any = importlib.import_module("pyarrow")
-    parquet = importlib.import_module("pyarrow.parquet")
-    table = parquet.read_table(pyarrow.BufferReader(content))
+    parquet = arrow.load("parquet")
+    table = parquet.read_table(arrow.load().BufferReader(arrow.copy(content)))
 
     def append(values: Values) -> bytes:
         whole = io.BytesIO()
@@ -167,8 +166,8 @@ def _to_parquet(content: bytes, name: str) -> Append:
 
 
 def _to_arrow(content: bytes, name: str) -> Append:
-    ipc: Any = importlib.import_module("pyarrow.ipc")
-    table = ipc.open_file(content).read_all()
+    ipc = arrow.load("ipc")
+    table = ipc.open_file(arrow.copy(content)).read_all()
     table.validate(full=True)
 
     def append(values: Values) -> bytes:
@@ -182,6 +181,6 @@ def _to_arrow(content: bytes, name: str) -> Append:
 
 
 def _to_nulls(values: Values) -> Any:
-    pyarrow: Any = importlib.import_module("pyarrow")
+    pyarrow = arrow.load()
     kind = pyarrow.string() if isinstance(values[0], str) else None
     return pyarrow.array([None if value == "" else value for value in values], kind)

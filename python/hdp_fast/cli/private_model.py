@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._support.json_text import JsonObject
 from .._support.types import Floats
 from .._support.validate import distinct_texts, from_json, one_of, positive, positive_int, take_form
-from ..data.column_kinds import Ignore, Number
+from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.schema import Schema
 from ..data.table import Table
 from ..learners.centered_linear import METHODS, CenteredModel
@@ -157,7 +157,7 @@ class PrivateModel(JsonObject):
         for kind in self.schema.columns.values():
             if isinstance(kind, Ignore):
                 continue
-            width = 1 if isinstance(kind, Number) else len(kind.values)
+            width = count_floats(kind)
             part = weights[place : place + width]
             shares = self.rows.mean[place : place + width]
             if isinstance(kind, Number):

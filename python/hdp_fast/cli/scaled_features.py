@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.types import Floats
-from ..data.column_kinds import Ignore, Number
+from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.schema import Schema
 from ..data.table import Table
 
@@ -75,7 +75,7 @@ class ScaledFeatures:
         numbers: list[Number | None] = []
         for kind in self.schema.columns.values():
             if not isinstance(kind, Ignore):
-                numbers += [kind] if isinstance(kind, Number) else [None] * len(kind.values)
+                numbers += [kind] if isinstance(kind, Number) else [None] * count_floats(kind)
         return numbers
 
     def _units(self) -> tuple[float, float]:

@@ -164,6 +164,11 @@ class Number:
         return {"kind": "number", **bounds, **default_entry(self.missing)}
 
 
+def count_floats(kind: Category | Number) -> int:
+    """How many float features a column becomes: a bit for each name, or one number."""
+    return 1 if isinstance(kind, Number) else len(kind.values)
+
+
 def default_entry(missing: str | float | None) -> dict[str, Any]:
     """What missing cells count as, as a part of the JSON; nothing where there is no default."""
     return {} if missing is None else {"missing": missing}

@@ -188,7 +188,7 @@ def _parse(
     kinds = dict.fromkeys(names, pyarrow.string())
     try:
         table = reader.read_csv(
-            pyarrow.BufferReader(_copy_to_arrow(content, start)),
+            pyarrow.BufferReader(arrow.copy(content, start)),
             read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
             parse_options=reader.ParseOptions(
                 delimiter=delimiter,
@@ -203,17 +203,6 @@ def _parse(
         return None
     columns = zip(names, table.columns, strict=True)
     return {name: arrow.make_arrow_column(column) for name, column in columns}
-
-
-def _copy_to_arrow(content: bytes, start: int) -> Any:
-    """The content from a place on, in memory of pyarrow.
-
-    A thread of pyarrow may drop a buffer after the table is there. Dropping memory of Python takes
-    the interpreter's lock, and ends the process with an abort where the interpreter is ending.
-    """
-    buffer = arrow.load().allocate_buffer(len(content) - start)
-    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8, offset=start)
-    return buffer
 
 
 def _read_names(reader: Iterator[list[str]], name: str) -> list[str]:

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from .. import accounting
 from .._support.random_state import make_stream
 from .._support.types import Floats, RandomState
-from .._support.validate import refuse
 from ..accounting.noisy_sums import calibrate_means
-from ..budget.account import Budget, spend
+from ..budget.account import Budget, check_charge, spend
 from ..data.persons import Persons
 from ..record import PrivacyRecord, rng_of
 from .centered_rows import CenteredRows, center, center_evenly, squared_distance
@@ -66,18 +65,14 @@ class LinearTask(Protocol):
         even: whether the rows are centered without a look at them.
         """
 
-    def learner(
-        self,
-        method: str,
-        shape: tuple[int, int],
-        norm: float,
-        price: tuple[float, float],
-        persons: Persons,
-    ) -> Learner:
-        """The function that learns from centered rows of this shape and norm, at epsilon and delta.
+    def reach(self, epsilon: float) -> float:
+        """The norm to which rows are shrunk, for each unit of their root mean square."""
 
-        Raises all errors that the public settings alone can cause.
-        """
+    def labels(self) -> dict[str, Any]:
+        """What SufficientStatistics is told of the labels."""
+
+    def descent(self, bound: float, clear: float) -> dict[str, Any]:
+        """What PrivateSGD is told of the loss, for rows of this norm."""
 
 
 @dataclass(frozen=True)
@@ -91,30 +86,19 @@ class ClassTask:
         many = self.classes >= _MANY_CLASSES and clear < math.inf
         return "statistics" if many or clear < _CLEAR_CLASSES[even] else "sgd"
 
-    def learner(
-        self,
-        method: str,
-        shape: tuple[int, int],
-        norm: float,
-        price: tuple[float, float],
-        persons: Persons,
-    ) -> Learner:
+    def reach(self, epsilon: float) -> float:
         """As LinearTask has it."""
-        (n, columns), (epsilon, delta) = shape, price
-        bound = norm * _CLASS_REACH
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), classes=np.arange(self.classes), second_moments=True
-            )
-            return learn_by_statistics(statistics, n, price, persons)
-        loss: Any = {
-            "loss": "logistic",
-            "radius": _choose_radius(_clear(persons.count_groups(n), columns, price)) / bound,
-        }
+        return _CLASS_REACH
+
+    def labels(self) -> dict[str, Any]:
+        """As LinearTask has it."""
+        return {"classes": np.arange(self.classes)}
+
+    def descent(self, bound: float, clear: float) -> dict[str, Any]:
+        """As LinearTask has it."""
         if self.classes > 2:
-            loss = {"loss": "softmax", "classes": self.classes}
-        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, output="last", **loss)
-        return learn_by_gradients(sgd, n, columns, persons)
+            return {"loss": "softmax", "classes": self.classes, "output": "last"}
+        return {"loss": "logistic", "radius": _choose_radius(clear) / bound, "output": "last"}
 
 
 @dataclass(frozen=True)
@@ -131,26 +115,17 @@ class TargetTask:
         stand_out = clear >= _CLEAR_MOMENTS * 2 * math.sqrt(2) * columns
         return "statistics" if stand_out or (even and clear < _CLEAR_TARGETS) else "sgd"
 
-    def learner(
-        self,
-        method: str,
-        shape: tuple[int, int],
-        norm: float,
-        price: tuple[float, float],
-        persons: Persons,
-    ) -> Learner:
+    def reach(self, epsilon: float) -> float:
         """As LinearTask has it."""
-        (n, columns), (epsilon, delta) = shape, price
-        bound = norm * (_REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH)
-        if method == "statistics":
-            statistics = SufficientStatistics(
-                clip_to(columns, bound), label_bound=1.0, second_moments=True
-            )
-            return learn_by_statistics(statistics, n, price, persons)
-        sgd = PrivateSGD(
-            loss="squared", epsilon=epsilon, delta=delta, norm_bound=bound, label_bound=1.0
-        )
-        return learn_by_gradients(sgd, n, columns, persons)
+        return _REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH
+
+    def labels(self) -> dict[str, Any]:
+        """As LinearTask has it."""
+        return {"label_bound": 1.0}
+
+    def descent(self, bound: float, clear: float) -> dict[str, Any]:
+        """As LinearTask has it."""
+        return {"loss": "squared", "label_bound": 1.0}
 
 
 @dataclass(frozen=True)
@@ -197,8 +172,7 @@ def release_linear(
     rows, labels = persons.select(rows), persons.select(labels)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
     private, whole = epsilon < math.inf, (epsilon, delta)
-    if not private and budget is not None:
-        refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
+    check_charge(budget, epsilon)
     groups = persons.count_groups(n)
     squares = groups * min(_mu(*whole), 1.0) >= _SQUARES * math.sqrt(d + numbers)
     columns = d + 1 + (numbers if squares else 0)
@@ -210,7 +184,7 @@ def release_linear(
     rest = rest if private and not even else whole
     if method == "auto":
         method = task.choose_method(_clear(groups, columns, whole), columns, even)
-    task.learner(method, (n, columns), 1.0, rest, persons)
+    _make_learner(task, method, (n, columns), 1.0, rest, persons)
     record = None
     if private:
         if not even:
@@ -225,9 +199,32 @@ def release_linear(
             centered = center(
                 unit, rows, squares=squares, epsilon=share[0], delta=share[1], random_state=stream
             )
-        learn = task.learner(method, (n, columns), centered.norm, rest, persons)
+        learn = _make_learner(task, method, (n, columns), centered.norm, rest, persons)
         model = learn(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
+
+
+def _make_learner(
+    task: LinearTask,
+    method: str,
+    shape: tuple[int, int],
+    norm: float,
+    price: tuple[float, float],
+    persons: Persons,
+) -> Learner:
+    """The function that learns from centered rows of this shape and norm, at epsilon and delta.
+
+    Raises all errors that the public settings alone can cause.
+    """
+    (n, columns), (epsilon, delta) = shape, price
+    bound = norm * task.reach(epsilon)
+    if method == "statistics":
+        features = clip_to(columns, bound)
+        statistics = SufficientStatistics(features, second_moments=True, **task.labels())
+        return learn_by_statistics(statistics, n, price, persons)
+    loss = task.descent(bound, _clear(persons.count_groups(n), columns, price))
+    sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, **loss)
+    return learn_by_gradients(sgd, n, columns, persons)
 
 
 def _make_record(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
-from ..data.column_kinds import Ignore, Number
+from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.frames import make_table
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
@@ -63,11 +63,7 @@ class UnitRows:
         if not isinstance(schema, Schema):
             refuse("schema", schema, "it must be a data.Schema or None")
         used = [kind for kind in schema.columns.values() if not isinstance(kind, Ignore)]
-        flags = [
-            isinstance(kind, Number)
-            for kind in used
-            for _ in range(1 if isinstance(kind, Number) else len(kind.values))
-        ]
+        flags = [isinstance(kind, Number) for kind in used for _ in range(count_floats(kind))]
         return cls(None, None, schema, np.array(flags), len(used))
 
     @property
@@ -76,8 +72,8 @@ class UnitRows:
         if self.schema is None:
             return np.full(len(self.is_number), 0.5)
         kinds = [kind for kind in self.schema.columns.values() if not isinstance(kind, Ignore)]
-        sizes = [1 if isinstance(kind, Number) else len(kind.values) for kind in kinds]
-        shares = [0.5 if isinstance(kind, Number) else 1 / len(kind.values) for kind in kinds]
+        sizes = [count_floats(kind) for kind in kinds]
+        shares = [0.5 if isinstance(kind, Number) else 1 / count_floats(kind) for kind in kinds]
         return np.repeat(shares, sizes)
 
     def __call__(self, X: Any) -> Floats:

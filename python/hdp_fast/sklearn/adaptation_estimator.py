@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from .._support.notes import note
 from .._support.validate import one_of, probability, refuse
 from ..adaptation.discrepancies.exact import DOMAINS
-from ..budget.account import Budget
+from ..budget.account import Budget, check_charge
 from .adaptation_domains import read_domains
 from .adaptation_models import Domains, Private, Promise, center_by_public
 from .charges import MissingFit
@@ -73,8 +72,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
             self.domain_sizes_ = None
             return self
         is_target = read_domains(sample_domain, len(rows))
-        if epsilon == math.inf and budget is not None:
-            refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
+        check_charge(budget, epsilon)
         public = rows[~is_target if self.private == "target" else is_target]
         centered, norm = center_by_public(unit, public, self.delta)
         domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)

@@ -15,7 +15,7 @@ from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive_int, refuse, shorten
-from ..budget.account import Budget
+from ..budget.account import Budget, check_charge
 from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
@@ -287,8 +287,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             whole = all(callable(getattr(value, method, None)) for method in methods)
             if value is not None and (isinstance(value, type) or not whole):
                 refuse(name, value, "it must be a classifier as scikit-learn has them, or None")
-        if epsilon == math.inf and budget is not None:
-            refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
+        check_charge(budget, epsilon)
         return epsilon
 
     def _make_member(self) -> Any:
