@@ -101,7 +101,7 @@ impl<T: Real, D: Derivatives, A: Terms<T>> InLines<T> for OneByOne<'_, T, D, A> 
     fn run<L: Line<T, LANES>, const LANES: usize>(self) {
         let Minibatch { examples, terms, rows, count, w, room, sum } = self.0;
         let (scores, factors) = (room.scores.as_chunks_mut().0, numbers::<T, 1>(&mut room.factors));
-        let batch = (examples, terms, &rows[..], count);
+        let batch = (examples, terms, rows, count);
         // A single class needs no loops over classes.
         if scores.len() == 1 {
             one_by_one::<T, D, A, L, LANES>(batch, w, &mut [[0.0]], &mut [[T::default()]], sum);
