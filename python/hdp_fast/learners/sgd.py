@@ -134,8 +134,8 @@ class PrivateSGD(NoisySteps):
         composition(weights.rate). "exact" rounds each clipped gradient to integers of norm at most
         K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds rounded Gaussian
         noise of sigma = noise_multiplier * K, drawn exactly. For a changed draw that is the
-        Gaussian mechanism with mu = 2 / noise_multiplier, rounded afterwards (proved; the norm of
-        every gradient is checked in integers). "idealized" adds Gaussian numbers in floats, and the
+        Gaussian mechanism with mu = 2 / noise_multiplier, rounded afterwards (proved; that the norm
+        is at most K is checked for every gradient). "idealized" adds Gaussian numbers in floats, and the
         same guarantee would hold for real numbers. The running
         time is not protected. epsilon=math.inf adds no noise and protects nobody. Projection and
         the choice of the output see noisy sums alone, and change no guarantee.

@@ -59,6 +59,13 @@ impl BitMatrix {
         let words = self.words().max(1);
         BitMatrix::pack(numbers.len(), self.columns, run, |first, out| {
             let wanted = &numbers[first..];
+            if words == 1 {
+                // No call to copy a single word, so that the processor can look ahead for the next ones.
+                return out.iter_mut().zip(wanted).try_for_each(|(out, number)| {
+                    *out = row(number)?.first().copied().unwrap_or_default();
+                    Ok(())
+                });
+            }
             out.chunks_exact_mut(words).zip(wanted).try_for_each(|(out, number)| {
                 out.copy_from_slice(row(number)?);
                 Ok(())

@@ -20,7 +20,7 @@ pub enum Noise {
     /// Rounded Gaussian numbers of this scale s, hence sigma = s K, on sums of gradients that are rounded to integers of
     /// norm at most K = [`UNITS`].
     ///
-    /// Guarantee: every rounded gradient u has |u| <= K, checked in integers, so that replacing one draw moves a sum by
+    /// Guarantee: every rounded gradient u has |u| <= K, checked for each of them, so that replacing one draw moves a sum by
     /// |u - u'| <= 2K, and replacing j draws by at most 2jK. The sums are integers. The noisy sum is therefore the sum
     /// with real normal deviates, rounded afterwards, and for j replaced draws it is as private as the Gaussian
     /// mechanism with mu = 2jK / (s K) = 2j / s. Everything that follows is computed from it and from earlier ones.

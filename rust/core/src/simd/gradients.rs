@@ -4,9 +4,10 @@
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
 use super::Isa;
-use super::minibatch::{Minibatch, Plain, Room};
+use super::minibatch::{Minibatch, Room};
 use super::prefetch::prefetch;
 use super::rows::Real;
+use super::terms::Plain;
 
 /// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;

@@ -46,6 +46,7 @@ mod prefetch;
 mod rows;
 mod screen;
 mod softmax;
+mod terms;
 mod threshold;
 mod tile;
 mod votes;

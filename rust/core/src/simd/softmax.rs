@@ -119,7 +119,7 @@ mod tests {
         let mut longest: f64 = 0.0;
         for (columns, classes) in [(1, 2), (3, 5), (33, 10)] {
             let most = (1u64 << 20) as f64;
-            let grid = Grid { scale: (most - ((classes * columns) as f64).sqrt() / 2.0 - 4.0) / 1.5, most };
+            let grid = Grid { scale: (most - ((classes * columns) as f64).sqrt() / 2.0 - 4.0) / 1.2, most };
             let scales = [0.0, T::LEAST.sqrt(), 1e-9, 1.0, 1.0, 1e6, T::LEAST.recip().sqrt(), T::LEAST.recip() / 16.0];
             let mut entries = Vec::new();
             for _ in 0..300 {
@@ -129,8 +129,8 @@ mod tests {
             let labels: Vec<f64> = (0..300).map(|_| rng.below(classes as u64) as f64).collect();
             // Small weights: gradients of mistakes would all point the same way.
             let w: Vec<T> = (0..classes * columns).map(|_| T::of(real(&mut rng) / 30.0)).collect();
-            let examples = examples(&entries, columns, &labels, 1.5);
-            for _ in 0..1000 {
+            let examples = examples(&entries, columns, &labels, 1.2);
+            for _ in 0..300 {
                 let count = [3, 20][rng.below(2) as usize];
                 let mut rows: Vec<usize> = (0..count).map(|_| rng.below(300) as usize).collect();
                 let sums = [0, 1].map(|_| {
