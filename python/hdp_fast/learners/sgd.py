@@ -135,10 +135,10 @@ class PrivateSGD(NoisySteps):
         K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds rounded Gaussian
         noise of sigma = noise_multiplier * K, drawn exactly. For a changed draw that is the
         Gaussian mechanism with mu = 2 / noise_multiplier, rounded afterwards (proved; that the norm
-        is at most K is checked for every gradient). "idealized" adds Gaussian numbers in floats, and the
-        same guarantee would hold for real numbers. The running
-        time is not protected. epsilon=math.inf adds no noise and protects nobody. Projection and
-        the choice of the output see noisy sums alone, and change no guarantee.
+        is at most K is checked for every gradient). "idealized" adds Gaussian numbers in floats,
+        and the same guarantee would hold for real numbers. The running time is not protected.
+        epsilon=math.inf adds no noise and protects nobody. Projection and the choice of the output
+        see noisy sums alone, and change no guarantee.
 
         The gradient of "softmax" is the matrix x `(p - e_y)**T` of a record x, the probabilities p
         of its classes and the unit vector of its label. Its norm is |x| |p - e_y|, at most
