@@ -20,7 +20,7 @@ export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export MPLBACKEND := Agg
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
-BENCHES := $(sort $(wildcard benches/bench_*.py))
+BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
 # What has a long form, beside tests/statistical.
@@ -52,10 +52,10 @@ QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test floors lint bench stat faults mixtures papers docs browse wheel ci warm toolchain develop clean
+.PHONY: help demo test floors lint bench bench-store bench-check stat faults mixtures papers docs browse wheel ci warm toolchain develop clean
 
 help: ## list the verbs
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "  PYTHON=python3.12 make test   picks the interpreter (default: python3); it is kept in $(VENV)"
 
 demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits under differential privacy (DEMO_ARGS=...)
@@ -76,10 +76,16 @@ lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing ma
 	$(BIN)/mypy python/hdp_fast
 	$(BIN)/python -m mypy.stubtest hdp_fast._core
 
-bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against the numpy reference and every peer found (M4RI where libm4ri-dev is installed)
-	$(BIN)/hdp-fast bench $(BENCH_ARGS)
-	@if [ -z "$(BENCHES)" ]; then echo "benches/ holds no script: nothing more to run"; fi
-	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python "$$script"; done
+bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against numpy and every peer found, a quarter of an hour (BENCH=benches/bench_weights.py BENCH_ARGS=--small)
+	$(BIN)/python -m pytest $(BENCH) $(BENCH_ARGS)
+
+bench-store: develop $(STAMPS)/dev $(STAMPS)/bench ## the same, stored for this kind of processor in benches/results, whence docs/performance.md is written
+	$(BIN)/python -m pytest $(BENCH) --store $(BENCH_ARGS)
+	$(BIN)/python docs/tools/write_performance.py
+	$(BIN)/python docs/tools/draw_results.py --only growth
+
+bench-check: develop $(STAMPS)/dev $(STAMPS)/bench ## the same, compared with what is stored: names what got slower by more than a quarter, and fails
+	$(BIN)/python -m pytest $(BENCH) --check $(BENCH_ARGS)
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each); HDP_FAST_STAT=short as in ci
 	HDP_FAST_STAT=$(HDP_FAST_STAT) $(PYTEST) tests/statistical $(ENUMERATED) $(PYTEST_ARGS)

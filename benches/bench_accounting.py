@@ -1,7 +1,7 @@
 """Epsilon by hdp_fast.accounting beside dp-accounting's privacy-loss distributions.
 
-Run `python benches/bench_accounting.py`: less than a minute. Of equal guarantees the smaller
-epsilon is the better one; dp-accounting's optimistic estimate is no guarantee but a lower bound.
+Run `python benches/bench_accounting.py`: about a minute. Of equal guarantees the smaller epsilon is
+the better one; dp-accounting's optimistic estimate ("at least") is no guarantee but a lower bound.
 
 Then the least noise of private gradient descent inside Subsample-Test-Reweigh, in units of the
 clipping norm, for T rounds of R steps on b draws from n records: rounded Gaussian noise, which
@@ -11,14 +11,13 @@ number of changed draws. Last what else rounding saves: the noise of single rele
 
 from __future__ import annotations
 
+import importlib.util
 import logging
-import statistics
-import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
-from _harness import make_parser, print_aligned, print_json
+import pytest
+from _harness import Race, forget_plans, run_file
 
 from hdp_fast import accounting
 from hdp_fast.accounting import (
@@ -56,8 +55,11 @@ CASES: dict[str, tuple[Terms, float]] = {
     ),
 }
 
+# One with a peer and one without.
+QUICK = ("Laplace 0.5, Gaussian 0.05 x 100", "pure 1 on a subsample x 1,000")
+
 KAPPA, EPSILON, DELTA = 0.014815, 0.5, 1e-4
-# Of releases, as in most of the guides.
+# That of releases, as in most of the guides.
 DELTA_OF_RELEASES = 1e-6
 DESIGNS = [
     (1_000_000, 20, 100, 1_000),
@@ -69,68 +71,75 @@ DESIGNS = [
 ]
 
 
-def main() -> None:
-    """Print the table, or one JSON object with --json."""
-    parser = make_parser(__doc__, repeats=5)
-    parser.add_argument("--interval", type=float, default=1e-4, help="grid of dp-accounting")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    # The optimistic estimate says each time that it is no connect-the-dots.
-    logging.disable(logging.WARNING)
-    rows = {
-        name: measure(terms, delta, arguments.repeats, arguments.interval)
-        for name, (terms, delta) in CASES.items()
-    }
-    noises = [noise(*design) for design in DESIGNS]
-    releases = [release(epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 10.0)]
-    if arguments.json:
-        print_json({"epsilon": rows, "noise": noises, "releases": releases})
-    else:
-        print_table(rows)
-        print_noises(noises)
-        print_releases(releases)
+INTERVAL = 1e-4
 
 
-def measure(
-    terms: Terms, delta: float, repeats: int, interval: float
-) -> dict[str, tuple[float, float] | None]:
-    """Epsilon and median milliseconds of every route; None where the peer has no such mechanism."""
-    peers = all(
-        isinstance(mechanism, GaussianMechanism | LaplaceMechanism) for mechanism, _ in terms
-    )
-    routes: dict[str, Callable[[], float] | None] = {
-        "pld": lambda: accounting.epsilon(terms, delta),
-        "rdp": lambda: accounting.epsilon(terms, delta, accountant="rdp"),
-        "dp-accounting": (lambda: peer(terms, delta, interval, True)) if peers else None,
-        "optimistic": (lambda: peer(terms, delta, interval, False)) if peers else None,
-    }
-    return {name: route and timed(route, repeats) for name, route in routes.items()}
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("composed", CASES)
+def bench_epsilon(race: Race, tiny: bool, composed: str) -> None:
+    """Epsilon at delta = 1e-6 (1e-4 for gradients) by every route."""
+    if tiny and composed not in QUICK:
+        pytest.skip("like the others")
+    terms, delta = CASES[composed]
+
+    def rdp() -> float:
+        forget_plans()
+        return accounting.epsilon(terms, delta, accountant="rdp")
+
+    def pld() -> float:
+        forget_plans()
+        return accounting.epsilon(terms, delta)
+
+    race.ours(pld, "pld", threads=(1,), epsilon=rounded(pld()))
+    race.ours(rdp, "rdp", threads=(1,), epsilon=rounded(rdp()))
+    kinds = GaussianMechanism | LaplaceMechanism
+    known = all(isinstance(mechanism, kinds) for mechanism, _ in terms)
+    if known and importlib.util.find_spec("dp_accounting") is not None:
+        # The optimistic estimate says each time that it is no connect-the-dots.
+        logging.disable(logging.WARNING)
+        figures = {"epsilon": rounded(peer(terms, delta, INTERVAL, True))}
+        figures["at least"] = rounded(peer(terms, delta, INTERVAL, False))
+        race.peer("dp-accounting", lambda: peer(terms, delta, INTERVAL, True), **figures)
+    race.run()
 
 
-def noise(n: int, rounds: int, steps: int, draws: int) -> dict[str, float]:
-    """The least noise of a design of either kind, and the milliseconds of finding both."""
+def rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+@pytest.mark.parametrize(("n", "T", "R", "b"), DESIGNS)
+def bench_least_noise(race: Race, tiny: bool, n: int, T: int, R: int, b: int) -> None:
+    """The least noise of a design of either kind."""
+    if tiny and (n, T, R, b) != DESIGNS[0]:
+        pytest.skip("like the first")
+    rounds = 1 if tiny else T * R
 
     def least(base: Callable[[float], accounting.Mechanism]) -> float:
-        def family(s: float) -> accounting.Mechanism:
-            return Subsampled(base(s), draws=draws, rate=1 / (KAPPA * n))
-
+        forget_plans()
         return accounting.smallest_noise(
-            family, rounds=steps * rounds, epsilon=EPSILON, delta=DELTA
+            lambda s: Subsampled(base(s), draws=b, rate=1 / (KAPPA * n)),
+            rounds=rounds,
+            epsilon=EPSILON,
+            delta=DELTA,
         )
 
     # One draw replaced moves a clipped sum by twice the clipping norm.
-    rounded, first = timed(lambda: least(lambda s: GaussianMechanism(2 / s)), 1)
-    discrete, second = timed(lambda: least(lambda s: ZCDP(2 / s**2)), 1)
-    return {
-        "n": n,
-        "T": rounds,
-        "R": steps,
-        "b": draws,
-        "rounded": rounded,
-        "discrete": discrete,
-        "ratio": discrete / rounded,
-        "milliseconds": first + second,
+    kinds: dict[str, Callable[[float], accounting.Mechanism]] = {
+        "rounded": lambda s: GaussianMechanism(2 / s),
+        "discrete": lambda s: ZCDP(2 / s**2),
     }
+    for name, base in kinds.items():
+        found = rounded(least(base))
+        race.ours(lambda base=base: least(base), name, threads=(1,), noise=found)  # type: ignore[misc]
+    race.run()
+
+
+def bench_releases(table: Callable[..., None]) -> None:
+    """The least noise of releases, by their sensitivity."""
+    rows = [release(epsilon) for epsilon in (0.1, 0.5, 1.0, 2.0, 4.0, 10.0)]
+    cells = [[f"{value:.5g}" for value in row.values()] for row in rows]
+    title = f"least noise of releases at delta = {DELTA_OF_RELEASES:g}, by their sensitivity"
+    table(title, [[*rows[0]], *cells])
 
 
 def release(epsilon: float) -> dict[str, float]:
@@ -151,16 +160,6 @@ def release(epsilon: float) -> dict[str, float]:
     }
 
 
-def timed(route: Callable[[], float], repeats: int) -> tuple[float, float]:
-    """The result and the median milliseconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        found = route()
-        times.append(time.perf_counter() - start)
-    return found, statistics.median(times) * 1e3
-
-
 def peer(terms: Terms, delta: float, interval: float, pessimistic: bool) -> float:
     """dp-accounting's epsilon."""
     from dp_accounting.pld import privacy_loss_distribution as pld
@@ -178,39 +177,5 @@ def peer(terms: Terms, delta: float, interval: float, pessimistic: bool) -> floa
     return float(first.get_epsilon_for_delta(delta))
 
 
-def print_table(rows: dict[str, dict[str, tuple[float, float] | None]]) -> None:
-    """Epsilon (milliseconds) of every route."""
-    routes = list(next(iter(rows.values())))
-    lines = [
-        [
-            name,
-            *("-" if cell is None else f"{cell[0]:.5f} ({cell[1]:.1f})" for cell in row.values()),
-        ]
-        for name, row in rows.items()
-    ]
-    print("epsilon at delta = 1e-6 (1e-4 for gradients), in brackets median milliseconds")
-    print_aligned([["", *routes], *lines])
-
-
-def print_noises(noises: list[dict[str, float]]) -> None:
-    """A row a design."""
-    text = f"epsilon = {EPSILON:g}, delta = {DELTA:g}, kappa = {KAPPA:g}"
-    print(f"\nleast noise of minibatch gradients at {text}")
-    header = [*noises[0]]
-    body = [
-        [f"{value:,.5g}" if value < 1e5 else f"{value:,.0f}" for value in row.values()]
-        for row in noises
-    ]
-    print_aligned([header, *body])
-
-
-def print_releases(releases: list[dict[str, float]]) -> None:
-    """A row an epsilon."""
-    print(f"\nleast noise of releases at delta = {DELTA_OF_RELEASES:g}, by their sensitivity")
-    print_aligned([
-        [*releases[0]], *([f"{value:.5g}" for value in row.values()] for row in releases)
-    ])  # fmt: skip
-
-
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

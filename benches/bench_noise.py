@@ -1,7 +1,7 @@
 """Exact draws of hdp_fast.noise beside OpenDP's exact ones and numpy's inexact ones.
 
-Run `python benches/bench_noise.py`: about a minute. OpenDP comes with the extra `bench`; without it
-its column is empty. OpenDP draws fewer values, since its cost a draw does not depend on how many.
+Run `python benches/bench_noise.py`: about two minutes. OpenDP comes with the extra `bench`. It
+draws fewer values, since its cost a draw does not depend on how many.
 """
 
 from __future__ import annotations
@@ -9,76 +9,76 @@ from __future__ import annotations
 import importlib.util
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
-from _harness import make_parser, print_json, right, with_threads
+import pytest
+from _harness import Race, run_file
+from _machine import Limits
 
 from hdp_fast import local, noise
-from hdp_fast.bench import Action, medians
 from hdp_fast.reference import noise as reference
 
-DRAWS = 1_000_000
-PEER_DRAWS = 20_000
+DRAWS, PEER_DRAWS = 1_000_000, 20_000
 BITS = 10_000_000
-SCALES = {
-    "discrete_laplace": (2.0, 1e4),
-    "discrete_gaussian": (2.0, 3.0, 50.0, 100.0, 1e4, 1e6),
-    "rounded_gaussian": (2.0, 3.0, 50.0, 100.0, 1e4, 1e6),
-}
-FEW = 100
+# The law, its scale, and the words of the random stream that a draw takes at least.
+LAWS = [("discrete_laplace", 2.0, 1), ("discrete_laplace", 1e4, 2)]
+LAWS += [
+    (law, scale, words)
+    for law in ("discrete_gaussian", "rounded_gaussian")
+    for scale, words in ((2.0, 1), (3.0, 1), (50.0, 1), (100.0, 2), (1e4, 2), (1e6, 2))
+]
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
+laws = pytest.mark.parametrize(("law", "scale"), [each[:2] for each in LAWS])
 
 
-def main() -> None:
-    """Print the tables, or one JSON object with --json."""
-    arguments = make_parser(__doc__, repeats=7).parse_args()
-    noises = [
-        time_noise(law, scale, arguments.repeats)
-        for law, scales in SCALES.items()
-        for scale in scales
-    ]
-    word = time_word(arguments.repeats)
-    bits, choices = time_bits(arguments.repeats), time_choices(arguments.repeats)
-    sizes = time_sizes(arguments.repeats)
-    if arguments.json:
-        tables = {"noise": noises, "word": word, "bits": bits, "choices": choices, "sizes": sizes}
-        print_json(tables)
-        return
-    print_noises(noises)
-    print(
-        f"\nLimit: a word of the random stream, drawn and stored on one thread, takes {word:.1f} ns"
-    )
-    print("Words a draw: 1 for scales up to 50; 2 for laplace 10000; 2 to 3 for the others")
-    print_bits(bits)
-    print_choices(choices)
-    print_sizes(sizes)
-
-
-def time_noise(law: str, scale: float, repeats: int) -> dict[str, Any]:
-    """Nanoseconds a draw, all routes taking turns."""
-    draw, inexact = (getattr(module, law) for module in (noise, reference))
-    coins = np.random.default_rng()
-    routes: dict[str, Action] = {
-        "1 thread": with_threads(1, lambda: draw(scale, DRAWS)),
-        "2 threads": with_threads(2, lambda: draw(scale, DRAWS)),
-        "numpy": lambda: inexact(scale, DRAWS, coins),
-    }
-    measured = {name: time / DRAWS for name, time in medians(routes, repeats=repeats).items()}
-    few = {"few": lambda: draw(scale, FEW), "one": lambda: draw(scale)}
-    times = medians(few, repeats=100 * repeats)
-    measured |= {"few": times["few"] / FEW, "one": times["one"]}
+@pytest.mark.parametrize(("law", "scale", "words"), LAWS)
+def bench_draws(race: Race, limits: Limits, law: str, scale: float, words: int) -> None:
+    """A million draws."""
+    del race.params["words"]
+    n = race.scaled("draws", DRAWS)
+    add_routes(race, law, scale, n)
     peer = opendp_noise(law, scale)
     if peer is not None:
-        measured["OpenDP"] = medians({"OpenDP": peer}, repeats=3)["OpenDP"] / PEER_DRAWS
-    return {"law": law, "scale": scale, **{name: 1e9 * time for name, time in measured.items()}}
+        race.peer("OpenDP", peer, share=n / PEER_DRAWS)
+    race.limit("words of the stream", words * n * limits.word)
+    race.run(n, "draw")
 
 
-def time_word(repeats: int) -> float:
-    """Nanoseconds of one word of the random stream, stored: no draw from it can be faster."""
-    draw = with_threads(1, lambda: noise.uniform_integers(1 << 32, DRAWS))
-    return 1e9 * medians({"word": draw}, repeats=repeats)["word"] / DRAWS
+def add_routes(
+    race: Race, law: str, scale: float, n: int, threads: tuple[int, ...] = (1, 2)
+) -> None:
+    """Ours, and the rounded draws of numpy."""
+    draw, inexact = (getattr(module, law) for module in (noise, reference))
+    rng = np.random.default_rng()
+    race.ours(lambda: draw(scale, n), threads=threads)
+    race.numpy("rounded floats, not private", lambda: inexact(scale, n, rng))
+
+
+@laws
+@pytest.mark.parametrize("draws", [1, 100, 1_000])
+def bench_few(race: Race, law: str, scale: float, draws: int) -> None:
+    """Calls for few draws, by a scale that was asked for before."""
+    add_routes(race, law, scale, draws, threads=(1,))
+    race.run(draws, "draw")
+
+
+@laws
+def bench_new_scale(race: Race, law: str, scale: float) -> None:
+    """A thousand draws by a scale that no call has asked for."""
+    draw, scales = getattr(noise, law), iter(range(1, 1 << 30))
+    race.ours(lambda: draw(scale * (1 + next(scales) / (1 << 30)), 1_000), threads=(1,))
+    rng = np.random.default_rng()
+    race.numpy("rounded floats, not private", lambda: getattr(reference, law)(scale, 1_000, rng))
+    race.run(1_000, "draw")
+
+
+@pytest.mark.sizes("draws", SIZES)
+@pytest.mark.parametrize("law", ["discrete_laplace", "rounded_gaussian"])
+def bench_growth(race: Race, law: str, draws: int) -> None:
+    """Scale 10,000, by the number of draws."""
+    add_routes(race, law, 1e4, draws)
+    race.run(draws, "draw")
 
 
 def opendp_noise(law: str, scale: float) -> Callable[[], Any] | None:
@@ -96,100 +96,59 @@ def opendp_noise(law: str, scale: float) -> Callable[[], Any] | None:
     return lambda: measurement(zeros)
 
 
-def time_bits(repeats: int) -> dict[str, float]:
-    """Seconds for ten million randomized responses."""
-    coins = np.random.default_rng()
-    bits = coins.integers(0, 2, BITS, dtype=np.uint8)
-    fractions, lie = coins.random(BITS), 1 / (1 + math.e)
-    routes: dict[str, Action] = {
-        "1 thread": with_threads(1, lambda: local.randomized_response(bits, epsilon=1)),
-        "2 threads": with_threads(2, lambda: local.randomized_response(bits, epsilon=1)),
-        "fractions, 1 thread": with_threads(
-            1, lambda: local.randomized_response(fractions, epsilon=1)
-        ),
-        "fractions, 2 threads": with_threads(
-            2, lambda: local.randomized_response(fractions, epsilon=1)
-        ),
-        "numpy, random(n) < p": lambda: coins.random(BITS) < lie,
-        "numpy, random(n) < fractions": lambda: coins.random(BITS) < fractions,
-        "numpy, response": lambda: reference.randomized_response(bits, 1, coins),
-    }
-    return medians(routes, repeats=repeats)
-
-
-def time_choices(repeats: int) -> dict[str, dict[str, float]]:
-    """Seconds for one selection among a million candidates and a million weighted draws."""
-    coins = np.random.default_rng()
-    scores, weights = (
-        coins.integers(0, 1_000, DRAWS),
-        coins.integers(0, 1 << 40, DRAWS).astype(np.uint64),
-    )
-    routes: dict[str, dict[str, Action]] = {
-        "permute_and_flip": {
-            "hdp_fast": lambda: noise.permute_and_flip(scores, epsilon=0.1),
-            "numpy": lambda: reference.permute_and_flip(scores, 0.05, coins),
-        },
-        "exponential_mechanism": {
-            "hdp_fast": lambda: noise.exponential_mechanism(scores, epsilon=0.1),
-            "numpy": lambda: reference.exponential_mechanism(scores, 0.05, coins),
-        },
-        "weighted_draws": {
-            "hdp_fast": with_threads(2, lambda: noise.weighted_draws(weights, DRAWS)),
-            "numpy": lambda: reference.weighted_draws(weights, DRAWS, coins),
-        },
-    }
-    return {name: medians(pair, repeats=repeats) for name, pair in routes.items()}
-
-
-def time_sizes(repeats: int) -> list[dict[str, Any]]:
-    """Nanoseconds a draw of discrete Laplace noise of scale 10,000, by the number of draws."""
-    routes: dict[str, Action] = {
-        str(n): with_threads(2, partial(noise.discrete_laplace, 1e4, n)) for n in SIZES
-    }
-    times = medians(routes, repeats=repeats)
-    return [{"draws": n, "ns": 1e9 * times[str(n)] / n} for n in SIZES]
-
-
-def print_noises(rows: list[dict[str, Any]]) -> None:
-    """Nanoseconds and ratios."""
-    print(f"\nNanoseconds a draw, {DRAWS:,} draws (OpenDP: {PEER_DRAWS:,})\n")
-    heads = ["scale", "1 thread", "2 threads", "numpy", "OpenDP", "of 100", "alone"]
-    ratios = ["OpenDP/1", "OpenDP/2", "numpy/1", "numpy/2"]
-    print(f"{'law':<18}" + right(heads + ratios, 10))
-    for row in rows:
-        one, two, fast = row["1 thread"], row["2 threads"], row["numpy"]
-        peer = row.get("OpenDP", math.nan)
-        print(f"{row['law']:<18}{row['scale']:>10g}", end="")
-        print(f"{one:>10.1f}{two:>10.1f}{fast:>10.1f}{peer:>10.0f}", end="")
-        print(f"{row['few']:>10.0f}{row['one']:>10.0f}", end="")
-        print(f"{peer / one:>10.0f}{peer / two:>10.0f}{fast / one:>10.2f}{fast / two:>10.2f}")
-
-
-def print_bits(times: dict[str, float]) -> None:
-    """Milliseconds, and how much longer numpy takes."""
-    print(f"\nRandomized response of {BITS:,} bits\n")
-    for name, time in times.items():
-        ratio = times["numpy, random(n) < p"] / time
-        figures = f"{1e3 * time:6.1f} ms, {1e9 * time / BITS:5.2f} ns a bit"
-        print(f"{name:>22}: {figures}, numpy / this {ratio:5.2f}")
-
-
-def print_choices(times: dict[str, dict[str, float]]) -> None:
-    """Milliseconds and their ratio."""
-    print(f"\nOne choice among {DRAWS:,} candidates; {DRAWS:,} draws with as many weights\n")
-    for name, pair in times.items():
-        ours, theirs = pair["hdp_fast"], pair["numpy"]
-        print(
-            f"{name:>22}: {1e3 * ours:7.2f} ms, numpy {1e3 * theirs:7.1f} ms, {theirs / ours:6.1f}"
+@pytest.mark.sizes("n", (100_000, 1_000_000, BITS))
+@pytest.mark.parametrize("values", ["bits", "fractions"])
+def bench_response(race: Race, limits: Limits, values: str, n: int) -> None:
+    """Randomized response at epsilon = 1."""
+    rng = np.random.default_rng()
+    bits, lie = rng.integers(0, 2, n, dtype=np.uint8), 1 / (1 + math.e)
+    fractions = rng.random(n)
+    truth = 1 - 2 * lie
+    given = bits if values == "bits" else fractions
+    race.ours(lambda: local.randomized_response(given, epsilon=1))
+    if values == "bits":
+        race.numpy("random(n) < p, coins alone", lambda: rng.random(n) < lie)
+        race.numpy("response", lambda: reference.randomized_response(bits, 1, rng))
+        race.numpy(
+            "response, float32", lambda: bits ^ (rng.random(n, dtype=np.float32) < np.float32(lie))
         )
+    else:
+        race.numpy("random(n) < fractions, coins alone", lambda: rng.random(n) < fractions)
+        race.numpy("response", lambda: rng.random(n) < truth * fractions + lie)
+    for threads in (1, 2):
+        race.limit("memory", limits.moved((2 if values == "bits" else 9) * n, threads),
+                   threads=threads)  # fmt: skip
+        # A byte of the stream decides on most bits, two on most fractions.
+        coins = n * limits.word / (8 if values == "bits" else 4)
+        race.limit("coins", coins / threads, threads=threads)
+    race.run(n, values.removesuffix("s"))
 
 
-def print_sizes(rows: list[dict[str, Any]]) -> None:
-    """How the cost grows; below 16,384 draws no table is built."""
-    print("\nDiscrete Laplace, scale 10,000, by number of draws\n")
-    for row in rows:
-        print(f"{row['draws']:>12,}: {row['ns']:7.1f} ns a draw")
+@pytest.mark.parametrize("choice", ["permute_and_flip", "exponential_mechanism", "weighted_draws"])
+def bench_choice(race: Race, choice: str) -> None:
+    """One choice among a million candidates; or a million draws with as many weights."""
+    n, rng = race.scaled("n", DRAWS), np.random.default_rng()
+    if choice == "weighted_draws":
+        weights = rng.integers(0, 1 << 40, n).astype(np.uint64)
+        race.ours(lambda: noise.weighted_draws(weights, n))
+        race.numpy("search", lambda: reference.weighted_draws(weights, n, rng))
+        race.numpy("sorted draws, shuffled", lambda: draw_in_order(weights, n, rng))
+    else:
+        scores, choose = rng.integers(0, 1_000, n), getattr(noise, choice)
+        inexact = getattr(reference, choice)
+        race.ours(lambda: choose(scores, epsilon=0.1))
+        race.numpy("largest noisy score", lambda: inexact(scores, 0.05, rng))
+    race.run(n, "draw" if choice == "weighted_draws" else "candidate")
+
+
+def draw_in_order(weights: Any, size: int, rng: np.random.Generator) -> Any:
+    """The same law as a search for each draw: in order, then shuffled."""
+    sums = np.cumsum(weights)
+    points = np.sort(rng.integers(sums[-1], size=size, dtype=np.uint64))
+    drawn = np.searchsorted(sums, points, side="right")
+    rng.shuffle(drawn)
+    return drawn
 
 
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

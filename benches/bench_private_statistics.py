@@ -1,11 +1,10 @@
 """Private statistics of hdp_fast beside OpenDP's: error at one epsilon, time, lines of code.
 
 Run `python benches/bench_private_statistics.py`: about two minutes. OpenDP comes with the extra
-`bench`; without it its columns are empty. Both get the same records, bounds, epsilon and relation:
-a public number of records for mean and variance, a private one for the others. Records are on the
-grid of 1,001 points from which both choose quantiles. Each cell runs
-for --seconds; its error is an average over as many releases, and +- is its standard error. Times
-are those of one release, without the making of OpenDP's measurement.
+`bench`. Both get the same records, bounds, epsilon and relation: a public number of records for
+mean and variance, a private one for the others. Records are on the grid of 1,001 points from which
+both choose quantiles. The error is an average over as many releases as a second allows, and +- is
+its standard error. Times are those of one release, without the making of OpenDP's measurement.
 """
 
 from __future__ import annotations
@@ -17,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from _harness import make_parser, print_aligned, print_json
+import pytest
+from _harness import Race, run_file
 from numpy.typing import NDArray
 
 from hdp_fast import statistics
@@ -151,17 +151,19 @@ OURS = {name: globals()[f"our_{name}"] for name in TRUTH}
 THEIRS = {name: globals()[f"their_{name}"] for name in TRUTH}
 
 
-def main() -> None:
-    """Print the table, or one JSON value with --json."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each cell")
-    arguments = parser.parse_args()
+@pytest.mark.sizes("n", SIZES)
+@pytest.mark.parametrize("statistic", TRUTH)
+def bench_release(race: Race, statistic: str, n: int) -> None:
+    """One statistic of so many records."""
+    x = np.random.default_rng(1).gamma(4.0, 10.0, n).round(1).clip(LOW, HIGH)
+    error_of = TRUTH[statistic](x)
+    release = OURS[statistic](x)
+    race.ours(release, threads=(1,), **measure(release, error_of, OURS[statistic], race))
     peer = load_peer()
-    rows = [measure(name, size, peer, arguments.seconds) for name in TRUTH for size in SIZES]
-    if arguments.json:
-        print_json(rows)
-    else:
-        print_aligned([list(rows[0]), *(list(map(show, row.values())) for row in rows)])
+    if peer is not None:
+        theirs = THEIRS[statistic](peer, x)
+        race.peer("OpenDP", theirs, **measure(theirs, error_of, THEIRS[statistic], race))
+    race.run()
 
 
 def load_peer() -> Any:
@@ -174,48 +176,19 @@ def load_peer() -> Any:
     return dp
 
 
-def measure(name: str, size: int, peer: Any, seconds: float) -> dict[str, Any]:
-    """A row of the table: one statistic of so many records."""
-    x = np.random.default_rng(1).gamma(4.0, 10.0, size).round(1).clip(LOW, HIGH)
-    error_of = TRUTH[name](x)
-    routes = {"hdp_fast": OURS[name](x)}
-    if peer is not None:
-        routes["OpenDP"] = THEIRS[name](peer, x)
-    row: dict[str, Any] = {"statistic": name, "records": size}
-    for route, release in routes.items():
-        errors, times = run(release, error_of, seconds)
-        row[f"{route} error"] = float(np.mean(errors))
-        row[f"{route} +-"] = float(np.std(errors) / len(errors) ** 0.5)
-        row[f"{route} ms"] = 1e3 * float(np.median(times))
-        lines = inspect.getsource({"hdp_fast": OURS, "OpenDP": THEIRS}[route][name])
-        row[f"{route} lines"] = len(lines.strip().splitlines()) - 1
-    if peer is not None:
-        theirs = row["OpenDP error"]
-        row["ratio of errors"] = row["hdp_fast error"] / theirs if theirs else None
-    return row
-
-
-def run(
-    release: Release, error_of: Callable[[Any], float], seconds: float
-) -> tuple[list[float], list[float]]:
-    """Errors and times of releases, as many as there is time for."""
-    errors, times, start = [], [], time.perf_counter()
-    while len(errors) < FEWEST or (time.perf_counter() - start < seconds and len(errors) < MOST):
-        begin = time.perf_counter()
-        released = release()
-        times.append(time.perf_counter() - begin)
-        errors.append(error_of(released))
-    return errors, times
-
-
-def show(cell: Any) -> str:
-    """A number of three digits."""
-    if cell is None:
-        return ""
-    if isinstance(cell, float):
-        return f"{cell:.3g}"
-    return f"{cell:,}" if isinstance(cell, int) else str(cell)
+def measure(
+    release: Release, error_of: Callable[[Any], float], source: Any, race: Race
+) -> dict[str, Any]:
+    """The mean error and its standard error, and the lines of the program."""
+    errors, start = [], time.perf_counter()
+    while len(errors) < FEWEST or (
+        time.perf_counter() - start < race.seconds / 2 and len(errors) < MOST
+    ):
+        errors.append(error_of(release()))
+    spread = float(np.std(errors) / len(errors) ** 0.5)
+    figures = {"error": float(f"{np.mean(errors):.3g}"), "+-": float(f"{spread:.1g}")}
+    return figures | {"lines": len(inspect.getsource(source).strip().splitlines()) - 1}
 
 
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

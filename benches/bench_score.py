@@ -1,23 +1,20 @@
 """Error counts of many hypotheses beside numpy: over bits, a byte a bit and 64 a word; halfspaces.
 
-Run `python benches/bench_score.py`: about a minute. Every route gets its features by columns and
+Run `python benches/bench_score.py`: about two minutes. Every route gets its features by columns and
 packed as it likes before the clock starts; what packing takes stands apart. Labels are packed in
-the call, each time. A turn of ours is five calls and a fifth of their time: while numpy takes its
-turn on one core, the other falls asleep or goes to somebody else, and a call is over before it is
-back. numpy 2 is needed for its route by words.
+the call, each time. numpy 2 is needed for its route by words.
 """
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
-from _harness import make_parser, print_json
+import pytest
+from _harness import Race, run_file
+from _machine import Limits
 from numpy.typing import NDArray
 
-from hdp_fast.bench import Action
-from hdp_fast.bench import medians as medians_of
 from hdp_fast.learners import (
     ConjunctionList,
     Conjunctions,
@@ -28,61 +25,29 @@ from hdp_fast.learners import (
 )
 from hdp_fast.reference import score as reference
 
+RECORDS, FEATURES, HYPOTHESES, LITERALS = 1_000_000, 64, 1_000, 3
 # Records of numbers, and how many of them numpy takes at a time where it makes no whole matrix.
 NUMBERS, BLOCK = 100_000, 4_096
-RECORDS, FEATURES, HYPOTHESES, LITERALS = 1_000_000, 64, 1_000, 3
-GROWTH = {
-    "records": (10_000, 100_000, 1_000_000, 10_000_000),
-    "features": (16, 64, 256),
-    "hypotheses": (100, 1_000, 10_000),
-}
 # numpy scores so many of the many hypotheses of an enumerated class, and is charged for all.
 SAMPLE = 200
-
-ENUMERATED = (Conjunctions, SparseHalfspaces)
-
-# Calls in a turn.
-CALLS = 5
+# Literals for which one Gram matrix is enough.
+PAIR = 2
+# Beyond so many bits of features numpy takes seconds.
+LARGEST_NUMPY = 10**9
 
 Bits = NDArray[np.uint8]
-Row = dict[str, Any]
+Floats = NDArray[np.float64]
 
 
-def main() -> None:
-    """Print the tables, or one JSON object with --json."""
-    arguments = make_parser(__doc__, repeats=7).parse_args()
-    rng = np.random.default_rng()
-    tables = {
-        "lists": time_lists(rng, arguments.repeats),
-        "enumerated": time_enumerated(rng, arguments.repeats),
-        "growth": time_growth(rng, arguments.repeats),
-        "halfspaces": [time_halfspaces(rng, arguments.repeats, d) for d in (8, 64)],
-    }
-    if arguments.json:
-        print_json(tables)
-        return
-    print_tables(tables)
-
-
-def medians(actions: dict[str, Action], *, repeats: int) -> dict[str, float]:
-    """Median seconds of a call of every action, numpy's being called once a turn."""
-    calls = {name: 1 if "numpy" in name else CALLS for name in actions}
-
-    def turn(name: str) -> None:
-        for _ in range(calls[name]):
-            actions[name]()
-
-    times = medians_of({name: partial(turn, name) for name in actions}, repeats=repeats)
-    return {name: time / calls[name] for name, time in times.items()}
-
-
-def records(rng: np.random.Generator, m: int, d: int) -> tuple[Bits, Bits]:
+def records(m: int, d: int) -> tuple[Bits, Bits]:
     """Random features (m, d) and labels (m,)."""
+    rng = np.random.default_rng()
     return rng.integers(0, 2, (m, d), dtype=np.uint8), rng.integers(0, 2, m, dtype=np.uint8)
 
 
-def sparse(rng: np.random.Generator, count: int, d: int) -> tuple[Bits, Bits]:
+def sparse(count: int, d: int) -> tuple[Bits, Bits]:
     """Random conjunctions of LITERALS literals each: which features must be 1 and 0, (count, d)."""
+    rng = np.random.default_rng()
     chosen = rng.permuted(np.tile(np.arange(d), (count, 1)), axis=1)[:, :LITERALS]
     ones, zeros = np.zeros((2, count, d), np.uint8)
     wanted = rng.integers(0, 2, chosen.shape)
@@ -100,133 +65,207 @@ def literals(ones: Bits, zeros: Bits) -> list[reference.Literals]:
     ]
 
 
-def time_lists(rng: np.random.Generator, repeats: int) -> Row:
-    """Seconds for conjunctions and parities given one by one, and for packing."""
-    X, y = records(rng, RECORDS, FEATURES)
-    ones, zeros = sparse(rng, HYPOTHESES, FEATURES)
+def bench_conjunctions(race: Race) -> None:
+    """A thousand conjunctions that are listed one by one."""
+    m = race.scaled("records", RECORDS)
+    X, y = records(m, FEATURES)
+    ones, zeros = sparse(HYPOTHESES, FEATURES)
     given, listed = ConjunctionList(ones, zeros), literals(ones, zeros)
-    parities = Parities(ones | zeros)
     features, columns = Features(X), reference.columns(X)
-    actions: dict[str, Action] = {
-        "1 thread": lambda: given.errors(features, y, threads=1),
-        "2 threads": lambda: given.errors(features, y, threads=2),
-        "2 threads, packing included": lambda: given.errors(X, y, threads=2),
-        "packing, 2 threads": lambda: Features(X, threads=2),
-        "parities, 2 threads": lambda: parities.errors(features, y, threads=2),
-        "numpy, columns of bytes": lambda: reference.conjunction_errors(columns, y, listed),
-        "numpy, parities": lambda: reference.parity_errors(columns, y, parities.masks),
-    }
+    race.ours(lambda: given.errors(features, y))
+    race.ours(lambda: given.errors(X, y), "packing included", threads=(2,))
+    race.numpy("columns of bytes", lambda: reference.conjunction_errors(columns, y, listed))
     if hasattr(np, "bitwise_count"):
         words, labels = reference.packed(columns), reference.packed(y)
-        actions["numpy, words"] = lambda: reference.packed_conjunction_errors(
-            words, labels, RECORDS, listed
-        )
-    return dict(medians(actions, repeats=repeats))
+        race.numpy("words", lambda: reference.packed_conjunction_errors(words, labels, m, listed))
+    race.run(m * HYPOTHESES, "prediction")
 
 
-def time_enumerated(rng: np.random.Generator, repeats: int) -> list[Row]:
-    """Seconds for all hypotheses of few literals, where signs and thresholds come for nothing."""
-    X, y = records(rng, RECORDS, FEATURES)
+def bench_parities(race: Race) -> None:
+    """A thousand sparse parities."""
+    m = race.scaled("records", RECORDS)
+    X, y = records(m, FEATURES)
+    ones, zeros = sparse(HYPOTHESES, FEATURES)
+    given, features, columns = Parities(ones | zeros), Features(X), reference.columns(X)
+    words, labels = reference.packed(columns), reference.packed(y)
+    race.ours(lambda: given.errors(features, y))
+    race.numpy("columns of bytes", lambda: reference.parity_errors(columns, y, given.masks))
+    if hasattr(np, "bitwise_count"):
+        race.numpy("words", lambda: packed_parity_errors(words, labels, given.masks))
+    race.run(m * HYPOTHESES, "prediction")
+
+
+def packed_parity_errors(columns: Any, y: Any, masks: Bits) -> list[int]:
+    """The same, 64 records a word."""
+    value, ones, counts = np.empty_like(y), np.empty(y.shape, np.uint8), []
+    for mask in masks:
+        np.copyto(value, y)
+        for feature in np.flatnonzero(mask):
+            np.bitwise_xor(value, columns[feature], out=value)
+        np.bitwise_count(value, out=ones)
+        counts.append(int(ones.sum(dtype=np.int64)))
+    return counts
+
+
+def bench_packing(race: Race, limits: Limits) -> None:
+    """The features of bits, a byte each, made into columns of words."""
+    m = race.scaled("records", RECORDS)
+    X, _ = records(m, FEATURES)
+    race.ours(lambda: Features(X))
+    race.numpy("transpose and packbits", lambda: reference.packed(reference.columns(X)))
+    race.numpy("packbits twice", lambda: pack_columns(np.packbits(X, axis=1, bitorder="little")))
+    race.limit("memory", limits.read(X.size))
+    race.run(X.size, "bit")
+
+
+def pack_columns(rows: Bits) -> Any:
+    """Columns of words, (8 k, m / 64), from rows of k packed bytes: of a byte each bit is apart.
+
+    A transposition of a byte a bit would read memory across its lines.
+    """
+    words = np.zeros((8 * rows.shape[1], -(-len(rows) // 64) * 8), np.uint8)
+    for place in range(rows.shape[1]):
+        column = np.ascontiguousarray(rows[:, place])
+        for bit in range(8):
+            some = np.packbits(column & np.uint8(1 << bit), bitorder="little")
+            words[8 * place + bit, : len(some)] = some
+    return words.view(np.uint64)
+
+
+@pytest.mark.parametrize("literals_each", [1, 2, 3])
+@pytest.mark.parametrize("kind", [Conjunctions, SparseHalfspaces], ids=lambda kind: kind.__name__)
+def bench_enumerated(race: Race, kind: Any, literals_each: int) -> None:
+    """All hypotheses of few literals, where signs and thresholds come for nothing."""
+    m, rng = race.scaled("records", RECORDS), np.random.default_rng()
+    X, y = records(m, FEATURES)
     features, columns = Features(X), reference.columns(X)
-    rows = []
-    for hypotheses in [kind(FEATURES, s) for kind in ENUMERATED for s in (1, 2, 3)]:
-        some = rng.choice(len(hypotheses), min(SAMPLE, len(hypotheses)), replace=False)
-        chosen = [hypotheses.hypothesis(i) for i in some]
-        actions = _routes(hypotheses, features, columns, y, chosen)
-        times = medians(actions, repeats=repeats)
-        times["numpy"] *= len(hypotheses) / len(some)
-        shape = {"size": hypotheses.size, "count": len(hypotheses)}
-        rows.append({"class": type(hypotheses).__name__, **shape, **times})
-    return rows
-
-
-def _routes(
-    hypotheses: Conjunctions | SparseHalfspaces,
-    features: Features,
-    columns: Bits,
-    y: Bits,
-    chosen: list[dict[str, Any]],
-) -> dict[str, Action]:
+    hypotheses = kind(FEATURES, literals_each)
+    race.params |= {"kind": kind.__name__, "hypotheses": len(hypotheses)}
+    some = rng.choice(len(hypotheses), min(SAMPLE, len(hypotheses)), replace=False)
+    chosen = [hypotheses.hypothesis(i) for i in some]
     listed = [[*zip(each["features"], each["values"], strict=True)] for each in chosen]
-    votes = [(each, said.get("threshold", 0)) for each, said in zip(listed, chosen, strict=True)]
+    votes = [(each, one.get("threshold", 0)) for each, one in zip(listed, chosen, strict=True)]
 
     def numpy() -> list[int]:
-        if isinstance(hypotheses, Conjunctions):
+        if kind is Conjunctions:
             return reference.conjunction_errors(columns, y, listed)
         return reference.at_least_errors(columns, y, votes)
 
-    return {
-        "1 thread": lambda: hypotheses.errors(features, y, threads=1),
-        "2 threads": lambda: hypotheses.errors(features, y, threads=2),
-        "numpy": numpy,
-    }
+    share = len(hypotheses) / len(some)
+    race.ours(lambda: hypotheses.errors(features, y))
+    race.numpy("columns of bytes, from a sample of them", numpy, share=share)
+    if kind is Conjunctions and hasattr(np, "bitwise_count"):
+        words, labels = reference.packed(columns), reference.packed(y)
+        race.numpy(
+            "words, from a sample of them",
+            lambda: reference.packed_conjunction_errors(words, labels, m, listed),
+            share=share,
+        )
+    if kind is Conjunctions and literals_each == PAIR:
+        assert np.array_equal(np.sort(hypotheses.errors(X, y)), np.sort(pair_errors(X, y)))
+        race.numpy("Gram matrices", lambda: pair_errors(X, y), threads=(1, 2))
+    race.run(m * len(hypotheses), "prediction")
 
 
-def time_growth(rng: np.random.Generator, repeats: int) -> list[Row]:
-    """Seconds on two threads while one of m, d and |H| changes."""
-    rows = []
-    for name, values in GROWTH.items():
-        for value in values:
-            shape = {"records": RECORDS, "features": FEATURES, "hypotheses": HYPOTHESES}
-            shape[name] = value
-            rows.append({"varied": name, **shape, **_time_shape(rng, repeats, *shape.values())})
-    return rows
+def pair_errors(X: Bits, y: Bits) -> NDArray[np.int64]:
+    """Errors of all conjunctions of at most two literals, by a product of matrices a label.
+
+    How often two features are 1 together says how often each pair of literals holds. Their order
+    is that of `pair_literals`.
+    """
+    true = [together(X[y == label]) for label in (0, 1)]
+    return np.count_nonzero(y) - true[1] + true[0]
 
 
-def _time_shape(rng: np.random.Generator, repeats: int, m: int, d: int, count: int) -> Row:
-    X, y = records(rng, m, d)
-    features, given = Features(X), ConjunctionList(*sparse(rng, count, d))
-    return dict(
-        medians({"2 threads": lambda: given.errors(features, y, threads=2)}, repeats=repeats)
-    )
+def together(X: Bits) -> NDArray[np.int64]:
+    """How many records each conjunction of at most two literals holds for."""
+    m, d = X.shape
+    both = np.zeros((d, d))
+    for start in range(0, m, BLOCK):
+        block = X[start : start + BLOCK].astype(np.float32)
+        both += block.T @ block
+    ones = np.diag(both)
+    i, j = np.triu_indices(d, 1)
+    a, b, ab = ones[i], ones[j], both[i, j]
+    counts = [[m], ones, m - ones, ab, a - ab, b - ab, m - a - b + ab]
+    return np.concatenate(counts).astype(np.int64)
 
 
-def time_halfspaces(rng: np.random.Generator, repeats: int, d: int) -> Row:
-    """Seconds for halfspaces over d numbers, beside a product of matrices in numpy."""
-    X, y = rng.normal(size=(NUMBERS, d)), rng.integers(0, 2, NUMBERS, dtype=np.uint8)
+def pair_literals(d: int) -> list[reference.Literals]:
+    """The literals of each conjunction whose errors `pair_errors` counts."""
+    pairs = list(zip(*np.triu_indices(d, 1), strict=True))
+    found: list[reference.Literals] = [[]]
+    found += [[(j, value)] for value in (1, 0) for j in range(d)]
+    for first, second in (1, 1), (1, 0), (0, 1), (0, 0):
+        found += [[(int(i), first), (int(j), second)] for i, j in pairs]
+    return found
+
+
+def grow(race: Race, m: int, d: int, count: int) -> None:
+    X, y = records(m, d)
+    ones, zeros = sparse(count, d)
+    features, given = Features(X), ConjunctionList(ones, zeros)
+    race.ours(lambda: given.errors(features, y))
+    if m * count <= LARGEST_NUMPY and hasattr(np, "bitwise_count"):
+        words, labels = reference.packed(reference.columns(X)), reference.packed(y)
+        listed = literals(ones, zeros)
+        race.numpy("words", lambda: reference.packed_conjunction_errors(words, labels, m, listed))
+    race.run(m * count, "prediction")
+
+
+@pytest.mark.sizes("n", (10_000, 100_000, 1_000_000, 10_000_000))
+def bench_growth(race: Race, n: int) -> None:
+    """A thousand conjunctions, by the number of records."""
+    grow(race, n, FEATURES, HYPOTHESES)
+
+
+@pytest.mark.parametrize("features", [16, 256])
+def bench_growth_by_features(race: Race, features: int) -> None:
+    grow(race, race.scaled("records", RECORDS), features, HYPOTHESES)
+
+
+@pytest.mark.parametrize("hypotheses", [100, 10_000])
+def bench_growth_by_hypotheses(race: Race, hypotheses: int) -> None:
+    grow(race, race.scaled("records", RECORDS), FEATURES, hypotheses)
+
+
+@pytest.mark.sizes("n", (1_000, 10_000, NUMBERS), largest=(1_000_000,))
+@pytest.mark.parametrize("d", [8, 64])
+def bench_halfspaces(race: Race, limits: Limits, n: int, d: int) -> None:
+    """A thousand halfspaces over d numbers, beside products of matrices."""
+    rng = np.random.default_rng()
+    X, y = rng.normal(size=(n, d)), rng.integers(0, 2, n, dtype=np.uint8)
     W, b = rng.normal(size=(HYPOTHESES, d)), rng.normal(size=HYPOTHESES)
     given = Halfspaces(W, b)
-    actions: dict[str, Action] = {
-        "1 thread": lambda: given.errors(X, y, threads=1),
-        "2 threads": lambda: given.errors(X, y, threads=2),
-        "numpy, one product": lambda: reference.halfspace_errors(X, y, W, b),
-        "numpy, blocks": lambda: reference.halfspace_errors(X, y, W, b, rows=BLOCK),
-    }
-    return {"features": d, **medians(actions, repeats=min(repeats, 3))}
+    race.ours(lambda: given.errors(X, y))
+    assert np.abs(given.errors(X, y) - count_by_label(X, y, W, b)).max() <= 1 + n // 10**6
+    both = (1, 2)
+    race.numpy("blocks by label", lambda: count_by_label(X, y, W, b), threads=both)
+    race.numpy("blocks", lambda: reference.halfspace_errors(X, y, W, b, rows=BLOCK), threads=both)
+    if n < NUMBERS:
+        race.numpy("one product", lambda: reference.halfspace_errors(X, y, W, b), threads=both)
+    for threads in both:
+        flops = limits.flops("float64", threads)
+        race.limit("products", 2 * n * d * HYPOTHESES / flops, threads=threads)
+    race.run(n * HYPOTHESES, "prediction")
 
 
-def print_tables(tables: dict[str, Any]) -> None:
-    """Milliseconds and ratios."""
-    shape = f"{RECORDS:,} records of {FEATURES} bits"
-    print(f"{HYPOTHESES:,} hypotheses of {LITERALS} literals, {shape}\n")
-    lists = tables["lists"]
-    for name, time in lists.items():
-        print(f"{name:>28}: {1e3 * time:8.2f} ms")
-    for name in "numpy, columns of bytes", "numpy, words":
-        if name in lists:
-            for route in "1 thread", "2 threads", "2 threads, packing included":
-                print(f"{name + ' / ' + route:>53}: {lists[name] / lists[route]:6.1f}")
-    ratio = lists["numpy, parities"] / lists["parities, 2 threads"]
-    print(f"{'numpy, parities / parities, 2 threads':>53}: {ratio:6.1f}")
-    print("\nAll hypotheses of at most so many literals (numpy: from a sample of them)\n")
-    for row in tables["enumerated"]:
-        one, two, theirs = row["1 thread"], row["2 threads"], row["numpy"]
-        ours = f"{1e3 * one:8.2f} ms, two threads {1e3 * two:8.2f}"
-        ratios = f"ratios {theirs / one:7.1f}, {theirs / two:7.1f}"
-        kind = f"{row['class']:>16} {row['size']}"
-        print(f"{kind}: {row['count']:>9,}: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
-    print("\nGrowth, two threads\n")
-    for row in tables["growth"]:
-        shape = ", ".join(f"{row[name]:>10,} {name}" for name in GROWTH)
-        print(f"{shape}: {1e3 * row['2 threads']:8.2f} ms")
-    print(f"\n{HYPOTHESES:,} halfspaces, {NUMBERS:,} records (numpy: the better of two routes)\n")
-    for row in tables["halfspaces"]:
-        one, two = row["1 thread"], row["2 threads"]
-        theirs = min(row["numpy, one product"], row["numpy, blocks"])
-        ours = f"{1e3 * one:8.2f} ms, two threads {1e3 * two:8.2f}"
-        ratios = f"ratios {theirs / one:7.1f}, {theirs / two:7.1f}"
-        print(f"{row['features']:>3} numbers: {ours}, numpy {1e3 * theirs:10.1f}: {ratios}")
+def count_by_label(X: Floats, y: Bits, W: Floats, b: Floats) -> NDArray[np.int64]:
+    """Errors by products of small blocks, with one comparison each: labels apart, bias inside."""
+    X = np.column_stack([X, np.ones(len(X))])
+    W = np.column_stack([W, b])
+    counts = np.zeros(len(W), np.int64)
+    rows = BLOCK // 4
+    scores, wrong = np.empty((len(W), rows)), np.empty((len(W), rows), np.bool_)
+    for part, compare in (X[y == 1], np.less), (X[y == 0], np.greater_equal):
+        for start in range(0, len(part), rows):
+            block = part[start : start + rows]
+            some, said = scores[:, : len(block)], wrong[:, : len(block)]
+            np.matmul(W, block.T, out=some)
+            compare(some, 0, out=said)
+            counts += [np.count_nonzero(row) for row in said]
+    return counts
 
 
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

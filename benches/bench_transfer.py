@@ -1,68 +1,53 @@
 """Plans of Subsample-Test-Reweigh beside the paper's, agents alone, and whole runs beside numpy.
 
-Run `python benches/bench_transfer.py`: about two minutes and 1 GB of memory; `--largest` goes up to
-10,000,000 records and 4 GB, `--plans` prints the plans alone. `--promised` instead
-runs one plan from chi2 to its end, with the records and agents that it asks for: three minutes.
+Run `python benches/bench_transfer.py`: about a minute and 1 GB of memory; `--largest` goes up to
+10,000,000 records and 4 GB, and runs one plan from chi2 to its end, with the records and agents
+that it asks for: three minutes more. `-k plans` prints the plans alone.
 """
 
 from __future__ import annotations
 
 import itertools
-import os
 import time
+from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
 import numpy as np
-from _harness import make_parser, print_aligned, print_json
+import pytest
+from _harness import Race, forget_plans, run_file
+from bench_score import pack_columns, pair_errors, pair_literals
+from bench_weights import draw_in_order, partition
 
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
-from hdp_fast.reference import transfer as reference
+from hdp_fast.reference import score
+from hdp_fast.reference.transfer import predict
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan
 
 D, SIZE = 64, 2
 LEARNER = ExponentialLearner(Conjunctions(D, SIZE), epsilon=1.0)
 PUBLIC = {"alpha": 0.05, "kappa": 0.2, "eta": 0.3, "epsilon": 1.0, "delta": 1e-6}
 # numpy takes seconds a round.
-ROUNDS, REFERENCE_ROUNDS = 20, 2
-SIZES = (100_000, 1_000_000)
-LARGEST = 10_000_000
+ROUNDS, NUMPY_ROUNDS = 20, 2
 # Repetitions of the agents' vote.
 VOTES = 10
+TITLE = (
+    f"Plans for {len(LEARNER.hypotheses):,} conjunctions, epsilon = 1, delta = 1e-6 for the "
+    "curator's records,\nepsilon = 1 for agents, beta = .05; the paper's are Algorithm 2's"
+)
+RIVALS = (
+    "Agents alone, each asked about one conjunction: how many an excess error of alpha needs,\n"
+    "and what the agents of our plan (alpha = .1, chi2 + 1 = 1.35, geometric) come to"
+)
 
 
-def main() -> None:
-    """Print both tables, or one JSON object with --json."""
-    parser = make_parser(__doc__)
-    parser.add_argument("--largest", action="store_true", help="10,000,000 records, too")
-    parser.add_argument("--plans", action="store_true", help="no runs")
-    parser.add_argument("--promised", action="store_true", help="a run that a plan promises")
-    arguments = parser.parse_args()
-    if arguments.promised:
-        run_promised()
-        return
-    plans = [row for alpha in (0.05, 0.1) for chi2 in (0.35, 2.0) for row in plan_rows(alpha, chi2)]
-    rivals = [rival_row(d, plans) for d in (2, 8, 24, 64)]
-    sizes = [*SIZES, *([LARGEST] if arguments.largest else [])]
-    runs = [] if arguments.plans else [row for n in sizes for row in run_rows(n)]
-    if arguments.json:
-        print_json({"plans": plans, "rivals": rivals, "runs": runs})
-        return
-    print(f"Plans for {len(LEARNER.hypotheses):,} conjunctions, epsilon = 1, delta = 1e-6 for the")
-    print("curator's records, epsilon = 1 for agents, beta = .05; the paper's are Algorithm 2's\n")
-    print_aligned(plan_table(plans))
-    print(
-        "\nAgents alone, each asked about one conjunction: how many an excess error of alpha needs,"
-    )
-    print("and what the agents of our plan (alpha = .1, chi2 + 1 = 1.35, geometric) come to\n")
-    print_aligned(rival_table(rivals))
-    if runs:
-        print(
-            f"\nPrivate runs of {ROUNDS} rounds, {D} features; "
-            "numpy: floats, no privacy, 64 records a word\n"
-        )
-        print_aligned(run_table(runs))
+def bench_plans(table: Callable[..., None], tiny: bool) -> None:
+    """Sizes of plans, and of agents alone."""
+    goals = [(0.1, 0.35)] if tiny else list(itertools.product((0.05, 0.1), (0.35, 2.0)))
+    plans = [row for goal in goals for row in plan_rows(*goal)]
+    table(TITLE, plan_table(plans))
+    table(RIVALS, rival_table([rival_row(d, plans) for d in ((2,) if tiny else (2, 8, 24, 64))]))
 
 
 def plan_rows(alpha: float, chi2: float) -> list[dict[str, Any]]:
@@ -119,7 +104,8 @@ def plan_table(rows: list[dict[str, Any]]) -> list[list[str]]:
     return found
 
 
-def run_promised() -> None:
+@pytest.mark.usefixtures("largest")
+def bench_promised(table: Callable[..., None]) -> None:
     """A private run of all rounds that its plan asks for, on as many records."""
     rng, share = np.random.default_rng(0), 0.75
     chi2 = chi2_finite([0.5, 0.5], [share, 1 - share])
@@ -135,7 +121,8 @@ def run_promised() -> None:
     result = model.fit(X, X[:, 1] & X[:, 2], Agents(people, truth, epsilon=1.0)).result_
     seconds = time.perf_counter() - start
     error = float(np.mean(result.predict(people) != truth))
-    print(f"chi2 = {chi2:.3f}, n = {n:,}: {seconds:.0f} s, true error {error:.4f}\n{result}")
+    row = [f"{chi2:.3f}", f"{n:,}", f"{seconds:.0f}", f"{error:.4f}"]
+    table(f"a run that a plan promises: {result}", [["chi2", "n", "seconds", "true error"], row])
 
 
 def rival_row(d: int, plans: list[dict[str, Any]]) -> dict[str, Any]:
@@ -162,76 +149,76 @@ def rival_table(rows: list[dict[str, Any]]) -> list[list[str]]:
     ]
 
 
-def run_rows(n: int) -> list[dict[str, Any]]:
-    """Whole runs on one and two threads, and rounds of the reference with the same plan."""
+@pytest.mark.sizes("n", (10_000, 100_000, 1_000_000), largest=(10_000_000,))
+def bench_run(race: Race, n: int) -> None:
+    """A private run of twenty rounds, planned and whole; numpy: floats, no privacy, no agents."""
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (n, D), dtype=np.uint8)
     y = X[:, 1] & X[:, 2] ^ (rng.random(n) < 0.2)
     people = rng.integers(0, 2, (100_000, D), dtype=np.uint8)
-    rows = []
-    for threads in (1, 2):
-        os.environ["HDP_FAST_NUM_THREADS"] = str(threads)
-        agents = Agents(people, people[:, 1] & people[:, 2], epsilon=1.0)
-        model = SubsampleTestReweigh(
-            LEARNER, **PUBLIC, rounds=ROUNDS, schedule="final", output="majority"
-        )
-        start = time.perf_counter()
-        model.plan(n, agents_epsilon=1.0)
-        planned = time.perf_counter()
-        made = model.fit(X, y, agents).plan_
-        ended = time.perf_counter()
-        each = (ended - planned - (planned - start)) / ROUNDS
-        rows.append({"n": n, "threads": threads, "draws": made.draws, "round": each})
-        rows[-1] |= {"run": ended - planned, "plan": planned - start}
-    twin = reference_round(X, y.astype(np.uint8), made)
-    return [{**row, "numpy": twin} for row in rows]
+    truth = people[:, 1] & people[:, 2]
+
+    def ours() -> Any:
+        forget_plans()
+        return model().fit(X, y, Agents(people, truth, epsilon=1.0)).plan_
+
+    made = ours()
+    race.ours(ours, draws=made.draws)
+    labels, rounds = y.astype(np.uint8), NUMPY_ROUNDS
+    for name, shown in ("Gram matrices", False), ("64 records a word", True):
+        if not shown or hasattr(np, "bitwise_count"):
+            race.numpy(
+                name,
+                lambda shown=shown: run_rounds(X, labels, made, rounds, shown),
+                share=ROUNDS / rounds,
+            )
+    race.run(ROUNDS, "round")
 
 
-def reference_round(X: Any, y: Any, made: Any) -> float:
-    """Seconds of one round in numpy."""
-    found = list(LEARNER.hypotheses)
-    literals = [list(zip(each["features"], each["values"], strict=True)) for each in found]
-    start = time.perf_counter()
-    reference.run(
-        X,
-        y,
-        literals,
-        kappa=made.kappa,
-        eta=made.eta,
-        draws=made.draws,
-        epsilon=made.learner_epsilon,
-        rounds=REFERENCE_ROUNDS,
-        rng=np.random.default_rng(1),
+@pytest.mark.parametrize("planned", ["for a million records", "for a promise"])
+def bench_planning(race: Race, planned: str) -> None:
+    """A plan for records that are there, and one that says how many an error needs."""
+
+    def plan_rounds() -> None:
+        forget_plans()
+        if planned == "for a promise":
+            promise = {"alpha": 0.1, "chi2": 0.35, "agents_epsilon": 1.0}
+            plan(LEARNER, **promise, epsilon=1.0, delta=1e-6, schedule="final")
+        else:
+            model().plan(1_000_000, agents_epsilon=1.0)
+
+    race.ours(plan_rounds, threads=(1,))
+    race.run()
+
+
+def model() -> SubsampleTestReweigh:
+    """An estimator that has planned nothing yet."""
+    return SubsampleTestReweigh(
+        LEARNER, **PUBLIC, rounds=ROUNDS, schedule="final", output="majority"
     )
-    return (time.perf_counter() - start) / REFERENCE_ROUNDS
 
 
-def run_table(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Header and rows."""
-    header = [
-        "n",
-        "threads",
-        "draws a round",
-        "run, s",
-        "of it plan",
-        "ms a round",
-        "numpy",
-        "ratio",
-    ]
-    return [header] + [
-        [
-            f"{row['n']:,}",
-            str(row["threads"]),
-            f"{row['draws']:,}",
-            f"{row['run']:.2f}",
-            f"{row['plan']:.2f}",
-            f"{1e3 * row['round']:.1f}",
-            f"{1e3 * row['numpy']:.0f}",
-            f"{row['numpy'] / row['round']:.1f}",
-        ]
-        for row in rows
-    ]
+def run_rounds(X: Any, y: Any, made: Any, rounds: int, by_words: bool) -> list[int]:
+    """Rounds in numpy: projection by selection, draws in order, errors by products or by words."""
+    rng, columns = np.random.default_rng(1), score.columns(X)
+    conjunctions, rows = pair_literals(D), np.packbits(X, axis=1, bitorder="little")
+    w, factors = np.ones(len(y)), np.exp(made.eta * np.array([-1.0, 0.0]))
+    chosen = []
+    for _ in range(rounds):
+        some = draw_in_order(partition(w, made.kappa), made.draws, rng)
+        if by_words:
+            features, labels = pack_columns(rows[some]), score.packed(y[some])
+            errors: Any = score.packed_conjunction_errors(
+                features, labels, made.draws, conjunctions
+            )
+        else:
+            errors = pair_errors(X[some], y[some])
+        noisy = -made.learner_epsilon / 2 * np.array(errors) + rng.gumbel(size=len(conjunctions))
+        best = int(noisy.argmax())
+        w *= factors[(predict(columns, conjunctions[best]) != y).view(np.uint8)]
+        chosen.append(best)
+    return chosen
 
 
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

@@ -1,121 +1,153 @@
-"""Projection, updates and draws of hdp_fast.weights beside the numpy reference.
+"""Projection, updates and draws of hdp_fast.weights beside numpy's selection, sort and search.
 
 Run `python benches/bench_weights.py`: about two minutes and 1 GB of memory; `--largest` goes up to
-100,000,000 records and 6 GB.
+400,000,000 records and 13 GB.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from typing import Any
 
 import numpy as np
-from _harness import make_parser, print_json
+import pytest
+from _harness import Action, Race, require_memory, run_file
+from _machine import Limits
 from numpy.typing import NDArray
 
-from hdp_fast.bench import Action, medians
 from hdp_fast.reference import weights as reference
 from hdp_fast.weights import DenseWeights, project
 
 KAPPA, ETA = 0.05, 0.1
 SIZES = (100_000, 1_000_000, 10_000_000)
-LARGEST = 100_000_000
-# Beyond this the reference takes minutes.
-LARGEST_REFERENCE = 10_000_000
+# Beyond this numpy takes minutes.
+LARGEST_NUMPY = 10_000_000
+THREADS = (1, 2)
+
+Floats = NDArray[np.float64]
+sizes = pytest.mark.sizes("n", SIZES, largest=(100_000_000,))
 
 
-def main() -> None:
-    """Print the table, or one JSON object with --json."""
-    parser = make_parser(__doc__, repeats=5)
-    parser.add_argument("--largest", action="store_true", help="100,000,000 records, too")
-    arguments = parser.parse_args()
-    sizes = [*SIZES, *([LARGEST] if arguments.largest else [])]
-    rows = [row for n in sizes for row in time_size(n, arguments.repeats)]
-    if arguments.json:
-        print_json(rows)
-        return
-    copied = copy_speed()
-    print(f"Milliseconds; numpy copies {copied:.0f} GB/s (read and written) on one thread\n")
-    print(f"{'n':>12}{'':>28}{'ms':>10}{'numpy':>10}{'ratio':>8}{'GB/s':>8}")
-    for row in rows:
-        numpy = row["numpy"]
-        shown = f"{1e3 * numpy:>10.1f}{numpy / row['seconds']:>8.1f}" if numpy else f"{'':>18}"
-        speed = row["bytes"] / row["seconds"] / 1e9
-        print(f"{row['n']:>12,}{row['name']:>28}{1e3 * row['seconds']:>10.2f}{shown}{speed:>8.1f}")
+def select_largest(w: Floats, kappa: float) -> float:
+    """The scale of the projection: only what may exceed 1 is sorted."""
+    n, mass = len(w), kappa * len(w)
+    most = min(n, int(mass) + 1)
+    parted = np.partition(w, n - most)
+    ascending = np.sort(parted[n - most :])
+    # sums[i]: of all weights up to the i-th of the largest.
+    sums = np.cumsum(ascending) + parted[: n - most].sum()
+    scales = (mass - np.arange(most - 1, -1, -1)) / sums
+    fits = np.flatnonzero((scales * ascending <= 1) & (scales > 0))
+    return float(scales[fits[-1]] if fits.size else 1 / ascending[most - round(mass)])
 
 
-def time_size(n: int, repeats: int) -> list[dict[str, Any]]:
-    """Every kernel on one and on two threads."""
-    coins = np.random.default_rng(1)
-    w = coins.random(n) ** 8 + 1e-9
-    in_place, out = w.copy(), w.copy()
-    losses = (coins.random(n) < 0.3).astype(float)
-    bits = losses.astype(np.uint8)
-    weights = DenseWeights(n, KAPPA, ETA)
-    weights.update(losses)
-    # Name, action, reference, bytes that must be read and written at least.
-    kernels: list[tuple[str, Action, Action, int]] = [
-        ("project", lambda: project(w, KAPPA), lambda: reference.project(w, KAPPA), 24),
-        (
-            "project in place",
+def partition(w: Floats, kappa: float, out: Floats | None = None) -> Floats:
+    """The projection by numpy's selection, in new memory or a given one, which may be that of w."""
+    scaled = np.multiply(w, select_largest(w, kappa), out=out)
+    return np.minimum(scaled, 1.0, out=scaled)
+
+
+def weights_of(n: int) -> Floats:
+    """Weights of which few are large."""
+    return np.random.default_rng(1).random(n) ** 8 + 1e-9
+
+
+def losses_of(n: int) -> NDArray[np.uint8]:
+    return (np.random.default_rng(2).random(n) < 0.3).astype(np.uint8)
+
+
+@pytest.mark.sizes("n", SIZES, largest=(100_000_000, 400_000_000))
+@pytest.mark.parametrize("into", ["new memory", "given memory", "place", "place, again"])
+def bench_project(race: Race, limits: Limits, n: int, into: str) -> None:
+    """Weights in their own place are written there before each call; again, they are projected."""
+    require_memory(32 * n)
+    w = weights_of(n)
+    out = np.empty_like(w) if into == "given memory" else w.copy()
+
+    def in_place(action: Action) -> Action:
+        def clock() -> float:
+            np.copyto(out, w)
+            start = time.perf_counter()
+            action()
+            return time.perf_counter() - start
+
+        return clock if into == "place" else action
+
+    actions: dict[str, tuple[Action, Action]] = {
+        "new memory": (lambda: project(w, KAPPA), lambda: partition(w, KAPPA)),
+        "given memory": (
+            lambda: project(w, KAPPA, out=out),
+            lambda: partition(w, KAPPA, out=out),
+        ),
+        "place": (
             lambda: project(out, KAPPA, out=out),
-            lambda: reference.project(w, KAPPA),
-            24,
+            lambda: partition(out, KAPPA, out=out),
         ),
-        (
-            "update",
-            lambda: weights.update(losses),
-            lambda: reference.update(in_place, losses, ETA),
-            24,
-        ),
-        (
-            "update, bits",
-            lambda: weights.update(bits),
-            lambda: reference.update(in_place, losses, ETA),
-            17,
-        ),
-        ("draw n", lambda: weights.draw(n), lambda: reference.draw(w, n, coins), 24),
-    ]
-    return [
-        timed(
-            n, f"{name}, {threads} thread{'s'[: threads - 1]}", action, twin, size, threads, repeats
-        )
-        for name, action, twin, size in kernels
-        for threads in (1, 2)
-    ]
-
-
-def project_copy(w: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """In place, with the copy that gives every run the same weights."""
-    np.copyto(out, w)
-    project(out, KAPPA, out=out)
-
-
-def timed(
-    n: int, name: str, action: Action, twin: Action, size: int, threads: int, repeats: int
-) -> dict[str, Any]:
-    """One kernel and its reference, taking turns."""
-    os.environ["HDP_FAST_NUM_THREADS"] = str(threads)
-    routes = {"ours": action} | ({"numpy": twin} if n <= LARGEST_REFERENCE else {})
-    times = medians(routes, repeats=repeats if n <= LARGEST_REFERENCE else 2)
-    return {
-        "n": n,
-        "name": name,
-        "seconds": times["ours"],
-        "numpy": times.get("numpy"),
-        "bytes": size * n,
     }
+    ours, numpy = map(in_place, actions[into.removesuffix(", again")])
+    timed_inside = into == "place"
+    race.ours(ours, is_clock=timed_inside)
+    if n <= LARGEST_NUMPY:
+        assert np.allclose(project(w, KAPPA), partition(w, KAPPA))
+        race.numpy("partition", numpy, is_clock=timed_inside)
+        if into == "new memory":
+            race.numpy("sort", lambda: reference.project(w, KAPPA))
+    for threads in THREADS:
+        # The weights are read twice and written once.
+        race.limit("memory", limits.moved(24 * n, threads), threads=threads)
+    race.run(n, "weight")
 
 
-def copy_speed() -> float:
-    """Gigabytes a second that numpy reads and writes."""
-    source, target = np.ones(10_000_000), np.zeros(10_000_000)
-    np.copyto(target, source)
-    start = time.perf_counter()
-    np.copyto(target, source)
-    return 2 * source.nbytes / (time.perf_counter() - start) / 1e9
+@sizes
+@pytest.mark.parametrize("losses", ["floats", "bits"])
+def bench_update(race: Race, limits: Limits, n: int, losses: str) -> None:
+    require_memory(48 * n)
+    bits = losses_of(n)
+    given = bits if losses == "bits" else bits.astype(float)
+    weights, w = DenseWeights(n, KAPPA, ETA), weights_of(n)
+    factors, buffer = np.exp(-ETA * (1 - np.arange(2.0))), np.empty(n)
+    race.ours(lambda: weights.update(given))
+    if n <= LARGEST_NUMPY:
+        if losses == "bits":
+            race.numpy("two factors looked up", lambda: np.multiply(w, factors[bits], out=w))
+        race.numpy("exp", lambda: reference.update(w, given, ETA))
+        race.numpy("exp in one buffer", lambda: update_in_buffer(w, given, buffer))
+    for threads in THREADS:
+        size = (17 if losses == "bits" else 24) * n
+        race.limit("memory", limits.moved(size, threads), threads=threads)
+    race.run(n, "weight")
+
+
+def update_in_buffer(w: Floats, losses: NDArray[Any], buffer: Floats) -> None:
+    """The same without new memory, whose pages cost more than the arithmetic."""
+    np.subtract(losses, 1, out=buffer)
+    np.multiply(buffer, ETA, out=buffer)
+    np.exp(buffer, out=buffer)
+    np.multiply(w, buffer, out=w)
+
+
+@sizes
+def bench_draw(race: Race, limits: Limits, n: int) -> None:
+    """As many draws as there are records."""
+    require_memory(64 * n)
+    weights, w, rng = DenseWeights(n, KAPPA, ETA), weights_of(n), np.random.default_rng()
+    weights.update(losses_of(n))
+    race.ours(lambda: weights.draw(n))
+    if n <= LARGEST_NUMPY:
+        race.numpy("search", lambda: reference.draw(w, n, rng))
+        race.numpy("sorted draws, shuffled", lambda: draw_in_order(w, n, rng))
+    race.limit("a word a draw", n * limits.word)
+    race.run(n, "draw")
+
+
+def draw_in_order(w: Floats, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The same law: points are searched in order, which is fast, and then shuffled."""
+    sums = np.cumsum(w)
+    points = np.sort(rng.random(m)) * sums[-1]
+    drawn = np.searchsorted(sums, points, side="right")
+    rng.shuffle(drawn)
+    return drawn
 
 
 if __name__ == "__main__":
-    main()
+    run_file(__file__)

@@ -51,10 +51,12 @@ def test_projection_of_few_weights_is_exact(n, kappa):
             projected, wanted = project(w, kappa), exactly(w, kappa)
             assert np.allclose(projected, wanted, rtol=1e-9, atol=0), name
             assert np.allclose(reference.project(w, kappa), wanted, rtol=1e-9, atol=0), name
+            other = reference.project_by_partition(w, kappa)
+            assert np.allclose(other, wanted, rtol=1e-9, atol=0), name
 
 
-# Below and above the size from which a sample brackets the threshold.
-@pytest.mark.parametrize("n", [1000, 300_000])
+# Around the size from which a sample brackets the threshold, and that of a chunk.
+@pytest.mark.parametrize("n", [1000, 16_383, 16_385, 65_537, 300_000])
 @pytest.mark.parametrize("kappa", [0.01, 0.3, 1.0])
 def test_projections_are_dense_and_keep_the_order(n, kappa):
     for name, w in shapes(n).items():
@@ -65,6 +67,80 @@ def test_projections_are_dense_and_keep_the_order(n, kappa):
         assert np.allclose(p, reference.project(w, kappa), rtol=1e-8, atol=0), name
         assert np.allclose(p, project(w * 2.0**-40, kappa), rtol=1e-9, atol=0), name
         assert np.allclose(p, project(p, kappa), rtol=1e-8), "a projection is its own"
+
+
+def misleading(n):
+    """Weights of which a sample tells little, or most of which are at the threshold."""
+    rng = np.random.default_rng(n)
+    few, projected = np.full(n, 1e-9), project(rng.random(n) ** 4, 0.3)
+    few[rng.choice(n, 20, replace=False)] = 10.0 ** rng.uniform(0, 250, 20)
+    halves = np.where(rng.random(n) < 0.5, rng.random(n), 0.0)
+    return {
+        "few rule": few,
+        "projected": projected,
+        "sorted": np.sort(rng.random(n) ** 30),
+        "heaviest last": np.append(np.full(n - 3, 1e-3), [1.0, 2.0, 3.0]),
+        "heavy without mean": rng.random(n) ** -3.0,
+        "half zeros": halves,
+        "two values": np.where(rng.random(n) < 0.2, 1.0, 0.3),
+        "next floats": 1 + rng.integers(0, 3, n) * np.finfo(float).eps,
+        "periodic": 1.0 + np.arange(n) % 4096,
+        "stretches": np.repeat(rng.random(-(-n // 500)), 500)[:n],
+        "minus zeros": np.where(halves > 0, halves, -0.0),
+    }
+
+
+@pytest.mark.parametrize("n", [20_000, 70_001])
+@pytest.mark.parametrize("kappa", [1e-4, 0.01, 0.05, 0.3, 0.45])
+def test_no_sample_misleads_a_projection(n, kappa):
+    for name, w in misleading(n).items():
+        p = project(w, kappa)
+        assert p.max() <= 1, name
+        assert kappa * n <= math.fsum(p) <= kappa * n * (1 + 1e-9), name
+        assert np.allclose(p, reference.project(w, kappa), rtol=1e-8, atol=0), name
+        assert (np.diff(p[np.argsort(w, kind="stable")]) >= 0).all(), name
+
+
+@pytest.mark.parametrize("n", [7, 20_000, 300_001])
+def test_projections_do_not_depend_on_threads_or_instructions(n, monkeypatch):
+    for name, w in {**shapes(n), **(misleading(n) if n > 10_000 else {})}.items():
+        results = []
+        for isa in "portable", "avx2", "gfni":
+            monkeypatch.setenv("HDP_FAST_ISA", isa)
+            for threads in "1", "2", "3":
+                monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+                in_place, out = w.copy(), np.empty(n)
+                project(in_place, 0.3, out=in_place)
+                results += [project(w, 0.3), in_place, project(w, 0.3, out=out)]
+        assert all(np.array_equal(results[0], other) for other in results), name
+
+
+def test_projections_past_the_caches_are_the_same(monkeypatch):
+    w = np.random.default_rng(12).random(2**21 + 77)
+    wanted = project(w, 0.1)
+    for start in range(3):
+        out = np.empty(len(w) + 3)[start:][: len(w)]
+        assert np.array_equal(project(w, 0.1, out=out), wanted)
+
+
+@pytest.mark.parametrize("wrong", [-1e-300, math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("n", [5, 20_000, 300_000])
+def test_a_wrong_weight_is_refused_wherever_it_is(wrong, n):
+    for place in (0, n // 2, n - 1):
+        w = np.ones(n)
+        w[place] = wrong
+        before = w.copy()
+        with pytest.raises(ParameterError, match="w has an entry"):
+            project(w, 0.3)
+        with pytest.raises(ParameterError, match="w has an entry"):
+            project(w, 0.3, out=w)
+        assert np.array_equal(w, before, equal_nan=True)
+
+
+def test_out_may_share_memory_with_w():
+    values = np.random.default_rng(13).random(1001)
+    wanted = project(values[1:], 0.2)
+    assert np.array_equal(project(values[1:], 0.2, out=values[:-1]), wanted)
 
 
 def far_apart(kind, n, rng):

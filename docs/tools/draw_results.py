@@ -2,7 +2,7 @@
 
 Each file there holds the numbers of one picture, and on its first line the command that made them,
 which is written beneath the picture. The first row names the series. `--format png --output FOLDER`
-draws elsewhere, for a look.
+draws elsewhere, for a look; `--only growth` draws those whose names begin so.
 """
 
 import argparse
@@ -22,6 +22,8 @@ INK, SOFT, FAINT = "#1d2b3a", "#5b7083", "#dde5ec"
 # From dark to light, so that they differ in grey too; markers and dashes differ besides.
 COLORS = ("#12263a", "#1f6f8b", "#b0522d", "#6f8fa6", "#8a7a2e", "#9aa7b1")
 MARKERS = ("o", "s", "^", "D", "v", "x")
+# Panels of a row, one for each kernel, and sizes with which time grows faster than in proportion.
+PANELS, FASTER = 3, ("n x n", "d bits")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
 
 
@@ -195,13 +197,6 @@ def draw_members(numbers: Numbers) -> Figure:
     )
 
 
-def draw_noise(numbers: Numbers) -> Figure:
-    """Nanoseconds of a draw of noise."""
-    return bars(
-        numbers, "A draw of noise, one thread", "nanoseconds", (COLORS[0], COLORS[3], "white")
-    )
-
-
 def draw_figure1(numbers: Numbers) -> Figure:
     """Loss on the target against the number of records, 500 dimensions."""
     level = (0.01, "constant hypothesis: .01")
@@ -265,16 +260,31 @@ def draw_separation(numbers: Numbers) -> Figure:
     )
 
 
-def draw_rank(numbers: Numbers) -> Figure:
-    """Time of a rank over GF(2) against n."""
-    return curves(
-        numbers,
-        "Rank of a random n x n matrix over GF(2)",
-        "n",
-        "milliseconds",
-        xscale="log",
-        yscale="log",
-    )
+def draw_growth(numbers: Numbers) -> Figure:
+    """Time against size, a panel for each kernel; a thin line grows in proportion to the size."""
+    names = list(dict.fromkeys(numbers.texts("kernel")))
+    rows = -(-len(names) // PANELS)
+    size = {"figsize": (8.4, 2.1 * rows + 0.6), "layout": "constrained"}
+    figure, panels = plt.subplots(rows, PANELS, squeeze=False, **size)
+    for axes, name in zip(panels.flat, names, strict=False):
+        part = numbers.where("kernel", name)
+        lines(axes, part, "size", numbers.names[2:])
+        sizes, times = part.column("size"), part.column("2 threads")
+        times = np.where(np.isfinite(times), times, part.column("1 thread"))
+        if not name.endswith(FASTER):
+            slope = times[-1] * sizes / sizes[-1]
+            axes.plot(sizes, slope, color=SOFT, lw=0.7, label="proportional")
+        axes.set(xscale="log", yscale="log")
+        axes.minorticks_off()
+        clean(axes, name)
+        axes.set_title(name, loc="left", size=8, color=INK)
+    for axes in panels.flat[len(names) :]:
+        axes.axis("off")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("milliseconds", color=INK, size=8.5)
+    handles, labels = panels.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=8.5, frameon=False)
+    return finish(figure, numbers)
 
 
 PICTURES: dict[str, Callable[[Numbers], Figure]] = {
@@ -286,20 +296,22 @@ PICTURES: dict[str, Callable[[Numbers], Figure]] = {
     "labels_members": draw_members,
     "labels_answered": draw_answers,
     "adaptation": draw_adaptation,
-    "gf2_rank": draw_rank,
-    "noise_speed": draw_noise,
 }
+PICTURES |= {path.stem: draw_growth for path in sorted((FIGURES / "data").glob("growth_*.csv"))}
 
 
 def main() -> None:
     """Draws all pictures."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--format", choices=["svg", "png"], default="svg")
+    parser.add_argument("--only", default="", help="draw pictures whose names begin so")
     parser.add_argument("--output", type=Path, default=FIGURES)
     options = parser.parse_args()
     # Text stays text: files are small, and a reader can select it.
     plt.rcParams.update({"svg.hashsalt": "hdp_fast", "svg.fonttype": "none"})
     for name, draw in PICTURES.items():
+        if not name.startswith(options.only):
+            continue
         figure = draw(read(FIGURES / "data" / f"{name}.csv"))
         extra = {"metadata": {"Date": None}} if options.format == "svg" else {"dpi": 90}
         figure.savefig(options.output / f"{name}.{options.format}", bbox_inches="tight", **extra)

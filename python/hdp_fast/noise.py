@@ -294,7 +294,7 @@ def discrete_gaussian(
         continuous Gaussian does not hold for it; `rounded_gaussian` keeps that curve.
 
     Cost:
-        In large arrays one word of the random stream for each draw up to sigma = 64, three beyond.
+        In large arrays one word of the random stream for each draw up to sigma = 64, two beyond.
 
     Source:
         Inversion of certified bounds. Beyond sigma = 64 it draws a block of integers, with a
@@ -351,12 +351,12 @@ def rounded_gaussian(
         is added, and Delta must hold for what is rounded.
 
     Cost:
-        For sigma from 1 to 64, and 3,000 draws for each unit of sigma, one word of the random
-        stream for each draw. Otherwise two words, more for one draw in twenty; about ten words in
-        arrays of fewer than 2,000 draws, without any table.
+        For sigma from 1 to 64, and 25,000 draws for each unit of sigma, one word of the random
+        stream for each draw. Otherwise two words, more for one draw in fifty; about ten words in
+        arrays of fewer than 64 draws, without any table.
 
     Source:
-        Karney 2016, with a table of blocks of sigma / 16 in place of the integer part. Inversion of
+        Karney 2016, with a table of blocks of sigma / 64 in place of the integer part. Inversion of
         certified bounds for small sigma.
 
     Examples:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,7 +19,7 @@ from ._support.validate import (
     probability_or_one,
     refuse,
 )
-from .exceptions import ParameterError, ShapeError
+from .exceptions import ShapeError
 
 __all__ = ["DenseWeights", "project"]
 
@@ -51,7 +50,7 @@ def project(
             kappa n entries are above 0, or out does not fit.
 
     Cost:
-        O(n) expected, by selection: two passes over w, and two more that validate it.
+        O(n), by selection: two passes over w but for weights that a sample says little about.
 
     Source:
         Barak, Hardt and Kale 2009 (Bregman projection); Kohen and Sheffet 2022, Algorithm 1.
@@ -68,15 +67,15 @@ def project(
     if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
         raise ShapeError(f"w has shape {values.shape}, but {rule}")
-    least, most = values.min(), values.max()
-    if not (least >= 0 and most < math.inf):
-        raise ParameterError("w has an entry that is not a finite number of at least 0")
     if out is None:
         return _core.project(values, share)
     _check_out(out, values.shape)
-    if out is not values:
-        np.copyto(out, values)
-    _core.project_in_place(out, share)
+    if np.may_share_memory(values, out):
+        if out is not values:
+            np.copyto(out, values)
+        _core.project_in_place(out, share)
+    else:
+        _core.project_into(values, share, out)
     return out
 
 
@@ -107,7 +106,7 @@ class DenseWeights:
         private; accounting.Subsampled states what a mechanism on such draws guarantees.
 
     Cost:
-        8 bytes for each record, about 20 while drawing.
+        8 bytes for each record, up to 24 while drawing.
 
     Source:
         Kohen and Sheffet 2022, Algorithm 2 and Claim 4.1.
@@ -161,7 +160,7 @@ class DenseWeights:
                 changed then.
 
         Cost:
-            Two passes over the losses and one over the weights.
+            One pass over the losses and the weights.
 
         Source:
             Kohen and Sheffet 2022, Algorithm 1, with the weights as logarithms.
@@ -197,7 +196,7 @@ class DenseWeights:
             are not private.
 
         Cost:
-            A handful of passes over the weights, then two random reads for each draw.
+            A handful of passes over the weights, then mostly one random read for each draw.
 
         Source:
             Kohen and Sheffet 2022, Algorithm 2.

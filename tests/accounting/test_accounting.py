@@ -973,7 +973,7 @@ def test_no_rate_is_large_for_many_rounds():
 def test_what_was_accounted_for_is_remembered(monkeypatch):
     wanted = {"draws": 3, "rounds": 17, "epsilon": 0.731, "delta": 1e-4}
     rate = accounting.largest_rate(Pure(0.137), **wanted)
-    monkeypatch.setattr(_core, "composed_delta", None)
+    monkeypatch.setattr(_core, "largest_rate", None)
     assert accounting.largest_rate(Pure(0.137), **wanted) == rate
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hdp_fast import accounting, learners
+from hdp_fast import _core, accounting, learners
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import (
     BudgetExceeded,
@@ -717,9 +717,9 @@ def test_only_learn_finds_the_noise_of_an_epsilon():
 
 
 def test_noise_is_looked_for_once(monkeypatch):
-    calls, search = [], accounting.smallest_noise
+    calls, search = [], _core.smallest_gaussian_noise
     monkeypatch.setattr(
-        accounting, "smallest_noise", lambda *args, **more: calls.append(1) or search(*args, **more)
+        _core, "smallest_gaussian_noise", lambda *args: calls.append(1) or search(*args)
     )
     goal = {"epsilon": 0.7654, "n": 321}
     found = [

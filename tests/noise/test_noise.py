@@ -1,9 +1,11 @@
 """Exact coins, and the random_state that every drawing function takes."""
 
+import itertools
 import math
 import runpy
 import subprocess
 import sys
+import threading
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -211,6 +213,29 @@ def test_a_fork_draws_other_coins():
     first = reply(lambda: noise.discrete_laplace(1e6, 100_000)[:100].tobytes())
     ours, theirs = noise.discrete_laplace(1e6, 100_000)[:100], np.frombuffer(first, np.int64)
     assert (ours == theirs).sum() <= 1
+
+
+@forking
+def test_a_fork_finds_the_kept_tables_usable_while_a_thread_keeps_new_ones():
+    stop = threading.Event()
+
+    def keep():
+        for i in itertools.count(1):
+            noise.discrete_laplace(Fraction(2 * i, 997), 100)
+            if stop.is_set():
+                return
+
+    keeper = threading.Thread(target=keep)
+    keeper.start()
+    try:
+        for _ in range(20):
+            drawn = np.frombuffer(
+                reply(lambda: noise.discrete_laplace(3.5, 1_000).tobytes()), np.int64
+            )
+            assert 0 < np.abs(drawn).mean() < 10
+    finally:
+        stop.set()
+        keeper.join()
 
 
 def test_without_a_size_one_int_is_drawn():

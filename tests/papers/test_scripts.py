@@ -1,11 +1,14 @@
-"""Scripts of benches/: each can be imported, so that no rename leaves one behind, and named."""
+"""Scripts of benches/papers: each can be imported, so that no rename leaves one behind, and named.
+
+The benches themselves are run by tests/benches.
+"""
 
 import re
 
 import pytest
 from scripts import PAPERS, loaded
 
-FILES = sorted([*PAPERS.glob("*.py"), *PAPERS.parent.glob("bench_*.py")])
+FILES = sorted(PAPERS.glob("*.py"))
 
 pytestmark = pytest.mark.skipif(not FILES, reason="needs benches/")
 

@@ -1,6 +1,8 @@
-"""Weights over records in plain numpy: projection by sorting, updates and draws."""
+"""Weights over records in plain numpy: projection by sorting or by partition, updates and draws."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,20 @@ def project(w: Floats, kappa: float) -> Floats:
     scale = c[fits[-1]] if fits.size else 1 / ascending[n - round(mass)]
     projected: Floats = np.minimum(w * scale, 1.0)
     return projected
+
+
+def project_by_partition(w: Floats, kappa: float) -> Floats:
+    """The same, fastest in numpy: the weights that may be capped are partitioned, then sorted."""
+    n, mass = len(w), kappa * len(w)
+    size = min(math.ceil(mass) + 1, n)
+    parted = np.partition(w, n - size)
+    largest = np.sort(parted[n - size :])
+    sums = np.cumsum(largest) + parted[: n - size].sum()
+    c = (mass - np.arange(size - 1, -1, -1)) / sums
+    fits = np.flatnonzero((c * largest <= 1) & (c > 0))
+    scale = c[fits[-1]] if fits.size else 1 / largest[size - round(mass)]
+    projected: Floats = w * scale
+    return np.minimum(projected, 1.0, out=projected)
 
 
 def update(w: Floats, losses: Floats, eta: float) -> None:

@@ -78,6 +78,11 @@ pub fn check_room(bytes: usize) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::Memory(bytes)) }
 }
 
+/// Refuses to have somebody else allocate an array of so many bytes where it would leave no room.
+pub fn check_array(bytes: usize) -> Result<()> {
+    if bytes < LARGE { Ok(()) } else { check_room(bytes) }
+}
+
 fn leaves_room<T>(values: &Vec<T>) -> bool {
     values.capacity().saturating_mul(size_of::<T>()) < LARGE || check_room(0).is_ok()
 }

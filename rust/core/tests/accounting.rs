@@ -4,9 +4,12 @@
 use std::sync::atomic::AtomicBool;
 
 use hdp_fast_core::Error;
-use hdp_fast_core::accounting::{Accountant, Base, Mechanism, Term, delta, epsilon};
+use hdp_fast_core::accounting::{
+    Accountant, Base, Mechanism, Target, Term, delta, epsilon, largest_rate, largest_rounds, smallest_noise,
+};
 use hdp_fast_core::run::Run;
-use hdp_fast_core::simd::Isa;
+use hdp_fast_core::simd::{Isa, multiply_powers};
+use realfft::num_complex::Complex;
 
 fn alone() -> Run<'static> {
     Run::alone(Isa::detect().unwrap())
@@ -64,4 +67,59 @@ fn bad_terms_are_refused() {
         assert!(matches!(refused, Err(Error::Parameter(_))), "{term:?}");
     }
     assert!(matches!(delta(&[], 1.0, Accountant::Pld, alone()), Err(Error::Parameter(_))));
+}
+
+#[test]
+fn searches_end_next_to_the_boundary() {
+    let target = Target { epsilon: 1.0, delta: 1e-6, accountant: Accountant::Pld };
+    let shown = |mechanism: Mechanism, rounds: u64| {
+        delta(&[Term { mechanism, rounds }], target.epsilon, target.accountant, alone()).unwrap()
+    };
+    let step = |noise: f64, rate: f64| Mechanism { base: Base::Gaussian(1.0 / noise), draws: 256, rate };
+    let noise = smallest_noise([0.05, 1e6], 256, 1e-4, 100, target, alone()).unwrap().unwrap();
+    assert!(shown(step(noise, 1e-4), 100) <= target.delta && shown(step(noise / 1.00002, 1e-4), 100) > target.delta);
+    let rate = largest_rate(Base::Gaussian(1.0 / noise), 256, 100, target, alone()).unwrap().unwrap();
+    assert!((rate / 1e-4 - 1.0).abs() < 1e-4);
+    assert!(shown(step(noise, rate), 100) <= target.delta && shown(step(noise, rate * 1.00002), 100) > target.delta);
+    let most = largest_rounds(step(noise, 1e-4), target, alone()).unwrap();
+    assert!(shown(step(noise, 1e-4), most) <= target.delta && shown(step(noise, 1e-4), most + 1) > target.delta);
+    assert_eq!(most, 100);
+}
+
+#[test]
+fn searches_end_where_their_ranges_do() {
+    let target = Target { epsilon: 1.0, delta: 1e-6, accountant: Accountant::Pld };
+    assert_eq!(smallest_noise([50.0, 60.0], 1, 1.0, 1, target, alone()), Ok(Some(50.0)));
+    assert_eq!(smallest_noise([0.5, 0.6], 1, 1.0, 1, target, alone()), Ok(None));
+    assert_eq!(largest_rate(Base::Pure(0.5), 1, 1, target, alone()), Ok(Some(1.0)));
+    assert_eq!(largest_rate(Base::Approximate(0.5, 0.1), 1, 1 << 53, target, alone()), Ok(None));
+    let never = Mechanism { base: Base::Pure(2.0), draws: 1, rate: 1.0 };
+    assert_eq!(largest_rounds(never, target, alone()), Ok(0));
+    let seldom = Mechanism { base: Base::Gaussian(1e-9), draws: 1, rate: 1.0 };
+    assert_eq!(largest_rounds(seldom, target, alone()), Ok(1 << 40));
+}
+
+#[test]
+fn powers_agree_on_every_arm_and_with_one_number_at_a_time() {
+    let values = |count: usize| (0..count).map(|i| Complex::from_polar(1.0 - 1e-4 * i as f64, 0.7 * i as f64));
+    for (count, exponent) in [(0, 3), (1, 1), (15, 2), (16, 7), (17, 1000), (63, 0), (65, u64::MAX), (129, 12_345)] {
+        let (base, start): (Vec<_>, Vec<_>) = (values(count).collect(), values(count + 5).skip(5).collect());
+        let portable = powers(Isa::Portable, &start, &base, exponent);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            assert_eq!(powers(isa, &start, &base, exponent), portable);
+        }
+        for i in 0..count {
+            let wanted = start[i] * Complex::powf(base[i], exponent as f64);
+            assert!(
+                (portable[i] - wanted).norm() < 1e-11
+                    && portable[i] == powers(Isa::Portable, &start[i..=i], &base[i..=i], exponent)[0]
+            );
+        }
+    }
+}
+
+fn powers(isa: Isa, start: &[Complex<f64>], values: &[Complex<f64>], exponent: u64) -> Vec<Complex<f64>> {
+    let mut product = start.to_vec();
+    multiply_powers(isa, &mut product, values, exponent);
+    product
 }

@@ -17,6 +17,10 @@ fn stream() -> Rng {
     Seed::reproducible([7; 32]).stream(Stream::Response, 0)
 }
 
+fn words<const WORDS: usize>(rng: &mut Rng) -> [u64; WORDS] {
+    std::array::from_fn(|_| rng.next_u64())
+}
+
 #[test]
 fn nonsense_is_refused() {
     for (low, width) in [(f64::NAN, 1.0), (0.0, 0.0), (0.0, -1.0), (0.0, f64::INFINITY), (f64::INFINITY, 1.0)] {
@@ -62,9 +66,9 @@ fn all_outcomes_and_no_others_come_up() {
     let kary = Kary::new(9, privacy).unwrap();
     let hadamard = Hadamard::new(9, 3, 2, privacy).unwrap();
     let draws: [(&str, usize, Draw); 3] = [
-        ("window", 27, Box::new(move |rng| window.draw(0.7, rng))),
-        ("kary", 9, Box::new(move |rng| kary.draw(70, rng))),
-        ("hadamard", 12, Box::new(move |rng| hadamard.draw(-70, rng))),
+        ("window", 27, Box::new(move |rng| window.draw(0.7, words(rng), rng))),
+        ("kary", 9, Box::new(move |rng| kary.draw(70, words(rng), rng))),
+        ("hadamard", 12, Box::new(move |rng| hadamard.draw(-70, words(rng), rng))),
     ];
     for (name, outcomes, draw) in draws {
         let mut seen = vec![0; outcomes];
@@ -78,8 +82,8 @@ fn with_epsilon_large_the_value_is_told() {
     let (mut rng, certain) = (stream(), epsilon(60.0));
     let (kary, hadamard) = (Kary::new(1000, certain).unwrap(), Hadamard::new(1000, 9, 7, certain).unwrap());
     for value in 0..1000 {
-        assert_eq!(kary.draw(value, &mut rng), value);
-        let column = hadamard.draw(value, &mut rng);
+        assert_eq!(kary.draw(value, words(&mut rng), &mut rng), value);
+        let column = hadamard.draw(value, words(&mut rng), &mut rng);
         let (block, row) = (value % 9, 1 + value / 9);
         assert_eq!((column >> 7, (column & 127 & row).count_ones() % 2), (block, 0));
     }
@@ -91,7 +95,7 @@ fn draws_have_their_own_inputs() {
     let mut drawn = vec![(0, 0); inputs.len()];
     let seed = Seed::reproducible([7; 32]);
     let run = Run::alone(Isa::Portable);
-    draws_for(&inputs, &mut drawn, Stream::Response, &seed, run, |input, rng| (input, rng.next_u64())).unwrap();
+    draws_for(&inputs, &mut drawn, Stream::Response, &seed, run, |input, [word], _| (input, word)).unwrap();
     assert!(inputs.iter().zip(&drawn).all(|(input, (same, _))| input == same));
     let mut again = seed.stream(Stream::Response, 1);
     assert_eq!(drawn[1 << 14].1, again.next_u64());

@@ -403,7 +403,7 @@ fn extreme_scores_neither_overflow_nor_win() {
 }
 
 fn weighted(weights: &[u64]) -> hdp_fast_core::Result<Weighted> {
-    Weighted::new(weights.to_vec(), Run::alone(Isa::Portable))
+    Weighted::new(weights, Run::alone(Isa::Portable))
 }
 
 #[test]
@@ -520,7 +520,7 @@ fn coins_in_bytes_come_at_their_rate() {
         [(1u64, 256u64), (1, 1000), (1, 3), (255, 256), (65_535, 65_536), (u64::MAX - 1, u64::MAX), (1, 1 << 40)];
     for (index, (numerator, denominator)) in (70..).zip(rates) {
         let mut bits = vec![0; 1 << 20];
-        ratio_coin(numerator, denominator).fill(&mut bits, &mut stream(index));
+        ratio_coin(numerator, denominator).fill(&mut bits, Isa::Portable, &mut stream(index));
         let ones = bits.iter().map(|&bit| f64::from(bit)).sum::<f64>();
         let p = numerator as f64 / denominator as f64;
         let spread = (bits.len() as f64 * p * (1.0 - p)).sqrt();

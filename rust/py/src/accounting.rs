@@ -9,12 +9,12 @@ use crate::run::run;
 use crate::scalar::word;
 
 /// Kind, its one or two parameters, draws and rate.
-type Description = (String, f64, f64, u64, f64);
+pub type Description = (String, f64, f64, u64, f64);
 
 /// A composition takes from a few to a few hundred of these; all are worth interrupting.
-const NANOSECONDS: f64 = 50e6;
+pub const NANOSECONDS: f64 = 50e6;
 
-fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechanism> {
+pub fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechanism> {
     let base = match kind.as_str() {
         "pure" => Base::Pure(first),
         "bounded_range" => Base::BoundedRange(first),
@@ -28,11 +28,11 @@ fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechan
     Mechanism { base, draws, rate }.checked().map_err(raise)
 }
 
-fn terms(terms: Vec<(Description, u64)>) -> PyResult<Vec<Term>> {
+pub fn terms(terms: Vec<(Description, u64)>) -> PyResult<Vec<Term>> {
     terms.into_iter().map(|(description, rounds)| Ok(Term { mechanism: mechanism(description)?, rounds })).collect()
 }
 
-fn accountant(name: &Bound<'_, PyAny>) -> PyResult<Accountant> {
+pub fn accountant(name: &Bound<'_, PyAny>) -> PyResult<Accountant> {
     word("accountant", name, &[("pld", Accountant::Pld), ("rdp", Accountant::Rdp)])
 }
 

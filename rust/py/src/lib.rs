@@ -5,6 +5,7 @@
 mod accounting;
 mod adaptation;
 mod array;
+mod calibration;
 mod error;
 mod features;
 mod gf2;
@@ -49,6 +50,8 @@ mod _core {
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
     #[pymodule_export]
+    use calibration::{NoiseSearch, largest_rate, largest_rounds, smallest_gaussian_noise};
+    #[pymodule_export]
     use features::Features;
     #[pymodule_export]
     use gf2::{BitMatrix, dot, rank};
@@ -81,7 +84,7 @@ mod _core {
     #[pymodule_export]
     use statistics::{feature_sums, write_features};
     #[pymodule_export]
-    use weights::{DenseWeights, project, project_in_place};
+    use weights::{DenseWeights, project, project_in_place, project_into};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

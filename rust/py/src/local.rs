@@ -1,16 +1,14 @@
 //! Glue of `hdp_fast.local`.
 
-use hdp_fast_core::Result;
 use hdp_fast_core::local::{self, Hadamard, Kary, Range, Window};
-use hdp_fast_core::memory::zeros;
 use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
-use crate::array::{self, Answers, Floats, Integers, Vector};
+use crate::array::{self, Answers, Floats, Integers, Vector, filled};
 use crate::error::raise;
 use crate::noise::{DRAW, Fraction, integer_law, rational};
-use crate::run::{run, streaming_cost};
+use crate::run::streaming_cost;
 use crate::scalar;
 use crate::seed::Key;
 
@@ -24,7 +22,10 @@ fn range((low, width): Ends) -> PyResult<Range> {
 /// Refuses what randomized_response would refuse as its bits.
 #[pyfunction]
 pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
-    array::answers("bits", bits).map(drop)
+    match array::answers("bits", bits)? {
+        Answers::Bits(bits) => array::changed_bits("bits", &bits, local::CHUNK, |_, _, _| Ok(())).map(drop),
+        Answers::Fractions(_) => Ok(()),
+    }
 }
 
 /// Binary randomized response; the documentation is that of hdp_fast.local.randomized_response.
@@ -36,14 +37,16 @@ pub fn randomized_response<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py>> {
     let epsilon = scalar::epsilon(epsilon)?;
-    let responses = match array::answers("bits", bits)? {
-        Answers::Bits(mut bits) => run(py, None, streaming_cost(16 * bits.len()), |run| {
-            local::randomized_response(&mut bits, epsilon, &seed, run)?;
-            Ok(bits)
-        }),
+    match array::answers("bits", bits)? {
+        Answers::Bits(bits) => {
+            let response = local::BinaryResponse::new(epsilon);
+            array::changed_bits("bits", &bits, local::CHUNK, |run, chunk, bits| {
+                response.answer(chunk, bits, &seed, run.isa);
+                Ok(())
+            })
+        }
         Answers::Fractions(fractions) => rounded_bits(py, &fractions, Range::UNIT, epsilon, &seed),
-    }?;
-    Ok(array::returned(py, responses))
+    }
 }
 
 /// Binary randomized response to numbers in a range, float64 (n,); any other number counts as the nearer end, NaN as low.
@@ -55,16 +58,19 @@ pub fn respond_binary<'py>(
     epsilon: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py>> {
-    let epsilon = scalar::epsilon(epsilon)?;
-    Ok(array::returned(py, rounded_bits(py, &values, range(ends)?, epsilon, &seed)?))
+    rounded_bits(py, &values, range(ends)?, scalar::epsilon(epsilon)?, &seed)
 }
 
-fn rounded_bits(py: Python<'_>, values: &Floats<'_>, range: Range, epsilon: Epsilon, seed: &Seed) -> PyResult<Vec<u8>> {
+fn rounded_bits<'py>(
+    py: Python<'py>,
+    values: &Floats<'_>,
+    range: Range,
+    epsilon: Epsilon,
+    seed: &Seed,
+) -> PyResult<Vector<'py>> {
     let values = values.as_slice()?;
-    let mut bits = scalar::bytes(values.len())?;
-    run(py, None, streaming_cost(40 * bits.len()), |run| {
-        local::rounded_response(values, range, &mut bits, epsilon, seed, run)?;
-        Ok(bits)
+    filled(py, values.len(), streaming_cost(12 * values.len()), |bits, run| {
+        local::rounded_response(values, range, bits, epsilon, seed, run)
     })
 }
 
@@ -81,7 +87,9 @@ pub fn respond_noisy<'py>(
 ) -> PyResult<Vector<'py, i64>> {
     let values = values.as_slice()?;
     let (range, make, scale) = (range(ends)?, integer_law(law)?, rational(scale));
-    responses(py, values, seed, || local::noisy(range, log2_steps, make(&scale, values.len())))
+    filled(py, values.len(), 2.0 * DRAW * values.len() as f64, |out, run| {
+        local::noisy(values, range, log2_steps, make(&scale, values.len()).as_ref(), out, &seed, run)
+    })
 }
 
 /// The piecewise mechanism, on 2^log2_steps + length cells, of numbers as in respond_binary.
@@ -96,7 +104,7 @@ pub fn respond_window<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let window = Window::new(range(ends)?, log2_steps, length, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| window.draw(value, rng)))
+    responses(py, values.as_slice()?, &seed, |value, words, rng| window.draw(value, words, rng))
 }
 
 /// k-ary randomized response to integers in [0, k), int64 (n,); any other counts as the nearer end.
@@ -109,7 +117,7 @@ pub fn respond_kary<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let kary = Kary::new(k, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| kary.draw(value, rng)))
+    responses(py, values.as_slice()?, &seed, |value, words, rng| kary.draw(value, words, rng))
 }
 
 /// Hadamard response, in blocks of 2^log2_size columns, to integers as in respond_kary.
@@ -124,21 +132,18 @@ pub fn respond_hadamard<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, seed, || Ok(move |value, rng: &mut Rng| hadamard.draw(value, rng)))
+    responses(py, values.as_slice()?, &seed, |value, words, rng| hadamard.draw(value, words, rng))
 }
 
-fn responses<'py, I: Copy + Sync, D: Fn(I, &mut Rng) -> i64 + Sync + Send>(
+fn responses<'py, const WORDS: usize, I: Copy + Sync>(
     py: Python<'py>,
     values: &[I],
-    seed: Key,
-    law: impl FnOnce() -> Result<D> + Send,
+    seed: &Seed,
+    draw: impl Fn(I, [u64; WORDS], &mut Rng) -> i64 + Sync + Send,
 ) -> PyResult<Vector<'py, i64>> {
-    let mut drawn: Vec<i64> = zeros(Some(values.len())).map_err(raise)?;
-    let drawn = run(py, None, DRAW * values.len() as f64, |run| {
-        draws_for(values, &mut drawn, Stream::Response, &seed, run, law()?)?;
-        Ok(drawn)
-    })?;
-    Ok(array::returned(py, drawn))
+    filled(py, values.len(), DRAW * values.len() as f64, |out, run| {
+        draws_for(values, out, Stream::Response, seed, run, draw)
+    })
 }
 
 /// The probability with which randomized response tells the truth: numerator of a fraction over 2**64.

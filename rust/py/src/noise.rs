@@ -1,23 +1,22 @@
 //! Glue of `hdp_fast.noise`, which carries the documentation.
 
-use hdp_fast_core::Result;
-use hdp_fast_core::memory::{copied, zeros};
 use hdp_fast_core::noise::{
-    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, Rational, Rng, RoundedGaussian, Stream,
-    Weighted, coins, draws,
+    Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, IntegerNoise, Rational, RoundedGaussian,
+    Stream, Weighted, coins, draws, noise,
 };
-use hdp_fast_core::run::Run;
 use num_bigint::BigUint;
 use pyo3::prelude::*;
 
-use crate::array::{self, Integers, Vector, Weights};
-use crate::error::raise;
+use crate::array::{Integers, Vector, Weights, filled};
 use crate::run::{run, streaming_cost};
-use crate::scalar::{bytes, count, word};
+use crate::scalar::{count, word};
 use crate::seed::Key;
 
 /// A rough cost of a draw, in nanoseconds.
-pub const DRAW: f64 = 30.0;
+pub const DRAW: f64 = 8.0;
+
+/// The same of a draw by weights, which waits for memory.
+const WEIGHTED_DRAW: f64 = 30.0;
 
 /// A non-negative fraction as hdp_fast.noise hands it over, its denominator positive.
 pub type Fraction = (BigUint, BigUint);
@@ -37,13 +36,10 @@ pub fn bernoulli<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py>> {
     let size = count("size", size, 0)?;
-    let mut drawn = bytes(size)?;
     let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
-    let drawn = run(py, None, streaming_cost(size.saturating_mul(8)), |run| {
-        coins(&mut drawn, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))?;
-        Ok(drawn)
-    })?;
-    Ok(array::returned(py, drawn))
+    filled(py, size, streaming_cost(size), |out, run| {
+        coins(out, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))
+    })
 }
 
 /// Draws of one of the laws with a scale: "geometric", "laplace", "gaussian" or "rounded_gaussian"; int64 (size,).
@@ -55,30 +51,23 @@ pub fn integer_noise<'py>(
     size: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let make = integer_law(law)?;
-    let scale = rational(scale);
-    integers(py, size, Stream::Noise, seed, move |size, _| Ok(make(&scale, size)))
+    let (make, scale) = (integer_law(law)?, rational(scale));
+    let size = count("size", size, 0)?;
+    filled(py, size, DRAW * size as f64, |out, run| noise(out, make(&scale, size).as_ref(), Stream::Noise, &seed, run))
 }
 
-/// A law of integers.
-type IntegerLaw = Box<dyn Fn(&mut Rng) -> i64 + Sync + Send>;
-
-/// What makes such a law from its scale and the number of draws.
-type Make = fn(&Rational, usize) -> IntegerLaw;
+/// What makes a law of integers from its scale and the number of draws.
+type Make = fn(&Rational, usize) -> Box<dyn IntegerNoise>;
 
 /// The maker of the law of that name.
 pub fn integer_law(name: &Bound<'_, PyAny>) -> PyResult<Make> {
     let laws: [(&str, Make); 4] = [
-        ("geometric", |scale, size| law_of(Geometric::new(scale, size), Geometric::draw)),
-        ("laplace", |scale, size| law_of(DiscreteLaplace::new(scale, size), DiscreteLaplace::draw)),
-        ("gaussian", |scale, size| law_of(DiscreteGaussian::new(scale, size), DiscreteGaussian::draw)),
-        ("rounded_gaussian", |scale, size| law_of(RoundedGaussian::new(scale, size), RoundedGaussian::draw)),
+        ("geometric", |scale, size| Box::new(Geometric::new(scale, size))),
+        ("laplace", |scale, size| Box::new(DiscreteLaplace::new(scale, size))),
+        ("gaussian", |scale, size| Box::new(DiscreteGaussian::new(scale, size))),
+        ("rounded_gaussian", |scale, size| Box::new(RoundedGaussian::new(scale, size))),
     ];
     word("law", name, &laws)
-}
-
-fn law_of<L: Sync + Send + 'static>(law: L, draw: fn(&L, &mut Rng) -> i64) -> IntegerLaw {
-    Box::new(move |rng| draw(&law, rng))
 }
 
 /// Uniform integers below a positive bound: int64 (size,).
@@ -89,7 +78,10 @@ pub fn uniform_integers<'py>(
     size: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    integers(py, size, Stream::Integers, seed, |_, _| Ok(move |rng: &mut Rng| rng.below(bound) as i64))
+    let size = count("size", size, 0)?;
+    filled(py, size, DRAW * size as f64, |out, run| {
+        draws(out, Stream::Integers, &seed, run, |rng| rng.below(bound) as i64)
+    })
 }
 
 /// Indices drawn with integer weights: int64 (size,).
@@ -100,28 +92,10 @@ pub fn weighted_draws<'py>(
     size: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let weights = copied(weights.as_slice()?).map_err(raise)?;
-    integers(py, size, Stream::Integers, seed, |_, run| {
-        let law = Weighted::new(weights, run)?;
-        Ok(move |rng: &mut Rng| law.draw(rng) as i64)
+    let (weights, size) = (weights.as_slice()?, count("size", size, 0)?);
+    filled(py, size, WEIGHTED_DRAW * size as f64, |out, run| {
+        Weighted::new(weights, run)?.fill(out, Stream::Integers, &seed, run)
     })
-}
-
-fn integers<'py, D: Fn(&mut Rng) -> i64 + Sync + Send>(
-    py: Python<'py>,
-    size: &Bound<'py, PyAny>,
-    purpose: Stream,
-    seed: Key,
-    law: impl FnOnce(usize, Run<'_>) -> Result<D> + Send,
-) -> PyResult<Vector<'py, i64>> {
-    let size = count("size", size, 0)?;
-    let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
-    let drawn = run(py, None, DRAW * size as f64, |run| {
-        let draw = law(size, run)?;
-        draws(&mut drawn, purpose, &seed, run, draw)?;
-        Ok(drawn)
-    })?;
-    Ok(array::returned(py, drawn))
 }
 
 /// The index of a candidate: method "permute_and_flip" or "exponential_mechanism", scores int64 (k,) with k >= 1.

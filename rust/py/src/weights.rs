@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hdp_fast_core::Result;
-use hdp_fast_core::memory::zeros;
-use hdp_fast_core::noise::{Stream, draws};
+use hdp_fast_core::noise::Stream;
 use hdp_fast_core::run::Run;
-use hdp_fast_core::weights::{self, Losses};
+use hdp_fast_core::weights::{self, Losses, Out};
+use hdp_fast_core::{Error, Result};
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Floats, FloatsToWrite, Vector};
@@ -19,23 +18,33 @@ use crate::seed::Key;
 /// A rough cost of a draw among many records, in nanoseconds: two reads from memory.
 const DRAW: f64 = 100.0;
 
+/// A rough number of bytes that a projection reads and writes for a weight, with what it computes.
+const PROJECTED: usize = 40;
+
 /// min(c w, 1) with the smallest c at which it sums to kappa n, into a new array.
 #[pyfunction]
 pub fn project<'py>(py: Python<'py>, w: Floats<'py>, kappa: f64) -> PyResult<Vector<'py, f64>> {
     let w = w.as_slice()?;
-    let projected = run(py, None, streaming_cost(32 * w.len()), |run| {
-        let mut out = zeros(Some(w.len()))?;
-        weights::project(w, kappa, &mut out, run)?;
-        Ok(out)
-    })?;
-    Ok(array::returned(py, projected))
+    array::fresh(py, w.len(), |out| {
+        run(py, None, streaming_cost(PROJECTED * w.len()), |run| weights::project(w, kappa, Out::Fresh(out), run))
+    })
 }
 
-/// The same, in place.
+/// The same into an array that shares no memory with w.
+#[pyfunction]
+pub fn project_into(py: Python<'_>, w: Floats<'_>, kappa: f64, mut out: FloatsToWrite<'_>) -> PyResult<()> {
+    let (w, out) = (w.as_slice()?, out.as_slice_mut()?);
+    if w.len() != out.len() {
+        return Err(raise(Error::Shape(format!("out has {} entries, but w has {}", out.len(), w.len()))));
+    }
+    run(py, None, streaming_cost(PROJECTED * w.len()), |run| weights::project(w, kappa, Out::Used(out), run))
+}
+
+/// The same in place.
 #[pyfunction]
 pub fn project_in_place(py: Python<'_>, mut w: FloatsToWrite<'_>, kappa: f64) -> PyResult<()> {
     let w = w.as_slice_mut()?;
-    run(py, None, streaming_cost(32 * w.len()), |run| weights::project_in_place(w, kappa, run))
+    run(py, None, streaming_cost(PROJECTED * w.len()), |run| weights::project_in_place(w, kappa, run))
 }
 
 /// Multiplicative weights, which never leave this object.
@@ -117,12 +126,10 @@ impl DenseWeights {
 
     fn draw<'py>(&self, py: Python<'py>, m: &Bound<'py, PyAny>, seed: Key) -> PyResult<Vector<'py, i64>> {
         let size = count("m", m, 0)?;
-        let mut drawn: Vec<i64> = zeros(Some(size)).map_err(raise)?;
-        let drawn = self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
-            let law = weights.law(run)?;
-            draws(&mut drawn, Stream::Integers, &seed, run, |rng| law.draw(rng) as i64)?;
-            Ok(drawn)
-        })?;
-        Ok(array::returned(py, drawn))
+        array::fresh(py, size, |drawn| {
+            self.run(py, DRAW * size as f64 + 1e9, |weights, run| {
+                weights.law(run)?.fill(drawn, Stream::Integers, &seed, run)
+            })
+        })
     }
 }

@@ -1,13 +1,14 @@
 //! Composition of privacy losses by Fourier transforms.
 
-use realfft::RealFftPlanner;
-use realfft::num_complex::Complex;
+use std::cell::RefCell;
 
+use super::Accountant;
 use super::curve::{Curve, TransformError};
 use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
-use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan, TRANSFORM};
-use super::{Accountant, U};
+use super::pair::Grain;
+use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan};
+use super::transform::Transforms;
 use crate::error::{Error, Result};
 use crate::params::fraction;
 use crate::run::Run;
@@ -33,6 +34,9 @@ const NEAR: f64 = 1e-3;
 /// infinite: a rare loss of 100 hides what is known of others of 1e-8, and no grid has room for both.
 const RARE: f64 = 0.1;
 
+/// A grid of more points than these is planned from what a coarse one shows of the curve.
+const PILOTED: usize = 1 << 14;
+
 /// How often an epsilon is halved that is larger than it need be.
 const HALVINGS: usize = 24;
 
@@ -45,11 +49,42 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
     if !(epsilon >= 0.0 && epsilon.is_finite()) {
         return Err(Error::parameter("epsilon", epsilon, "it must be a finite number of at least 0"));
     }
-    let shown = Composed::new(terms, accountant, run)?.delta(epsilon, 0.0)?;
-    if shown.grid.is_some() || shown.delta < LEAST_DELTA {
+    delta_by(
+        terms,
+        epsilon,
+        accountant,
+        Look { grain: Grain::Fine, enough: 0.0 },
+        &RefCell::new(Transforms::new()),
+        run,
+    )
+}
+
+/// How carefully a delta is looked at.
+#[derive(Clone, Copy)]
+pub struct Look {
+    /// How fine grids are.
+    pub grain: Grain,
+    /// A delta of at most this is not looked at any closer.
+    pub enough: f64,
+}
+
+/// The same as [`delta`], looked at with other care and with transforms that may have been used before.
+pub fn delta_by(
+    terms: &[Term],
+    epsilon: f64,
+    accountant: Accountant,
+    look: Look,
+    transforms: &RefCell<Transforms>,
+    run: Run<'_>,
+) -> Result<f64> {
+    let new = |terms: &[Term]| Composed::new(terms, accountant, look.grain, transforms, run);
+    let shown = new(terms)?.delta(epsilon, look.enough)?;
+    if shown.grid.is_some() || shown.delta < LEAST_DELTA.max(look.enough) {
         return Ok(shown.delta);
     }
-    let whole = without_sampling(terms, accountant, run, |whole| Ok(whole.delta(epsilon, 0.0)?.delta));
+    let whole =
+        without_sampling(terms).and_then(|whole| new(&whole).and_then(|whole| whole.delta(epsilon, look.enough)).ok());
+    let whole = whole.map(|shown| shown.delta);
     Ok(whole.map_or(shown.delta, |whole| shown.delta.min(whole)))
 }
 
@@ -58,28 +93,23 @@ pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>)
 /// Cost and source: as [`delta`].
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
     fraction("delta", delta, 1.0)?;
-    let shown = Composed::new(terms, accountant, run)?.epsilon(delta)?;
+    let transforms = RefCell::new(Transforms::new());
+    let new = |terms: &[Term]| Composed::new(terms, accountant, Grain::Fine, &transforms, run);
+    let shown = new(terms)?.epsilon(delta)?;
     if shown < f64::INFINITY {
         return Ok(shown);
     }
-    Ok(without_sampling(terms, accountant, run, |whole| whole.epsilon(delta)).unwrap_or(shown))
+    let whole = without_sampling(terms).and_then(|whole| new(&whole).and_then(|whole| whole.epsilon(delta)).ok());
+    Ok(whole.unwrap_or(shown))
 }
 
-/// What the mechanisms show where every record is in every draw. It is an upper bound, for a subsample is a mixture of
+/// The mechanisms with every record in every draw. What they show is an upper bound, for a subsample is a mixture of
 /// draws that hold the record fewer times or not at all. Windows of subsamples may leave the range of floats where
-/// those of the whole do not. `None` where nothing is subsampled or nothing can be said.
-fn without_sampling(
-    terms: &[Term],
-    accountant: Accountant,
-    run: Run<'_>,
-    show: impl Fn(&Composed<'_>) -> Result<f64>,
-) -> Option<f64> {
-    if terms.iter().all(|term| term.mechanism.rate >= 1.0) {
-        return None;
-    }
+/// those of the whole do not. `None` where nothing is subsampled.
+fn without_sampling(terms: &[Term]) -> Option<Vec<Term>> {
     let whole = |term: &Term| Term { mechanism: Mechanism { rate: 1.0, ..term.mechanism }, ..*term };
-    let whole: Vec<Term> = terms.iter().map(whole).collect();
-    show(&Composed::new(&whole, accountant, run).ok()?).ok()
+    let sampled = terms.iter().any(|term| term.mechanism.rate < 1.0);
+    sampled.then(|| terms.iter().map(whole).collect())
 }
 
 /// A composition and its moments.
@@ -91,6 +121,8 @@ struct Composed<'a> {
     moments: Vec<Composition>,
     /// Whether there are grids beside the moments.
     grids: bool,
+    grain: Grain,
+    transforms: &'a RefCell<Transforms>,
     run: Run<'a>,
 }
 
@@ -101,11 +133,17 @@ struct Shown {
 }
 
 impl<'a> Composed<'a> {
-    fn new(terms: &[Term], accountant: Accountant, run: Run<'a>) -> Result<Composed<'a>> {
+    fn new(
+        terms: &[Term],
+        accountant: Accountant,
+        grain: Grain,
+        transforms: &'a RefCell<Transforms>,
+        run: Run<'a>,
+    ) -> Result<Composed<'a>> {
         let terms = checked(terms)?;
         let grids = accountant == Accountant::Pld;
         let any_closed = terms.iter().any(|term| Moments::closed(&term.mechanism).is_some());
-        let law = |term: &Term| natural_law(&term.mechanism, run).map(Moments::Law);
+        let law = |term: &Term| natural_law(&term.mechanism, grain, run).map(Moments::Law);
         let whole = |of: &dyn Fn(usize, &Term) -> Result<Moments>| {
             let all = terms.iter().enumerate().map(|(i, term)| Ok((of(i, term)?, term.rounds as f64)));
             all.collect::<Result<_>>().map(Composition)
@@ -120,7 +158,7 @@ impl<'a> Composed<'a> {
             let best = whole(&best)?;
             moments.push(best);
         }
-        Ok(Composed { terms, moments, grids, run })
+        Ok(Composed { terms, moments, grids, grain, transforms, run })
     }
 
     /// The delta at an epsilon; whatever is at most `enough` will do.
@@ -150,7 +188,7 @@ impl<'a> Composed<'a> {
             };
             shown.delta = shown.delta.min(curve.delta((epsilon - plan.shift).max(0.0)));
             slope = curve.slope(epsilon);
-            let fine = shown.delta.ln() > log_delta - SURPRISE && !plan.too_coarse(slope);
+            let fine = shown.delta.ln() > plan.log_delta - SURPRISE && !plan.too_coarse(slope);
             shown.grid = Some((plan, curve));
             if fine {
                 break;
@@ -170,21 +208,13 @@ impl<'a> Composed<'a> {
         if !worthwhile {
             return Ok(by_moments);
         }
-        let (mut grid, mut slope) = (None, 0.0);
-        for _ in 0..PASSES {
-            grid = self.grid(Aim::Delta(finite), finite.ln(), slope)?;
-            let Some((plan, curve)) = &grid else { break };
-            slope = curve.slope(at(plan, curve, delta).unwrap_or(by_moments));
-            if !plan.too_coarse(slope) {
-                break;
-            }
-        }
+        let mut grid = self.proposal(delta, finite, by_moments)?;
         if grid.is_none() {
             let rare = self.moments[0].without_rare(RARE * delta).shown_epsilon(delta);
             let holds = rare < by_moments && self.delta(rare, delta)?.delta <= delta;
             return Ok(if holds { rare } else { by_moments });
         }
-        for room in [1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
+        for room in [1.0 / 16.0, 1.0, 4.0, 16.0, 64.0].map(|times| times * ACCURACY) {
             let Some((plan, curve)) = grid else { break };
             let epsilon = at(&plan, &curve, delta * (1.0 - room)).unwrap_or(by_moments);
             if epsilon >= by_moments {
@@ -197,6 +227,32 @@ impl<'a> Composed<'a> {
             grid = shown.grid;
         }
         self.descend(by_moments, delta)
+    }
+
+    /// A grid that shows about where the epsilon of a delta is, of which `finite` is left for losses that are not infinite.
+    fn proposal(&self, delta: f64, finite: f64, by_moments: f64) -> Result<Option<(Plan, Curve)>> {
+        let aim = Aim::Delta(finite);
+        let large = |plan: Plan| plan.points > PILOTED;
+        if Plan::new(&self.moments[0], aim, finite.ln(), 0.0, self.grain).is_some_and(large) {
+            // That of an epsilon a little too large shows the curve as well as that of the delta.
+            if let Some((plan, curve)) = self.grid_of(aim, finite.ln(), 0.0, Grain::Coarse)? {
+                let epsilon = at(&plan, &curve, delta).unwrap_or(by_moments).min(by_moments);
+                let shown = self.delta(epsilon, 0.0)?;
+                if shown.delta >= LOOSE * delta && shown.grid.is_some() {
+                    return Ok(shown.grid);
+                }
+            }
+        }
+        let (mut grid, mut slope) = (None, 0.0);
+        for _ in 0..PASSES {
+            grid = self.grid(aim, finite.ln(), slope)?;
+            let Some((plan, curve)) = &grid else { break };
+            slope = curve.slope(at(plan, curve, delta).unwrap_or(by_moments));
+            if !plan.too_coarse(slope) {
+                break;
+            }
+        }
+        Ok(grid)
     }
 
     /// An epsilon that is nearly the least one, from one that holds by far: the grid planned for the delta may be too
@@ -224,10 +280,32 @@ impl<'a> Composed<'a> {
         Ok(good)
     }
 
+    /// The curve on a grid for a delta of about e^log_delta and a curve that falls like e^(-slope * epsilon) or, where a
+    /// coarse grid shows something else, for what that shows.
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
-        let Some(plan) = Plan::new(&self.moments[0], aim, log_delta, slope) else { return Ok(None) };
-        let curve = curve(&plan, &self.terms, self.run)?;
-        Ok(Some((plan, curve)))
+        let Some(plan) = Plan::new(&self.moments[0], aim, log_delta, slope, self.grain) else { return Ok(None) };
+        if slope == 0.0 && self.grain == Grain::Fine && plan.points > PILOTED {
+            if let Some((coarse, curve)) = self.grid_of(aim, log_delta, slope, Grain::Coarse)? {
+                let (epsilon, log_delta) = match aim {
+                    Aim::Epsilon(epsilon) => {
+                        (epsilon, curve.delta((epsilon - coarse.shift).max(0.0)).ln().min(log_delta))
+                    }
+                    Aim::Delta(delta) => (curve.epsilon(delta).unwrap_or(f64::INFINITY), log_delta),
+                };
+                return self.grid_of(aim, log_delta, curve.slope(epsilon), self.grain);
+            }
+        }
+        self.curve(plan).map(Some)
+    }
+
+    fn grid_of(&self, aim: Aim, log_delta: f64, slope: f64, grain: Grain) -> Result<Option<(Plan, Curve)>> {
+        let plan = Plan::new(&self.moments[0], aim, log_delta, slope, grain);
+        plan.map(|plan| self.curve(plan)).transpose()
+    }
+
+    fn curve(&self, plan: Plan) -> Result<(Plan, Curve)> {
+        let curve = curve(&plan, &self.terms, &mut self.transforms.borrow_mut(), self.run)?;
+        Ok((plan, curve))
     }
 }
 
@@ -251,7 +329,7 @@ fn checked(terms: &[Term]) -> Result<Vec<Term>> {
 }
 
 /// The curve of a composition on a planned grid.
-fn curve(plan: &Plan, terms: &[Term], run: Run<'_>) -> Result<Curve> {
+fn curve(plan: &Plan, terms: &[Term], transforms: &mut Transforms, run: Run<'_>) -> Result<Curve> {
     let laws = terms
         .iter()
         .enumerate()
@@ -260,63 +338,13 @@ fn curve(plan: &Plan, terms: &[Term], run: Run<'_>) -> Result<Curve> {
     let log_moment = laws.log_moment(plan.order);
     let first = (plan.bottom / plan.width).floor() as i64 - 1;
     let start = first as f64 * plan.width;
-    let (composed, norm) = transform(plan, &laws, terms, run)?;
-    let descending = (0..plan.points).rev().map(|i| {
-        let mass = composed[(first + i as i64).rem_euclid(plan.points as i64) as usize];
-        let loss = start + i as f64 * plan.width;
-        // A negative mass is an error of the transforms; 0 is nearer to the truth.
-        if mass <= 0.0 { 0.0 } else { mass * (log_moment - plan.order * loss).exp() }
-    });
+    let (composed, norm) = transforms.compose(plan, &laws, run)?;
+    // The last index comes before the first one.
+    let (before, after) = composed.split_at(first.rem_euclid(plan.points as i64) as usize);
     let error = TransformError { norm, order: plan.order, log_moment };
-    let mut curve = Curve::new(start, plan.width, descending, error);
+    let mut curve = Curve::new(start, plan.width, [after, before], error)?;
     let top = start + (plan.points - 1) as f64 * plan.width;
     let above = (laws.log_moment(plan.top_order) - plan.top_order * top).exp();
     curve.beyond = (laws.infinity() + above) * (1.0 + NEGLIGIBLE);
     Ok(curve)
-}
-
-/// The tilted law of the composed loss, cyclic, and a bound on the 2-norm of its error.
-///
-/// A transform of 2^k points has a relative error in the 2-norm of at most k [`TRANSFORM`]. The power multiplies the
-/// error by the number of rounds, since no transform of a law exceeds 1 (by more than its error, and what raised its
-/// masses: `growth`), and adds 6 U a round of its own, relative to the norm of the composed law, which is at most that
-/// of each.
-fn transform(plan: &Plan, laws: &Composition, terms: &[Term], run: Run<'_>) -> Result<(Vec<f64>, f64)> {
-    let failed = |cause: realfft::FftError| Error::System(format!("a Fourier transform failed: {cause}"));
-    let mut planner = RealFftPlanner::<f64>::new();
-    let (forward, inverse) = (planner.plan_fft_forward(plan.points), planner.plan_fft_inverse(plan.points));
-    let (mut values, mut spectrum) = (forward.make_input_vec(), forward.make_output_vec());
-    let mut product = vec![Complex::new(1.0, 0.0); spectrum.len()];
-    let once = TRANSFORM * ((plan.points as f64).log2() + 1.0);
-    let (mut error, mut growth) = (once, 0.0);
-    for ((moments, count), term) in laws.0.iter().zip(terms) {
-        run.check()?;
-        let raised = moments.law().map_or(0.0, |law| law.tilt(plan.order, &mut values));
-        error += count * (once + 6.0 * U) * values.iter().map(|value| value * value).sum::<f64>().sqrt();
-        growth += count * (once * (plan.points as f64).sqrt() + raised);
-        forward.process(&mut values, &mut spectrum).map_err(failed)?;
-        let powers = spectrum.iter().map(|&value| power(value, term.rounds));
-        product.iter_mut().zip(powers).for_each(|(product, power)| *product *= power);
-    }
-    run.check()?;
-    // Real for a real law; the inverse insists on it.
-    let last = product.len() - 1;
-    [0, last].into_iter().for_each(|i| product[i].im = 0.0);
-    inverse.process(&mut product, &mut values).map_err(failed)?;
-    let points = plan.points as f64;
-    values.iter_mut().for_each(|value| *value /= points);
-    Ok((values, error * growth.exp()))
-}
-
-/// An integer power by repeated squaring.
-fn power(mut base: Complex<f64>, mut exponent: u64) -> Complex<f64> {
-    let mut result = Complex::new(1.0, 0.0);
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    result
 }

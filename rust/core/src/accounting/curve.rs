@@ -1,5 +1,8 @@
 //! The delta of a composed loss at every epsilon.
 
+use crate::error::Result;
+use crate::memory::zeros;
+
 /// The curve of a discrete loss on an equally spaced grid.
 pub struct Curve {
     /// The first grid point.
@@ -24,6 +27,9 @@ pub struct TransformError {
     pub log_moment: f64,
 }
 
+/// Points whose weights follow from one another.
+const BLOCK: usize = 64;
+
 /// The recurrence of [`Curve::new`] and what follows round each of up to 2^21 sums a few times, and exponents of up to
 /// 2^19 once or twice.
 const MARGIN: f64 = 1.0 / (1u64 << 29) as f64;
@@ -41,23 +47,36 @@ impl TransformError {
 }
 
 impl Curve {
-    /// The curve of masses that are given from the largest loss down.
+    /// The curve of masses under the tilted law, given in two parts from the first loss up.
     ///
     /// The divergence at a grid point is a mean of that at the next one and of the mass above, with weights e^-width
     /// and 1 - e^-width: all terms are positive, so that nothing cancels. No probability exceeds 1, whatever a mass far
     /// below the tilt overflows to; a mass that is no number counts as 1.
-    pub fn new(start: f64, width: f64, descending: impl Iterator<Item = f64>, error: TransformError) -> Curve {
+    pub fn new(start: f64, width: f64, tilted: [&[f64]; 2], error: TransformError) -> Result<Curve> {
         let (keep, gain) = ((-width).exp(), -(-width).exp_m1());
+        let ratio = (-error.order * width).exp();
         let (mut above, mut delta) = (0.0, 0.0);
-        let mut deltas: Vec<f64> = descending
-            .map(|mass| {
-                delta = (keep * delta + gain * above).min(1.0);
-                above = (above + mass).min(1.0);
-                delta
-            })
-            .collect();
-        deltas.reverse();
-        Curve { start, width, deltas, beyond: 0.0, error }
+        let mut deltas = zeros(Some(tilted[0].len() + tilted[1].len()))?;
+        let mut untilted = [0.0; BLOCK];
+        let mut end = deltas.len();
+        for part in tilted.iter().rev() {
+            for masses in part.rchunks(BLOCK) {
+                end -= masses.len();
+                // From the lowest point up, where weights are large: what overflows or underflows there says no less.
+                let mut weight = (error.log_moment - error.order * (start + end as f64 * width)).exp();
+                for (mass, untilted) in masses.iter().zip(&mut untilted) {
+                    // A negative mass is an error of the transforms; 0 is nearer to the truth.
+                    *untilted = if *mass <= 0.0 { 0.0 } else { mass * weight };
+                    weight *= ratio;
+                }
+                for (mass, shown) in untilted.iter().zip(&mut deltas[end..][..masses.len()]).rev() {
+                    delta = (keep * delta + gain * above).min(1.0);
+                    above = (above + mass).min(1.0);
+                    *shown = delta;
+                }
+            }
+        }
+        Ok(Curve { start, width, deltas, beyond: 0.0, error })
     }
 
     /// The delta at an epsilon between the grid point `low` and the next one, rounded up.

@@ -1,7 +1,7 @@
 //! A discrete law of the privacy loss that dominates a pair: the dots of its curve, connected.
 
 use super::U;
-use super::pair::Pair;
+use super::pair::{Pair, density};
 use crate::error::Result;
 use crate::run::Run;
 
@@ -19,7 +19,7 @@ pub struct Law {
 }
 
 /// Every mass is raised by this part of itself. It covers the quadrature's error (below 1e-13 by the remainder of
-/// Gauss's rule on panels as narrow as [`Pair::panel`] asks), the rounding of exponents up to 1200 (below 3e-13), the
+/// Gauss's rule on panels as narrow as [`Component::panel`](super::pair::Component::panel) asks), the rounding of exponents up to 1200 (below 3e-13), the
 /// few dozen operations a mass takes, and those by which it is tilted later.
 pub const MARGIN: f64 = 1.0 / (1u64 << 39) as f64;
 
@@ -32,13 +32,28 @@ const NODES: [(f64, f64); 5] = [
     (0.953_089_922_969_332, 0.118_463_442_528_094_54),
 ];
 
+/// The same of three nodes, which are enough for panels that are as much narrower.
+const FEW_NODES: [(f64, f64); 3] = [
+    (0.112_701_665_379_258_31, 0.277_777_777_777_777_8),
+    (0.5, 0.444_444_444_444_444_4),
+    (0.887_298_334_620_741_7, 0.277_777_777_777_777_8),
+];
+const NARROWER: f64 = 12.0;
+
+/// Below it twice an exponent is one, too, of a number that a float holds.
+const LEAST_EXPONENT: f64 = 340.0;
+
 /// Cells that one thread takes at a time.
 const CHUNK: usize = 1 << 8;
 
-/// A cell between neighboring grid points, in both coordinates.
+/// A cell between neighboring grid points.
 struct Cell {
+    /// Its ends in the coordinate of the base.
     base: [f64; 2],
-    round: [f64; 2],
+    /// From a mass under sqrt(P Q) of the base at the lower end to that of the round at either end.
+    factors: [f64; 2],
+    /// e^(the cell's width in the coordinate of the base) - 1.
+    growth: f64,
 }
 
 impl Law {
@@ -48,7 +63,7 @@ impl Law {
     /// Both masses of what lies in a cell, under P and under Q, are kept by splitting it between the cell's ends
     /// linearly in e^loss: the curve then connects its own dots at the grid points and dominates the pair in between.
     pub fn new(pair: &Pair, base: &[f64], round: Vec<f64>, beyond: f64, run: Run<'_>) -> Result<Law> {
-        let cell = |i: usize| Cell { base: [base[i], base[i + 1]], round: [round[i], round[i + 1]] };
+        let cell = |i: usize| Cell::new([base[i], base[i + 1]], [round[i], round[i + 1]]);
         let mut parts = vec![[0.0; 2]; base.len() - 1];
         run.try_for_each_chunk(&mut parts, CHUNK, |chunk, parts| {
             parts.iter_mut().enumerate().for_each(|(i, part)| *part = cell(chunk * CHUNK + i).integrate(pair));
@@ -98,8 +113,13 @@ impl Law {
         let rate = (order + 0.5).abs();
         let shift = rate * self.largest();
         let mirrored = self.losses.iter().zip(&self.masses).skip(1);
-        let sum: f64 =
-            mirrored.map(|(loss, mass)| mass * ((rate * loss - shift).exp() + (-rate * loss - shift).exp())).sum();
+        let sum: f64 = if shift < LEAST_EXPONENT {
+            let least = (-2.0 * shift).exp();
+            let pair = |upper: f64| upper + least / upper;
+            mirrored.map(|(loss, mass)| mass * pair((rate * loss - shift).exp())).sum()
+        } else {
+            mirrored.map(|(loss, mass)| mass * ((rate * loss - shift).exp() + (-rate * loss - shift).exp())).sum()
+        };
         (sum + self.masses[0] * (-shift).exp()).ln() + shift
     }
 
@@ -160,18 +180,25 @@ impl Law {
 }
 
 impl Cell {
+    fn new(base: [f64; 2], round: [f64; 2]) -> Cell {
+        let factors = round.map(|round| ((round - base[0]) / 2.0).exp());
+        Cell { base, factors, growth: (base[1] - base[0]).exp_m1() }
+    }
+
     /// What the densities put on the two ends.
     fn integrate(&self, pair: &Pair) -> [f64; 2] {
         let mut ends = [0.0; 2];
         let [mut start, stop] = self.base;
-        let limit = pair.panel();
         while start < stop {
-            let next = pair.components.partition_point(|component| component.reach <= start);
-            let Some(component) = pair.components.get(next) else { break };
-            let end = stop.min(component.reach).min(start + limit);
-            for (at, weight) in NODES {
-                let loss = start + at * (end - start);
-                self.add(&mut ends, loss, weight * (end - start) * pair.density(loss));
+            let components = pair.beyond(start);
+            let Some(component) = components.first() else { break };
+            let panel = component.panel();
+            let end = stop.min(component.reach).min(start + panel);
+            let width = end - start;
+            let nodes = if NARROWER * width <= panel { &FEW_NODES[..] } else { &NODES };
+            for (at, weight) in nodes {
+                let loss = start + at * width;
+                self.add(&mut ends, loss, weight * width * density(components, loss));
             }
             start = end;
         }
@@ -181,10 +208,17 @@ impl Cell {
     /// Splits a mass at a loss of the base between the ends.
     fn add(&self, ends: &mut [f64; 2], loss: f64, mass: f64) {
         let [low, high] = self.base;
-        // (e^loss - e^low) / (e^high - e^low), of which no part overflows.
-        let upper = ((loss - high).exp() * (low - loss).exp_m1() / (low - high).exp_m1()).min(1.0);
-        // From sqrt(P Q) of the base to Q, which the split keeps, and on to sqrt(P Q) of the round at either end.
-        ends[0] += mass * (1.0 - upper) * ((self.round[0] - loss) / 2.0).exp();
-        ends[1] += mass * upper * ((self.round[1] - loss) / 2.0).exp();
+        // (e^loss - e^low) / (e^high - e^low), from half of the distance, whose exponential is the next factor.
+        let half = ((loss - low) / 2.0).exp_m1();
+        let upper = if self.growth < f64::MAX {
+            half * (2.0 + half) / self.growth
+        } else {
+            (loss - high).exp() * (low - loss).exp_m1() / (low - high).exp_m1()
+        };
+        let (upper, shrunk) = (upper.min(1.0), (1.0 + half).recip());
+        // From sqrt(P Q) of the base to Q, which the split keeps, and on to sqrt(P Q) of the round at either end. A mass
+        // that is almost too small for a float grows first.
+        ends[0] += mass * self.factors[0] * shrunk * (1.0 - upper);
+        ends[1] += mass * self.factors[1] * shrunk * upper;
     }
 }

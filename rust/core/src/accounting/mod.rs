@@ -30,8 +30,10 @@
 //! ```
 
 mod binomial;
+mod calibrate;
 mod compose;
 mod concentrated;
+mod crossing;
 mod curve;
 mod law;
 mod mechanism;
@@ -40,8 +42,11 @@ mod normal;
 mod optimal;
 mod pair;
 mod plan;
+mod transform;
 
+pub use calibrate::{Search, Target, largest_rate, largest_rounds, smallest_noise};
 pub use compose::{delta, epsilon};
+pub use crossing::Range;
 pub use mechanism::{Base, Mechanism, Term};
 pub use moments::{renyi_divergence, renyi_epsilon};
 pub use normal::{gaussian_delta, gaussian_epsilon, gaussian_mu};
@@ -71,13 +76,23 @@ fn boundary(mut good: f64, mut bad: f64, holds: impl Fn(f64) -> bool) -> f64 {
 
 /// The least value of a function of ln(x) with a single valley, and the x where it is.
 fn valley(f: impl Fn(f64) -> f64) -> (f64, f64) {
+    narrowed_valley(50, f)
+}
+
+/// The same to three digits of x, which are enough where any x will do.
+fn rough_valley(f: impl Fn(f64) -> f64) -> (f64, f64) {
+    narrowed_valley(24, f)
+}
+
+/// The same after a number of steps, each of which leaves three fifths of an interval.
+fn narrowed_valley(steps: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let value = |log: f64| f(log.exp());
     // Losses from 1e-12 to 1e3 have their moments within these orders.
     let (mut low, mut high) = (-30.0, 45.0);
     let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
     let (mut at_left, mut at_right) = (value(left), value(right));
-    for _ in 0..50 {
+    for _ in 0..steps {
         if at_left <= at_right {
             (high, right, at_right) = (right, left, at_left);
             left = high - GOLDEN * (high - low);

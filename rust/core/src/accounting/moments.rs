@@ -2,6 +2,7 @@
 
 use super::law::Law;
 use super::mechanism::Mechanism;
+use super::pair::Grain;
 use super::{U, valley};
 use crate::error::{Error, Result};
 use crate::run::Run;
@@ -21,7 +22,7 @@ pub enum Moments {
 impl Moments {
     /// The best known moments of a mechanism.
     fn new(mechanism: &Mechanism, run: Run<'_>) -> Result<Moments> {
-        Moments::closed(mechanism).map_or_else(|| natural_law(mechanism, run).map(Moments::Law), Ok)
+        Moments::closed(mechanism).map_or_else(|| natural_law(mechanism, Grain::Fine, run).map(Moments::Law), Ok)
     }
 
     /// Moments in closed form, where they are known.
@@ -55,9 +56,9 @@ impl Moments {
 }
 
 /// The law of a mechanism on a grid of its own, dense enough for moments.
-pub fn natural_law(mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
+pub fn natural_law(mechanism: &Mechanism, grain: Grain, run: Run<'_>) -> Result<Law> {
     let pair = mechanism.pair(NEGLIGIBLE);
-    let base = pair.natural_grid();
+    let base = pair.natural_grid(grain);
     let round = base.iter().map(|&loss| pair.round_loss(loss)).collect();
     Law::new(&pair, &base, round, 0.0, run)
 }

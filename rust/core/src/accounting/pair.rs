@@ -2,6 +2,15 @@
 //!
 //! Only positive losses are described, by their mass under sqrt(P Q): that of the opposite loss is the same.
 
+/// How fine grids are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grain {
+    /// As fine as guarantees ask for.
+    Fine,
+    /// Fine enough for a look at a curve: what it shows is an upper bound, too, but a loose one.
+    Coarse,
+}
+
 /// A single loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Atom {
@@ -20,6 +29,27 @@ pub struct Component {
     pub height: f64,
     /// How fast it falls.
     pub curvature: f64,
+}
+
+/// A part of a sum that is below this share of it needs no exponential: its upper bound is as good.
+const NEGLIGIBLE: f64 = 1e-16;
+
+/// The value of a sum of densities at a loss.
+pub fn density(components: &[Component], loss: f64) -> f64 {
+    let square = loss * loss;
+    components.iter().fold(0.0, |sum, part| {
+        let level = part.curvature == 0.0 || part.height < NEGLIGIBLE * sum;
+        sum + if level { part.height } else { part.height * (-part.curvature * square).exp() }
+    })
+}
+
+impl Component {
+    /// The widest panel on which five nodes integrate this density, and any that reaches further, to the last digits: a
+    /// 32nd of a standard deviation of a bell curve, and less than a unit of an exponential.
+    pub fn panel(&self) -> f64 {
+        let deviation = (2.0 * self.curvature).sqrt().recip();
+        (deviation / 32.0).min(0.5)
+    }
 }
 
 /// Atoms and densities of the losses of the base, given that a draw changed; the rest of P has the loss 0.
@@ -77,33 +107,26 @@ impl Pair {
         }
     }
 
-    /// The density of the base's loss under sqrt(P Q).
-    pub fn density(&self, loss: f64) -> f64 {
-        let from = self.components.partition_point(|component| component.reach <= loss);
-        let square = loss * loss;
-        let value = |part: &Component| {
-            if part.curvature == 0.0 { part.height } else { part.height * (-part.curvature * square).exp() }
-        };
-        self.components[from..].iter().map(value).sum()
-    }
-
-    /// The widest panel on which five nodes integrate a density to the last digits: a 64th of a standard deviation of
-    /// a bell curve, and less than a unit of an exponential.
-    pub fn panel(&self) -> f64 {
-        self.scale.map_or(0.5, |scale| (scale / 64.0).min(0.5))
+    /// The densities that reach beyond a loss.
+    pub fn beyond(&self, loss: f64) -> &[Component] {
+        &self.components[self.components.partition_point(|component| component.reach <= loss)..]
     }
 
     /// Losses of the base, from 0 to the largest, dense enough for moments; every end is among them and, where there is
     /// no scale, every atom.
-    pub fn natural_grid(&self) -> Vec<f64> {
+    ///
+    /// Where it is coarse steps are four times as wide.
+    pub fn natural_grid(&self, grain: Grain) -> Vec<f64> {
         let ends = self.components.iter().map(|component| component.reach);
         let atoms = self.atoms.iter().map(|atom| atom.loss);
         let last = atoms.clone().chain(ends.clone()).fold(0.0, f64::max);
         let mut grid = vec![0.0, last];
         grid.extend(ends);
         if let Some(scale) = self.scale {
-            let next = |&loss: &f64| Some(loss + (scale / RESOLUTION).max(RELATIVE * loss));
-            grid.extend(std::iter::successors(Some(scale / RESOLUTION), next).take_while(|&loss| loss < last));
+            let wider = if grain == Grain::Coarse { 4.0 } else { 1.0 };
+            let (first, share) = (wider * scale / RESOLUTION, wider * RELATIVE);
+            let next = |&loss: &f64| Some(loss + first.max(share * loss));
+            grid.extend(std::iter::successors(Some(first), next).take_while(|&loss| loss < last));
         } else {
             grid.extend(atoms);
         }

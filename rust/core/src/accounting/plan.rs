@@ -3,7 +3,8 @@
 use super::law::Law;
 use super::mechanism::Mechanism;
 use super::moments::{Composition, Moments};
-use super::{U, valley};
+use super::pair::Grain;
+use super::{U, rough_valley};
 use crate::error::Result;
 use crate::run::Run;
 
@@ -16,6 +17,10 @@ const MOST_CELLS: f64 = (1 << 19) as f64;
 
 /// What connecting the dots may add to delta, relative to it, when the grid is fine enough.
 pub const ACCURACY: f64 = 2e-4;
+
+/// How much more a coarse grid may add, and how many fewer points it may have.
+const COARSER: f64 = 64.0;
+const FEWER: usize = 8;
 
 /// What it may add to epsilon, relative to that, where that says more: where delta changes by more than itself before
 /// epsilon changes in its sixth digit.
@@ -76,6 +81,8 @@ pub struct Plan {
     pub width: f64,
     /// Their number, a power of two.
     pub points: usize,
+    /// ln of the delta that is taken to be about that of the composition.
+    pub log_delta: f64,
     /// The curve is taken to fall like e^(-slope * epsilon).
     slope: f64,
     /// A steeper one would ask for no finer grid.
@@ -93,7 +100,7 @@ pub struct Plan {
 impl Plan {
     /// A grid for a delta of about e^log_delta and a curve that falls at least like e^(-slope * epsilon); None where no
     /// grid is of any use.
-    pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64) -> Option<Plan> {
+    pub fn new(moments: &Composition, aim: Aim, log_delta: f64, slope: f64, grain: Grain) -> Option<Plan> {
         let log_dropped = log_delta + NEGLIGIBLE.ln();
         let negligible = log_dropped.exp() / moments.rounds();
         let (moments, cuts) = without_tails(moments, negligible);
@@ -104,7 +111,7 @@ impl Plan {
         };
         let order = order.min(LARGEST_EXPONENT / farthest.max(epsilon));
         let tilted = moments.log_moment(order);
-        let reach = |sign: f64| valley(|s| (moments.log_moment(order + sign * s) - tilted + WRAPPED) / s).1;
+        let reach = |sign: f64| rough_valley(|s| (moments.log_moment(order + sign * s) - tilted + WRAPPED) / s).1;
         let (bottom, highest) = ((-reach(-1.0)).min(epsilon), reach(1.0));
         let top = |width: f64| {
             let moved = if width > 0.0 { moments.moved(order, width) } else { 0.0 };
@@ -113,7 +120,11 @@ impl Plan {
         let narrowest = top(0.0).1 - bottom;
         let steepest = (STEEPEST * order).min(LARGEST_EXPONENT / epsilon);
         let slope = slope.min(steepest).max(order).max(WRAPPED / narrowest);
-        let accuracy = ACCURACY.max(RELATIVE * slope * epsilon);
+        let (coarser, least_points) = match grain {
+            Grain::Fine => (1.0, LEAST_POINTS),
+            Grain::Coarse => (COARSER, LEAST_POINTS / FEWER),
+        };
+        let accuracy = coarser * ACCURACY.max(RELATIVE * slope * epsilon);
         let allowed = |moved: f64| (12.0 * accuracy / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
         let least = (narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
         // Small losses count for less on wider grids: from below this never overshoots.
@@ -122,14 +133,27 @@ impl Plan {
         let (top_order, top) = top(wanted);
         let window = top - bottom;
         let points = (window / wanted).min(MOST_POINTS as f64).ceil() as usize + 4;
-        let points = points.next_power_of_two().clamp(LEAST_POINTS, MOST_POINTS);
+        let points = points.next_power_of_two().clamp(least_points, MOST_POINTS);
         // What rounding the size up leaves is used for a finer grid, as long as it costs nothing.
         let width = (window / (points - 4) as f64).max(wanted.min(farthest / points as f64));
         // The largest loss, often an atom, falls on a grid point: randomized response is then not widened at all.
         let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
         let shift = 16.0 * U * moves.sum::<f64>();
-        let plan = Plan { order, bottom, top_order, width, points, slope, steepest, finest, shift, negligible, cuts };
+        let plan = Plan {
+            order,
+            bottom,
+            top_order,
+            width,
+            points,
+            log_delta,
+            slope,
+            steepest,
+            finest,
+            shift,
+            negligible,
+            cuts,
+        };
         plan.usable(&moments, bottom.abs().max(top.abs()).max(farthest)).then_some(plan)
     }
 
@@ -170,7 +194,7 @@ fn top(moments: &Composition, moved: f64, width: f64, log_dropped: f64, least: f
         let spread = moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
         (moments.log_moment(s) + spread - log_dropped) / s
     };
-    let (order, top) = valley(at);
+    let (order, top) = rough_valley(at);
     let order = order.min(LARGEST_EXPONENT / top.abs());
     (order, at(order).max(least))
 }

@@ -2,9 +2,10 @@
 
 use super::Range;
 use crate::error::Result;
-use crate::noise::{Bernoulli, Fixed, Seed, Stream, coins, rounded};
+use crate::noise::{Bernoulli, Fixed, Seed, Stream, round};
 use crate::params::Epsilon;
 use crate::run::Run;
+use crate::simd::Isa;
 
 /// The probability with which binary randomized response keeps a bit: e^epsilon / (1 + e^epsilon), rounded towards 1/2
 /// to a multiple of 2^-64.
@@ -13,15 +14,38 @@ pub fn truth_probability(epsilon: Epsilon) -> Fixed {
     Fixed((1 << 63) + Fixed::certainly_below(advantage).0.min((1 << 63) - 1))
 }
 
+/// The number of bits whose coins come from one stream. It is fixed, so that results do not depend on the number of
+/// threads.
+pub const CHUNK: usize = 1 << 14;
+
+/// Binary randomized response to chunks of [`CHUNK`] bits.
+pub struct BinaryResponse(Bernoulli);
+
+impl BinaryResponse {
+    /// Keeps each bit with probability [`truth_probability`].
+    pub fn new(epsilon: Epsilon) -> BinaryResponse {
+        BinaryResponse(Bernoulli::fixed(truth_probability(epsilon)))
+    }
+
+    /// Answers with the bits of a chunk, in place, and coins of the chunk's own.
+    pub fn answer(&self, chunk: usize, bits: &mut [u8], seed: &Seed, isa: Isa) {
+        let mut truths = [0; CHUNK];
+        let truths = &mut truths[..bits.len()];
+        self.0.fill(truths, isa, &mut seed.stream(Stream::Response, chunk as u64));
+        bits.iter_mut().zip(truths).for_each(|(bit, truth)| *bit ^= *truth ^ 1);
+    }
+}
+
 /// Binary randomized response, in place: each bit is kept with probability [`truth_probability`] and flipped otherwise.
 ///
 /// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are.
 ///
 /// Cost: one byte of the stream for each bit, and rarely more.
 pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
-    let truth = Bernoulli::fixed(truth_probability(epsilon));
-    coins(bits, &truth, Stream::Response, seed, run, |bits, truths| {
-        bits.iter_mut().zip(truths).for_each(|(bit, truth)| *bit ^= truth ^ 1);
+    let response = BinaryResponse::new(epsilon);
+    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
+        response.answer(chunk, bits, seed, run.isa);
+        Ok(())
     })
 }
 
@@ -40,6 +64,11 @@ pub fn rounded_response(
     seed: &Seed,
     run: Run<'_>,
 ) -> Result<()> {
-    rounded(numbers, |number| range.position(number), bits, Stream::Bernoulli, seed, run)?;
-    randomized_response(bits, epsilon, seed, run)
+    let response = BinaryResponse::new(epsilon);
+    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
+        let numbers = &numbers[chunk * CHUNK..][..bits.len()];
+        round(numbers, range.ends(), bits, run.isa, &mut seed.stream(Stream::Bernoulli, chunk as u64));
+        response.answer(chunk, bits, seed, run.isa);
+        Ok(())
+    })
 }

@@ -37,17 +37,18 @@ impl Hadamard {
         Ok(Hadamard { k, blocks, log2_size, keep })
     }
 
-    /// Draws a column for a value. A value out of range counts as the nearest one inside.
+    /// Draws a column for a value, from two words and rarely more. A value out of range counts as the nearest one
+    /// inside.
     #[inline]
-    pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        if !self.keep.draw(rng) {
-            return rng.below(u64::from(self.blocks) << self.log2_size) as i64;
-        }
+    pub fn draw(&self, value: i64, [coin, word]: [u64; 2], rng: &mut Rng) -> i64 {
+        let any = rng.below_from(word, u64::from(self.blocks) << self.log2_size) as i64;
         let value = value.clamp(0, i64::from(self.k) - 1) as u32;
         let (block, row) = (u64::from(value % self.blocks), 1 + u64::from(value / self.blocks));
-        let column = rng.next_u64() & ((1 << self.log2_size) - 1);
+        let column = word & ((1 << self.log2_size) - 1);
         // Flipping a bit of the row pairs each column where it is -1 with one where it is 1.
-        (block << self.log2_size | column ^ (odd(column & row) * (row & row.wrapping_neg()))) as i64
+        let own = (block << self.log2_size | column ^ (odd(column & row) * (row & row.wrapping_neg()))) as i64;
+        // A mask, since a processor could not foresee a branch. Only one of the two is ever told.
+        any ^ (any ^ own) & -i64::from(coin < self.keep.0)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::params::Epsilon;
 ///
 /// Guarantee: pure epsilon-DP, whatever the value.
 ///
-/// Cost: at most two words of the stream for each draw, and rarely more.
+/// Cost: two words of the stream for each draw, and rarely more.
 #[derive(Clone, Copy, Debug)]
 pub struct Kary {
     k: u64,
@@ -25,9 +25,13 @@ impl Kary {
         Ok(Kary { k, keep: keep_probability(epsilon, 1, k) })
     }
 
-    /// Draws an answer from 0, ..., k - 1 for a value. A value out of range counts as the nearest one inside.
+    /// Draws an answer from 0, ..., k - 1 for a value, from two words and rarely more. A value out of range counts as
+    /// the nearest one inside.
     #[inline]
-    pub fn draw(&self, value: i64, rng: &mut Rng) -> i64 {
-        if self.keep.draw(rng) { value.clamp(0, self.k as i64 - 1) } else { rng.below(self.k) as i64 }
+    pub fn draw(&self, value: i64, [coin, word]: [u64; 2], rng: &mut Rng) -> i64 {
+        let any = rng.below_from(word, self.k) as i64;
+        let own = value.clamp(0, self.k as i64 - 1);
+        // A mask, since a processor could not foresee a branch.
+        any ^ (any ^ own) & -i64::from(coin < self.keep.0)
     }
 }

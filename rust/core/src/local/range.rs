@@ -1,7 +1,9 @@
 //! The range of private numbers, and integer noise on a grid over it.
 
 use crate::error::{Error, Result};
-use crate::noise::{Rng, rounded_number};
+use crate::noise::{IntegerNoise, Rng, Seed, Stream, change_for, rounded_position};
+use crate::run::Run;
+use crate::simd::position;
 
 /// The range of numbers from `low` to `low + width`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,26 +32,41 @@ impl Range {
     /// as the nearer end and NaN as the low end, so that no value is an error.
     #[inline]
     pub fn position(self, value: f64) -> f64 {
-        let position = (value - self.low) / self.width;
-        if position > 0.0 { position.min(1.0) } else { 0.0 }
+        position(value, self.low, self.width)
+    }
+
+    /// Its low end and its width.
+    pub(super) fn ends(self) -> (f64, f64) {
+        (self.low, self.width)
     }
 
     /// Draws one of the points 0, 1, ..., 2^log2_steps of a grid over the range, one of the two next to the number, so
-    /// that the mean is the number's position on the grid.
+    /// that the mean is the number's position on the grid. The word nearly always decides.
     #[inline]
-    pub(super) fn grid_point(self, value: f64, log2_steps: u32, rng: &mut Rng) -> u64 {
-        rounded_number(self.position(value) * (1u64 << log2_steps) as f64, rng)
+    pub(super) fn grid_point(self, value: f64, log2_steps: u32, word: u64, rng: &mut Rng) -> u64 {
+        rounded_position(self.position(value), log2_steps, word, rng)
     }
 }
 
-/// A randomizer that rounds a number to the grid of 2^log2_steps steps over the range and adds integer noise,
-/// saturating; log2_steps may be at most 60.
+/// Rounds each number to the grid of 2^log2_steps steps over the range and adds integer noise, saturating; log2_steps may
+/// be at most 60.
 ///
 /// Guarantee: that of the noise for integers that differ by at most 2^log2_steps, since rounding makes a mixture of
 /// such.
-pub fn noisy<N: Fn(&mut Rng) -> i64>(range: Range, log2_steps: u32, noise: N) -> Result<impl Fn(f64, &mut Rng) -> i64> {
+pub fn noisy(
+    numbers: &[f64],
+    range: Range,
+    log2_steps: u32,
+    noise: &dyn IntegerNoise,
+    out: &mut [i64],
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<()> {
     check_steps(log2_steps)?;
-    Ok(move |value, rng: &mut Rng| (range.grid_point(value, log2_steps, rng) as i64).saturating_add(noise(rng)))
+    let begin = |out: &mut [i64], rng: &mut Rng| noise.fill(out, rng);
+    change_for(numbers, out, Stream::Response, seed, run, begin, |number, answer, [word], rng| {
+        *answer = answer.saturating_add(range.grid_point(number, log2_steps, word, rng) as i64);
+    })
 }
 
 /// Refuses a grid too fine for 64 bits.

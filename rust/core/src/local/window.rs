@@ -31,12 +31,13 @@ impl Window {
         Ok(Window { range, log2_steps, length, keep })
     }
 
-    /// Draws a cell from 0, ..., 2^log2_steps + length - 1 for a number.
+    /// Draws a cell from 0, ..., 2^log2_steps + length - 1 for a number, from three words and rarely more.
     #[inline]
-    pub fn draw(&self, value: f64, rng: &mut Rng) -> i64 {
-        let start = self.range.grid_point(value, self.log2_steps, rng);
-        let (first, cells) =
-            if self.keep.draw(rng) { (start, self.length) } else { (0, (1 << self.log2_steps) + self.length) };
-        (first + rng.below(cells)) as i64
+    pub fn draw(&self, value: f64, [rounding, coin, word]: [u64; 3], rng: &mut Rng) -> i64 {
+        let start = self.range.grid_point(value, self.log2_steps, rounding, rng);
+        // A mask, since a processor could not foresee a branch.
+        let own = u64::from(coin < self.keep.0).wrapping_neg();
+        let cells = self.length + ((1 << self.log2_steps) & !own);
+        ((start & own) + rng.below_from(word, cells)) as i64
     }
 }

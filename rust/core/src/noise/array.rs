@@ -2,12 +2,11 @@
 
 use super::bernoulli::Bernoulli;
 use super::rng::{Rng, Seed, Stream};
-use super::round::round;
 use crate::error::Result;
 use crate::run::Run;
 
 /// The number of draws from one stream. It is fixed, so that results do not depend on the number of threads.
-const CHUNK: usize = 1 << 14;
+pub(super) const CHUNK: usize = 1 << 14;
 
 /// Fills an array with independent draws: `draw` makes one from a stream of the seed.
 pub fn draws<T: Send>(
@@ -24,19 +23,55 @@ pub fn draws<T: Send>(
     })
 }
 
-/// Fills an array with one independent draw for each input; `inputs` and `out` have the same length.
-pub fn draws_for<I: Copy + Sync, T: Send>(
+/// A law of integers that is drawn in blocks, faster than one by one.
+pub trait IntegerNoise: Send + Sync {
+    /// Fills an array with independent draws.
+    fn fill(&self, out: &mut [i64], rng: &mut Rng);
+}
+
+/// Fills an array with independent draws of a law.
+pub fn noise(out: &mut [i64], law: &dyn IntegerNoise, purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        law.fill(out, &mut seed.stream(purpose, chunk as u64));
+        Ok(())
+    })
+}
+
+/// Inputs whose words are drawn at a time.
+const BLOCK: usize = 256;
+
+/// Fills an array with one independent draw for each input; `inputs` and `out` have the same length. A draw is made of
+/// so many words, and rarely of more from the stream.
+pub fn draws_for<const WORDS: usize, I: Copy + Sync, T: Send>(
     inputs: &[I],
     out: &mut [T],
     purpose: Stream,
     seed: &Seed,
     run: Run<'_>,
-    draw: impl Fn(I, &mut Rng) -> T + Sync + Send,
+    draw: impl Fn(I, [u64; WORDS], &mut Rng) -> T + Sync + Send,
+) -> Result<()> {
+    change_for(inputs, out, purpose, seed, run, |_, _| (), |input, value, words, rng| *value = draw(input, words, rng))
+}
+
+/// The same for values that `begin` prepares in chunks, from the same stream, and `change` changes, each by its input.
+pub fn change_for<const WORDS: usize, I: Copy + Sync, T: Send>(
+    inputs: &[I],
+    out: &mut [T],
+    purpose: Stream,
+    seed: &Seed,
+    run: Run<'_>,
+    begin: impl Fn(&mut [T], &mut Rng) + Sync + Send,
+    change: impl Fn(I, &mut T, [u64; WORDS], &mut Rng) + Sync + Send,
 ) -> Result<()> {
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let mut rng = seed.stream(purpose, chunk as u64);
-        let inputs = &inputs[chunk * CHUNK..];
-        out.iter_mut().zip(inputs).for_each(|(value, &input)| *value = draw(input, &mut rng));
+        begin(out, &mut rng);
+        let (inputs, mut words) = (&inputs[chunk * CHUNK..], [[0; WORDS]; BLOCK]);
+        for (inputs, out) in inputs.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            rng.words(words[..out.len()].as_flattened_mut());
+            let values = out.iter_mut().zip(inputs).zip(&words);
+            values.for_each(|((value, &input), &words)| change(input, value, words, &mut rng));
+        }
         Ok(())
     })
 }
@@ -54,24 +89,8 @@ pub fn coins<T: Send>(
     run.try_for_each_chunk(data, CHUNK, |chunk, data| {
         let mut coins = [0; CHUNK];
         let coins = &mut coins[..data.len()];
-        coin.fill(coins, &mut seed.stream(purpose, chunk as u64));
+        coin.fill(coins, run.isa, &mut seed.stream(purpose, chunk as u64));
         act(data, coins);
-        Ok(())
-    })
-}
-
-/// Rounds numbers to bits at random: bit i becomes 1 with probability exactly `position(numbers[i])`, which lies in [0,
-/// 1].
-pub fn rounded(
-    numbers: &[f64],
-    position: impl Fn(f64) -> f64 + Sync + Send,
-    bits: &mut [u8],
-    purpose: Stream,
-    seed: &Seed,
-    run: Run<'_>,
-) -> Result<()> {
-    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
-        round(&numbers[chunk * CHUNK..], &position, bits, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }

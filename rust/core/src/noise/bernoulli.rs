@@ -6,6 +6,7 @@ use num_traits::One;
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
 use super::uniform::Uniform;
+use crate::simd::{COINS, Isa, UNDECIDED, toss};
 
 /// The probability k / 2^64 for a word k, hence below 1. Comparing a uniform number with it takes one word and is
 /// exact.
@@ -41,6 +42,50 @@ impl Fixed {
     pub fn draw(self, rng: &mut Rng) -> bool {
         rng.next_u64() < self.0
     }
+}
+
+/// Coins that are tossed at a time.
+const BLOCK: usize = 1 << 12;
+
+/// Fills an array with coins of 0 or 1: `toss` settles what uniform bytes can settle, and `resolve(i, rng)` coin i of the
+/// others, once all bytes of a block are drawn.
+#[inline]
+pub(super) fn fill_coins(
+    out: &mut [u8],
+    rng: &mut Rng,
+    mut toss: impl FnMut(&mut [u8], &mut [u8]),
+    resolve: impl Fn(usize, &mut Rng) -> bool,
+) {
+    for (block, out) in out.chunks_mut(BLOCK).enumerate() {
+        let mut marks = [0; BLOCK / COINS];
+        rng.fill(out);
+        toss(out, &mut marks);
+        let (whole, rest) = out.as_chunks_mut::<COINS>();
+        let start = block * BLOCK;
+        for (part, coins) in whole.iter_mut().enumerate().filter(|(part, _)| marks[*part] >= UNDECIDED) {
+            let mut open = undecided(coins);
+            while open > 0 {
+                let i = open.trailing_zeros() as usize;
+                coins[i] = u8::from(resolve(start + part * COINS + i, rng));
+                open &= open - 1;
+            }
+        }
+        let start = start + whole.len() * COINS;
+        for (i, coin) in rest.iter_mut().enumerate().filter(|(_, coin)| **coin == UNDECIDED) {
+            *coin = u8::from(resolve(start + i, rng));
+        }
+    }
+}
+
+/// A bit for every undecided coin.
+#[inline]
+fn undecided(coins: &[u8; COINS]) -> u64 {
+    let (words, _) = coins.as_chunks::<8>();
+    words.iter().enumerate().fold(0, |open, (i, &word)| {
+        let marks = (u64::from_le_bytes(word) & u64::from_le_bytes([UNDECIDED; 8])) / u64::from(UNDECIDED);
+        // The multiplication gathers the lowest bits of eight bytes in the top byte.
+        open | marks.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i)
+    })
 }
 
 /// A probability that is known to any number of digits.
@@ -99,24 +144,16 @@ impl Bernoulli {
     }
 
     /// Fills `out` with independent draws of 0 or 1. Nearly always takes one byte of the stream for each.
-    pub fn fill(&self, out: &mut [u8], rng: &mut Rng) {
+    pub fn fill(&self, out: &mut [u8], isa: Isa, rng: &mut Rng) {
         if let Some(outcome) = self.certain {
             return out.fill(u8::from(outcome));
         }
         let first = (self.first >> 56) as u8;
-        rng.fill(out);
-        // Undecided bytes become 2, so that the pass over all bytes needs no branch.
-        for byte in &mut *out {
-            *byte = u8::from(*byte < first) | u8::from(*byte == first) << 1;
-        }
-        // One word in 32 holds such a byte.
-        let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
-        for bytes in out.chunks_mut(8).filter(|bytes| undecided(bytes)) {
-            for byte in bytes.iter_mut().filter(|byte| **byte == 2) {
-                let word = u64::from(first) << 56 | rng.next_u64() >> 8;
-                *byte = u8::from(self.resolve_tie(word, rng));
-            }
-        }
+        let toss = |bytes: &mut [u8], marks: &mut [u8]| toss(isa, bytes, first, marks);
+        fill_coins(out, rng, toss, |_, rng| {
+            let word = u64::from(first) << 56 | rng.next_u64() >> 8;
+            self.resolve_tie(word, rng)
+        });
     }
 
     #[inline]

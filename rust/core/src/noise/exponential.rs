@@ -50,10 +50,16 @@ const fn exp_minus(x: u128) -> u128 {
 
 /// The upper 128 bits of the product of two integers of 128 bits.
 pub const fn upper_half(a: u128, b: u128) -> u128 {
-    let (a1, a0, b1, b0) = (a >> 64, a & u64::MAX as u128, b >> 64, b & u64::MAX as u128);
-    let middle = a1 * b0 + ((a0 * b0) >> 64);
+    let (a1, a0, b1, b0) = ((a >> 64) as u64, a as u64, (b >> 64) as u64, b as u64);
+    // None of these sums can overflow.
+    let middle = product(a1, b0).wrapping_add(product(a0, b0) >> 64);
     let (carry, low) = (middle >> 64, middle & u64::MAX as u128);
-    a1 * b1 + carry + ((low + a0 * b1) >> 64)
+    let rest = low.wrapping_add(product(a0, b1)) >> 64;
+    product(a1, b1).wrapping_add(carry).wrapping_add(rest)
+}
+
+const fn product(a: u64, b: u64) -> u128 {
+    (a as u128).wrapping_mul(b as u128)
 }
 
 /// Returns true with probability exp(-x), for the exact x that `gamma` approximates with an error of at most `error`.
@@ -83,15 +89,25 @@ pub fn begun_exp_minus_coin(
 }
 
 /// The same as far as the bounds of x decide; otherwise an error with the word, all of whose digits are drawn then.
-#[inline]
+#[inline(always)]
 pub fn quick_exp_minus_coin(word: u64, missing: u32, gamma: f64, error: f64, rng: &mut Rng) -> Result<bool, u64> {
-    let most = (1 << missing) - 1;
-    // exp(-x) >= 1 - x; the float below may be 2^11 units too high. Decides at once where gamma is small.
-    let line = ((1.0 - gamma - error) * TWO_64) as u64;
-    if word | most < line.saturating_sub(1 << 12) {
+    // Decides at once where gamma is small.
+    if is_below_line(word | ((1 << missing) - 1), gamma + error) {
         return Ok(true);
     }
-    let word = if missing > 0 { word | rng.next_u64() & most } else { word };
+    bounded_coin(word, missing, gamma, error, rng)
+}
+
+/// Whether a word lies below 2^64 (1 - x), hence below 2^64 exp(-x), with room for the roundings of x and of 1 - x, which
+/// are a unit of 2^-53 each.
+#[inline(always)]
+pub fn is_below_line(word: u64, x: f64) -> bool {
+    (((word >> 11) as i64 + 8) as f64) < (1.0 - x) * (1u64 << 53) as f64
+}
+
+#[inline(never)]
+fn bounded_coin(word: u64, missing: u32, gamma: f64, error: f64, rng: &mut Rng) -> Result<bool, u64> {
+    let word = if missing > 0 { word | rng.next_u64() & ((1 << missing) - 1) } else { word };
     let (below, above) = bounds(gamma, error);
     if word < below {
         Ok(true)
@@ -139,8 +155,7 @@ pub fn assert_bounds(gamma: f64, error: f64, x: &Rational) {
     let first = (192..).step_by(64).find_map(|bits| Interval::exp_minus(x, bits).first_word()).unwrap_or(0);
     let (below, above) = bounds(gamma, error);
     assert!(below <= first && above.is_none_or(|above| above > first), "exp(-{gamma} +- {error}), exactly -{x}");
-    let line = ((1.0 - gamma - error) * TWO_64) as u64;
-    assert!(line.saturating_sub(1 << 12) <= first, "1 - {gamma} - {error}, exactly exp(-{x})");
+    assert!(!is_below_line(first, gamma + error), "1 - {gamma} - {error}, exactly exp(-{x})");
 }
 
 #[cfg(test)]

@@ -1,19 +1,24 @@
 //! The discrete Gaussian distribution, exactly.
 
+use std::sync::Arc;
+
 use num_bigint::BigUint;
 use num_traits::{ToPrimitive, Zero};
 
-use super::exponential::{ROUNDING, begun_exp_minus_coin, exp_minus_coin};
+use super::array::IntegerNoise;
+use super::bracket::{Bracket, MOST_TERMS};
+use super::exponential::{ROUNDING, begun_exp_minus_coin, exp_minus_coin, is_below_line};
 use super::interval::{Interval, Rational};
-use super::laplace::DiscreteLaplace;
+use super::kept::Kept;
+use super::laplace::{DiscreteLaplace, FEW_DRAWS};
 use super::rng::Rng;
-use super::table::{Law, Table};
-
-/// From here on, in draws for each unit of sigma, a table saves more time than it costs.
-const DRAWS_A_SIGMA: usize = 200;
+use super::table::{BLOCK, Law, Table, Weights, fill_unfolded, unfolded};
 
 /// The largest sigma of a table, in blocks; it keeps tables in the fastest cache.
 const MOST_BLOCKS: u32 = 64;
+
+static TABLES: Kept<Table<Normal>> = Kept::new();
+static BLOCKS: Kept<Blocks> = Kept::new();
 
 /// The discrete Gaussian distribution: integers with Pr\[X = x\] proportional to exp(-x^2 / (2 sigma^2)). Source:
 /// Canonne, Kamath and Steinke 2020.
@@ -21,9 +26,9 @@ pub enum DiscreteGaussian {
     /// Sigma is 0: no noise.
     Zero,
     /// Inversion by a table, for many draws of a small sigma.
-    Inversion(Table<Normal>),
+    Inversion(Arc<Table<Normal>>),
     /// Inversion for a block of integers and rejection inside it, for many draws of a large sigma.
-    Blocks(Box<Blocks>),
+    Blocks(Arc<Blocks>),
     /// Rejection from the discrete Laplace distribution, for few draws.
     Rejection(Box<Rejection>),
 }
@@ -32,15 +37,15 @@ impl DiscreteGaussian {
     /// The distribution for an exact sigma. It keeps a table if one pays for `draws` draws; any number may be drawn.
     pub fn new(sigma: &Rational, draws: usize) -> DiscreteGaussian {
         let blocks = sigma.to_integer() / MOST_BLOCKS;
-        let outcomes = (sigma.to_usize().unwrap_or(usize::MAX)).min(MOST_BLOCKS as usize) + 1;
         if sigma.is_zero() {
             DiscreteGaussian::Zero
-        } else if draws / DRAWS_A_SIGMA < outcomes {
+        } else if draws < FEW_DRAWS {
             DiscreteGaussian::Rejection(Box::new(Rejection::new(sigma)))
         } else if blocks.is_zero() {
-            DiscreteGaussian::Inversion(Table::new(Normal { variance: sigma * sigma, mirrored: false }))
+            let table = || Table::new(Normal { variance: sigma * sigma, mirrored: false });
+            DiscreteGaussian::Inversion(TABLES.table(sigma, table))
         } else {
-            DiscreteGaussian::Blocks(Box::new(Blocks::new(sigma, blocks.bits())))
+            DiscreteGaussian::Blocks(BLOCKS.table(sigma, || Blocks::new(sigma, blocks.bits())))
         }
     }
 
@@ -56,9 +61,45 @@ impl DiscreteGaussian {
     }
 }
 
-/// 0, -1, 1, -2, 2, ... for 0, 1, 2, 3, 4, ...
-pub(super) fn unfolded(zigzag: u64) -> i64 {
-    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+impl IntegerNoise for DiscreteGaussian {
+    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+        match self {
+            DiscreteGaussian::Inversion(table) => fill_unfolded(table, out, rng),
+            DiscreteGaussian::Blocks(blocks) => {
+                let quick = |zigzag, word| blocks.propose_quickly(zigzag, word);
+                fill_accepted(&blocks.table, out, rng, quick, |zigzag, word, rng| blocks.propose(zigzag, word, rng));
+            }
+            _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),
+        }
+    }
+}
+
+/// Fills an array with what is accepted: `propose` makes a value, or nothing, of an outcome of the table and a word.
+/// `quick` makes the same value where little arithmetic shows that it is accepted, which is nearly always.
+#[inline(always)]
+pub(super) fn fill_accepted<L: Law>(
+    table: &Table<L>,
+    out: &mut [i64],
+    rng: &mut Rng,
+    quick: impl Fn(u64, u64) -> (i64, bool),
+    propose: impl Fn(u64, u64, &mut Rng) -> Option<i64>,
+) {
+    let (mut outcomes, mut words, mut done) = ([0; BLOCK], [0; BLOCK], 0);
+    while done < out.len() {
+        let count = (out.len() - done).min(BLOCK);
+        table.fill(&mut outcomes[..count], rng);
+        rng.words(&mut words[..count]);
+        for (&outcome, &word) in outcomes[..count].iter().zip(&words[..count]) {
+            let (value, accepted) = quick(outcome, word);
+            if accepted {
+                out[done] = value;
+                done += 1;
+            } else if let Some(value) = propose(outcome, word, rng) {
+                out[done] = value;
+                done += 1;
+            }
+        }
+    }
 }
 
 /// The law on 0, -1, 1, -2, 2, ... in this order; mirrored, each -1 - x is as likely as x.
@@ -105,7 +146,32 @@ impl Law for Normal {
     fn outcomes(&self) -> Option<usize> {
         None
     }
+
+    fn weights(&self) -> Option<Weights> {
+        let mut step = Bracket::exp_minus(&(self.variance.recip() / BigUint::from(2u32)))?;
+        let (mut mass, mut masses, mut half) = (Bracket::UNIT, Vec::new(), Bracket::up_to(0));
+        let square = step.times(step);
+        // One mass is that of zero if it comes once.
+        let mut sides = if self.mirrored { 2 } else { 1 };
+        while !mass.is_at_most(NEGLIGIBLE) {
+            masses.resize(masses.len() + sides, mass);
+            half = half.plus(mass);
+            (mass, step, sides) = (mass.times(step), step.times(square), 2);
+            if masses.len() > MOST_TERMS {
+                return None;
+            }
+        }
+        // Beyond the last mass they fall by a factor of exp(-n / sigma^2) or faster.
+        let tail = (self.variance.ceil().to_integer() + 2u32).to_u64()?.checked_mul(NEGLIGIBLE)?;
+        let half = half.plus(Bracket::up_to(tail));
+        let whole = half.plus(half);
+        let share = if self.mirrored { whole } else { whole.minus_one()? }.reciprocal()?;
+        Some(Weights { masses, share: Some(share) })
+    }
 }
+
+/// What a mass is in units of a bracket when it counts no more: 2^-104.
+const NEGLIGIBLE: u64 = 1 << 8;
 
 /// A block h of 2^k integers from an envelope that is constant on it, a uniform x in the block, accepted with probability
 /// exp(-(x^2 - (2^k h)^2) / (2 sigma^2)): nearly always, since sigma is at least 32 blocks.
@@ -133,24 +199,43 @@ impl Blocks {
     #[inline]
     fn draw(&self, rng: &mut Rng) -> i64 {
         loop {
-            let zigzag = self.table.draw(rng);
-            let start = (zigzag >> 1) << self.size;
-            let word = rng.next_u64();
-            let rest = word >> (64 - self.size);
-            let value = (start + rest) as i64 ^ -((zigzag & 1) as i64);
-            let (over, sum) = (value.unsigned_abs() - start, value.unsigned_abs() + start);
-            let (gamma, error) = self.approximate_gamma(over, sum);
-            // What is left of the word nearly always decides.
-            let exact = || self.gamma(over, sum);
-            if begun_exp_minus_coin(word << self.size, self.size, gamma, error, exact, rng) {
+            let (zigzag, word) = (self.table.draw(rng), rng.next_u64());
+            if let Some(value) = self.propose(zigzag, word, rng) {
                 return value;
             }
         }
     }
 
+    /// What is proposed, and whether it is certainly accepted. Nothing here can overflow where it is: the rest of the
+    /// place is below the block's size, and blocks beyond 2^12 are left to the other way.
+    #[inline(always)]
+    fn propose_quickly(&self, zigzag: u64, word: u64) -> (i64, bool) {
+        let (start, negative) = ((zigzag >> 1).wrapping_shl(self.size), zigzag & 1);
+        let rest = word.wrapping_shr(64 - self.size);
+        let value = start.wrapping_add(rest) as i64 ^ (negative as i64).wrapping_neg();
+        let over = rest.wrapping_add(negative);
+        let (gamma, error) = self.approximate_gamma(over, over.wrapping_add(start).wrapping_add(start));
+        let most = word.wrapping_shl(self.size) | (1u64.wrapping_shl(self.size)).wrapping_sub(1);
+        (value, is_below_line(most, gamma + error) & (zigzag < 1 << 12))
+    }
+
+    /// The integer at a uniform place in the block, unless it is rejected.
+    #[inline(never)]
+    fn propose(&self, zigzag: u64, word: u64, rng: &mut Rng) -> Option<i64> {
+        let start = (zigzag >> 1) << self.size;
+        let rest = word >> (64 - self.size);
+        let value = (start + rest) as i64 ^ -((zigzag & 1) as i64);
+        let (over, sum) = (value.unsigned_abs() - start, value.unsigned_abs() + start);
+        let (gamma, error) = self.approximate_gamma(over, sum);
+        // What is left of the word nearly always decides.
+        let exact = || self.gamma(over, sum);
+        begun_exp_minus_coin(word << self.size, self.size, gamma, error, exact, rng).then_some(value)
+    }
+
     #[inline]
     fn approximate_gamma(&self, over: u64, sum: u64) -> (f64, f64) {
-        let gamma = over as f64 * sum as f64 * self.half_precision;
+        // Signed integers become floats faster; these are far below 2^63.
+        let gamma = over as i64 as f64 * (sum as i64 as f64) * self.half_precision;
         (gamma, gamma * ROUNDING)
     }
 
@@ -245,6 +330,26 @@ mod tests {
             let (gamma, error) = rejection.approximate_gamma(magnitude);
             assert_bounds(gamma, error, &rejection.gamma(magnitude));
         });
+    }
+
+    /// Drawn one by one from the same outcomes and words.
+    #[test]
+    fn arrays_hold_what_blocks_propose() {
+        for sigma in [64u64, 65, 10_000, 1 << 40, 1 << 50] {
+            let sigma = Rational::from(BigUint::from(sigma));
+            let DiscreteGaussian::Blocks(blocks) = DiscreteGaussian::new(&sigma, 1000) else { unreachable!() };
+            let mut rng = Seed::reproducible([7; 32]).stream(Stream::Noise, 0);
+            let mut certain = 0;
+            for _ in 0..5000 {
+                let (zigzag, word) = (blocks.table.draw(&mut rng), rng.next_u64());
+                let (value, accepted) = blocks.propose_quickly(zigzag, word);
+                if accepted {
+                    certain += 1;
+                    assert_eq!(blocks.propose(zigzag, word, &mut rng), Some(value));
+                }
+            }
+            assert!(certain > 4800, "{certain}");
+        }
     }
 
     #[test]

@@ -118,6 +118,12 @@ impl Interval {
         (lower == upper).then_some(lower)
     }
 
+    /// The integers between which the number lies, in units of 2^-bits.
+    #[cfg(test)]
+    pub fn ends(&self) -> [BigUint; 2] {
+        [self.lower.clone(), self.upper.clone()]
+    }
+
     /// Whether every number with the first binary digits `prefix`, `count` of them, lies below or else not below this
     /// one; nothing if that is not settled.
     pub fn exceeds(&self, prefix: &BigUint, count: u64) -> Option<bool> {

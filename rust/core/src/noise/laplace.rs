@@ -1,21 +1,24 @@
 //! The discrete Laplace distribution and its one-sided half, exactly.
 
+use std::sync::Arc;
+
 use num_bigint::BigUint;
 
+use super::array::IntegerNoise;
 use super::geometric::{Inversion, Rejection};
 use super::interval::Rational;
 use super::rng::Rng;
 use crate::error::{Error, Result};
 
-/// Below this number of draws the tables of an inversion cost more than they save.
-const FEW_DRAWS: usize = 1 << 14;
+/// Below this number of draws new tables of an inversion cost much more than they save.
+pub const FEW_DRAWS: usize = 64;
 
 /// How the two laws are drawn.
 enum Method {
     /// The scale is 0: no noise.
     Zero,
     Rejection(Rejection),
-    Inversion(Inversion),
+    Inversion(Arc<Inversion>),
 }
 
 impl Method {
@@ -26,7 +29,7 @@ impl Method {
             (Some(numerator), Some(denominator)) if draws < FEW_DRAWS => {
                 Method::Rejection(Rejection::new(numerator, denominator))
             }
-            _ => Method::Inversion(Inversion::new(scale, signed)),
+            _ => Method::Inversion(Inversion::of_scale(scale, signed)),
         }
     }
 }
@@ -52,6 +55,15 @@ impl DiscreteLaplace {
     }
 }
 
+impl IntegerNoise for DiscreteLaplace {
+    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+        match &self.0 {
+            Method::Inversion(inversion) => inversion.fill_signed(out, rng),
+            _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),
+        }
+    }
+}
+
 /// The geometric distribution: integers x >= 0 with Pr\[X = x\] proportional to exp(-x / scale), saturating at 2^63 -
 /// 1.
 pub struct Geometric(Method);
@@ -69,6 +81,15 @@ impl Geometric {
             Method::Zero => 0,
             Method::Rejection(rejection) => rejection.draw(rng) as i64,
             Method::Inversion(inversion) => inversion.draw(rng) as i64,
+        }
+    }
+}
+
+impl IntegerNoise for Geometric {
+    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+        match &self.0 {
+            Method::Inversion(inversion) => inversion.fill(out, rng),
+            _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),
         }
     }
 }

@@ -9,25 +9,28 @@
 //! of scale 2.
 //!
 //! ```
-//! use hdp_fast_core::noise::{DiscreteLaplace, Rational, Seed, Stream, draws};
+//! use hdp_fast_core::noise::{DiscreteLaplace, Rational, Seed, Stream, noise};
 //! use hdp_fast_core::run::Run;
 //! use hdp_fast_core::simd::Isa;
 //!
 //! let scale = Rational::from_integer(2_u32.into());
 //! let law = DiscreteLaplace::new(&scale, 10_000);
-//! let mut noise = vec![0; 10_000];
-//! draws(&mut noise, Stream::Noise, &Seed::from_os()?, Run::alone(Isa::detect()?), |rng| law.draw(rng))?;
-//! let mean = noise.iter().sum::<i64>() as f64 / 10_000.0;
+//! let mut drawn = vec![0; 10_000];
+//! noise(&mut drawn, &law, Stream::Noise, &Seed::from_os()?, Run::alone(Isa::detect()?))?;
+//! let mean = drawn.iter().sum::<i64>() as f64 / 10_000.0;
 //! assert!(mean.abs() < 0.3);
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```
 
 mod array;
 mod bernoulli;
+mod bracket;
+mod deviate;
 mod exponential;
 mod gaussian;
 mod geometric;
 mod interval;
+mod kept;
 mod laplace;
 mod normal;
 mod rng;
@@ -38,7 +41,7 @@ mod table;
 mod uniform;
 mod weighted;
 
-pub use array::{coins, draws, draws_for, rounded};
+pub use array::{IntegerNoise, change_for, coins, draws, draws_for, noise};
 pub use bernoulli::{Bernoulli, Fixed};
 pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;
@@ -47,7 +50,7 @@ pub use interval::Rational;
 pub use laplace::{DiscreteLaplace, Geometric, scale_at_least};
 pub use normal::ContinuousGaussian;
 pub use rng::{Rng, Seed, Stream};
-pub use round::rounded_number;
+pub use round::{round, rounded_position};
 pub use rounded::RoundedGaussian;
 pub use select::Candidates;
 pub use weighted::Weighted;

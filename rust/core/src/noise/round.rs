@@ -1,33 +1,42 @@
 //! Numbers rounded at random to an integer next to them, with exactly the number as the mean.
 
-use super::bernoulli::TWO_64;
+use super::bernoulli::{TWO_64, fill_coins};
 use super::rng::Rng;
+use crate::simd::{Isa, position, toss_positions};
 
-/// Fills `bits` with one bit for each number, 1 with probability exactly its position in [0, 1]. Nearly always takes
-/// one byte of the stream for each.
+/// Fills `bits` with one bit for each number, 1 with probability exactly its position in the range from `low` to `low +
+/// width`. Nearly always takes one byte of the stream for each.
 ///
 /// A float is a finite binary number: it stays exact when it is multiplied by a power of two and its integer part is
 /// taken away.
-pub fn round(numbers: &[f64], position: impl Fn(f64) -> f64, bits: &mut [u8], rng: &mut Rng) {
-    rng.fill(bits);
-    // Bytes at the position's own first digits become 2, so that the pass over all needs no branch.
-    for (bit, &number) in bits.iter_mut().zip(numbers) {
-        let (digits, scaled) = (f64::from(*bit), position(number) * 256.0);
-        *bit = u8::from(digits < scaled) + u8::from((digits < scaled) & (digits + 1.0 > scaled));
-    }
-    // One word in 32 holds such a byte.
-    let undecided = |bytes: &[u8]| bytes.iter().fold(0, |any, byte| any | byte) >= 2;
-    for (bits, numbers) in bits.chunks_mut(8).zip(numbers.chunks(8)).filter(|(bits, _)| undecided(bits)) {
-        for (bit, &number) in bits.iter_mut().zip(numbers).filter(|(bit, _)| **bit == 2) {
-            *bit = u8::from(below((position(number) * 256.0).fract(), || rng.next_u64()));
-        }
-    }
+pub fn round(numbers: &[f64], (low, width): (f64, f64), bits: &mut [u8], isa: Isa, rng: &mut Rng) {
+    let mut start = 0;
+    let toss = |bytes: &mut [u8], marks: &mut [u8]| {
+        toss_positions(isa, bytes, &numbers[start..][..bytes.len()], low, width, marks);
+        start += bytes.len();
+    };
+    let digits = |i: usize| position(numbers[i], low, width) * 256.0;
+    fill_coins(bits, rng, toss, |i, rng| below(digits(i).fract(), || rng.next_u64()));
 }
 
-/// Rounds a number in [0, 2^63) at random to one of its integer neighbors, so that the mean is exactly the number.
+/// Rounds a position in [0, 1] at random to one of the two points next to it of a grid of 2^log2_steps steps, at most 2^60,
+/// so that the mean is exactly the position. The word nearly always decides.
 #[inline]
-pub fn rounded_number(number: f64, rng: &mut Rng) -> u64 {
-    number as u64 + u64::from(below(number.fract(), || rng.next_u64()))
+pub fn rounded_position(position: f64, log2_steps: u32, word: u64, rng: &mut Rng) -> u64 {
+    // The first 62 digits, of which the grid point has some; drawn ones are compared with the others.
+    let (digits, others) = ((position * (1u64 << 62) as f64) as i64 as u64, 62 - log2_steps);
+    let (rest, drawn) = (digits & ((1 << others) - 1), word >> (64 - others));
+    let up = if rest == drawn { is_above(position, log2_steps, word, rng) } else { drawn < rest };
+    (digits >> others) + u64::from(up)
+}
+
+/// Decides by all digits of what is between the position and the grid point below.
+#[cold]
+#[inline(never)]
+fn is_above(position: f64, log2_steps: u32, word: u64, rng: &mut Rng) -> bool {
+    let mut first = Some(word);
+    let rest = (position * (1u64 << log2_steps) as f64).fract();
+    below(rest, || first.take().unwrap_or_else(|| rng.next_u64()))
 }
 
 /// Whether a uniform number in [0, 1), drawn 64 binary digits at a time, lies below `number` in [0, 1).
@@ -45,7 +54,31 @@ fn below(mut number: f64, mut word: impl FnMut() -> u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::below;
+    use super::super::rng::{Seed, Stream};
+    use super::{below, rounded_position};
+
+    /// One comparison of all digits, for positions with few and with many of them.
+    #[test]
+    fn positions_are_rounded_as_all_their_digits_say() {
+        let stream = |index| Seed::reproducible([8; 32]).stream(Stream::Speed, index);
+        for index in 0..20_000u64 {
+            let log2_steps = (index % 61) as u32;
+            let uniform = (stream(index).next_u64() >> 11) as f64 * 2f64.powi(-53);
+            let position = match index % 7 {
+                0 => 0.0,
+                1 => 1.0,
+                2 => uniform * 2f64.powi(-50),
+                // Its digits are those of the word that is drawn: a tie.
+                3 => uniform * 2f64.powi(-(log2_steps as i32)),
+                _ => uniform,
+            };
+            let number = position * (1u64 << log2_steps) as f64;
+            let (mut one, mut other) = (stream(index), stream(index));
+            let expected = number as u64 + u64::from(number.fract() > 0.0 && below(number.fract(), || one.next_u64()));
+            let word = other.next_u64();
+            assert_eq!(rounded_position(position, log2_steps, word, &mut other), expected, "{position} {log2_steps}");
+        }
+    }
 
     /// Digits of a number, and what is drawn: the first difference decides, and a number without more digits is not
     /// exceeded.

@@ -1,82 +1,124 @@
 //! Independent draws from a distribution with integer weights, exactly.
 
-use super::rng::Rng;
+use super::array::CHUNK as DRAWS;
+use super::rng::{Rng, Seed, Stream};
 use crate::error::{Error, Result};
-use crate::memory::{collected, zeros};
+use crate::memory::{collected, copied, zeros};
 use crate::run::Run;
-use crate::simd::prefetch;
+use crate::simd::{ask_for_huge_pages, prefetch};
 
 /// A distribution on indices with integer weights: each index has the probability weight / sum of the weights.
 ///
-/// A uniform integer below the sum is located among the cumulative sums. A guide table says for each part of the range
-/// where the search begins.
+/// A uniform integer below the sum is located among the cumulative sums. The range is cut into parts, each of which has
+/// the leading digits of the sums in it beside the index of the first one, so that a draw mostly reads one place in
+/// memory.
 pub struct Weighted {
     cumulative: Vec<u64>,
-    guide: Vec<u32>,
+    /// The parts, one after the other, from a place on at which a line of the caches begins.
+    table: Vec<u16>,
+    start: usize,
     shift: u32,
 }
 
-/// Weights that a thread adds up at a time.
-const CHUNK: usize = 1 << 16;
+/// Sums of which a part has leading digits.
+const SUMS: usize = 14;
+
+/// 16 leading digits of each sum in a part, from its beginning on, and the number of sums up to its beginning as two
+/// more. The largest possible digits stand for sums that there are not. It takes half a line of the caches.
+type Part = [u16; SUMS + 2];
+
+/// Weights that a thread adds up at a time, and parts that it makes.
+const CHUNK: usize = 1 << 14;
+
+/// Entries of a line of the caches.
+const LINE: usize = 32;
+
+/// Draws whose places in memory are asked for at a time.
+const GROUP: usize = 64;
 
 impl Weighted {
     /// The distribution of fewer than 2^32 weights, whose sum must be at least 1 and below 2^64.
-    pub fn new(weights: Vec<u64>, run: Run<'_>) -> Result<Weighted> {
-        const RULE: &str = "there must be fewer than 2^32, with a sum of at least 1 and below 2^64";
-        let wrong = |what: &str| Err(Error::parameter("weights", what, RULE));
-        if u32::try_from(weights.len()).is_err() {
-            return wrong("too many");
-        }
-        let whole = weights.iter().map(|&weight| u128::from(weight)).sum::<u128>();
-        let Ok(sum) = u64::try_from(whole) else {
-            return wrong("an array with too large a sum");
-        };
-        if sum == 0 {
-            return wrong("an array with sum 0");
-        }
-        let cumulative = cumulated(weights, run)?;
-        // As many parts as weights, or up to twice as many.
-        let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub(cumulative.len().ilog2() + 1);
-        let mut guide: Vec<u32> = zeros(usize::try_from((sum - 1) >> shift).ok().map(|last| last + 1))?;
-        run.try_for_each_chunk(&mut guide, CHUNK, |chunk, guide| {
-            let part = |i: usize| ((chunk * CHUNK + i) as u64) << shift;
-            let mut index = cumulative.partition_point(|&sum| sum <= part(0));
-            for (i, first) in guide.iter_mut().enumerate() {
-                while cumulative[index] <= part(i) {
-                    index += 1;
-                }
-                *first = index as u32;
+    pub fn new(weights: &[u64], run: Run<'_>) -> Result<Weighted> {
+        let mut running = copied(weights)?;
+        run.try_for_each_chunk(&mut running, CHUNK, |_, running| {
+            let mut sum = 0u64;
+            for running in running {
+                sum = sum.checked_add(*running).ok_or_else(too_large)?;
+                *running = sum;
             }
             Ok(())
         })?;
-        Ok(Weighted { cumulative, guide, shift })
+        Weighted::of_chunks(running, CHUNK, run)
+    }
+
+    /// The same from cumulative sums within chunks of the given length.
+    pub(crate) fn of_chunks(mut running: Vec<u64>, chunk: usize, run: Run<'_>) -> Result<Weighted> {
+        if u32::try_from(running.len()).is_err() {
+            return Err(wrong("too many"));
+        }
+        let mut sum = 0u64;
+        let mut before = collected(running.chunks(chunk).map(|chunk| chunk.last().copied().unwrap_or(0)))?;
+        for sums in &mut before {
+            let more = *sums;
+            *sums = sum;
+            sum = sum.checked_add(more).ok_or_else(too_large)?;
+        }
+        if sum == 0 {
+            return Err(wrong("an array with sum 0"));
+        }
+        run.try_for_each_chunk(&mut running, chunk, |chunk, running| {
+            running.iter_mut().for_each(|running| *running += before[chunk]);
+            Ok(())
+        })?;
+        // An eighth to a quarter as many parts as weights.
+        let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub((running.len() / 8).max(1).ilog2() + 1);
+        let entries = usize::try_from((sum - 1) >> shift).ok().and_then(|last| (last + 1).checked_mul(SUMS + 2));
+        let mut table: Vec<u16> = zeros(entries.map(|entries| entries + LINE))?;
+        ask_for_huge_pages(&mut table);
+        let start = table.as_ptr().align_offset(2 * LINE).min(LINE);
+        let end = table.len() - LINE + start;
+        run.try_for_each_chunk(&mut table[start..end], CHUNK * (SUMS + 2), |chunk, parts| {
+            fill_parts((chunk * CHUNK) as u64, parts.as_chunks_mut().0, &running, shift);
+            Ok(())
+        })?;
+        Ok(Weighted { cumulative: running, table, start, shift })
     }
 
     /// Draws one index.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> usize {
-        let target = self.target(rng);
-        self.located(target, self.guide[self.part(target)])
+        self.located(self.target(rng))
     }
 
     /// Appends `count` draws to `out`, the same as if drawn one by one. They are faster together, since many reads of
     /// memory are under way at a time.
     pub fn draw_many(&self, count: usize, out: &mut Vec<usize>, rng: &mut Rng) {
-        const GROUP: usize = 64;
-        let mut targets = [0; GROUP];
-        let mut starts = [0; GROUP];
-        for first in (0..count).step_by(GROUP) {
-            let size = GROUP.min(count - first);
-            for target in &mut targets[..size] {
+        self.draw_each(count, rng, |index| out.push(index));
+    }
+
+    /// Fills an array with independent draws, as `draws` would with [`Self::draw`].
+    pub fn fill(&self, out: &mut [i64], purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
+        run.try_for_each_chunk(out, DRAWS, |chunk, out| {
+            let mut places = out.iter_mut();
+            self.draw_each(places.len(), &mut seed.stream(purpose, chunk as u64), |index| {
+                places.next().into_iter().for_each(|place| *place = index as i64);
+            });
+            Ok(())
+        })
+    }
+
+    /// Hands `count` draws to `take`. Places in memory are asked for a group ahead.
+    fn draw_each(&self, count: usize, rng: &mut Rng, mut take: impl FnMut(usize)) {
+        let mut ahead = [0; GROUP];
+        for first in (0..count + GROUP).step_by(GROUP) {
+            let now = ahead;
+            for target in &mut ahead[..GROUP.min(count.saturating_sub(first))] {
                 *target = self.target(rng);
-                prefetch(&self.guide[self.part(*target)..][..1]);
+                prefetch(self.part(*target));
             }
-            for (start, &target) in starts.iter_mut().zip(&targets[..size]) {
-                *start = self.guide[self.part(target)];
-                prefetch(&self.cumulative[*start as usize..][..1]);
+            if first > 0 {
+                now[..GROUP.min(count + GROUP - first)].iter().for_each(|&target| take(self.located(target)));
             }
-            let pairs = targets[..size].iter().zip(&starts);
-            out.extend(pairs.map(|(&target, &start)| self.located(target, start)));
         }
     }
 
@@ -86,61 +128,123 @@ impl Weighted {
     }
 
     #[inline]
-    fn part(&self, target: u64) -> usize {
-        (target >> self.shift) as usize
+    fn part(&self, target: u64) -> &[u16] {
+        let entry = self.start + (target >> self.shift) as usize * (SUMS + 2);
+        &self.table[entry..entry + SUMS + 2]
     }
 
-    /// The index of the target, which is not before the one that its part begins with.
+    /// The number of cumulative sums up to the target.
     #[inline]
-    fn located(&self, target: u64, start: u32) -> usize {
-        let mut index = start as usize;
-        while self.cumulative[index] <= target {
-            index += 1;
+    fn located(&self, target: u64) -> usize {
+        let (sums, first) = self.part(target).split_at(SUMS);
+        let digits = leading_digits(target, self.shift);
+        let (mut below, mut same) = (0, false);
+        for &sum in sums {
+            below += u32::from(sum < digits);
+            same |= sum == digits;
+        }
+        let mut index = (u32::from(first[0]) + (u32::from(first[1]) << 16) + below) as usize;
+        if same || below == SUMS as u32 {
+            // The digits beyond decide, or further sums.
+            while self.cumulative[index] <= target {
+                index += 1;
+            }
         }
         index
     }
 }
 
-/// The cumulative sums, in place: within chunks at once, then the chunks' own.
-fn cumulated(mut weights: Vec<u64>, run: Run<'_>) -> Result<Vec<u64>> {
-    run.try_for_each_chunk(&mut weights, CHUNK, |_, weights| {
-        let mut sum = 0;
-        weights.iter_mut().for_each(|weight| {
-            sum += *weight;
-            *weight = sum;
-        });
-        Ok(())
-    })?;
-    let mut sum = 0;
-    let before = collected(weights.chunks(CHUNK).map(|chunk| {
-        let before = sum;
-        sum += chunk.last().copied().unwrap_or(0);
-        before
-    }))?;
-    run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
-        weights.iter_mut().for_each(|weight| *weight += before[chunk]);
-        Ok(())
-    })?;
-    Ok(weights)
+/// The leading digits of a place in its part.
+#[inline]
+fn leading_digits(place: u64, shift: u32) -> u16 {
+    if shift >= u16::BITS {
+        (place >> (shift - u16::BITS)) as u16
+    } else {
+        ((place & ((1 << shift) - 1)) << (u16::BITS - shift)) as u16
+    }
+}
+
+/// Describes parts, of which the first has the number `number`.
+fn fill_parts(number: u64, parts: &mut [Part], cumulative: &[u64], shift: u32) {
+    let mut index = cumulative.partition_point(|&sum| sum <= number << shift);
+    for (part, number) in parts.iter_mut().zip(number..) {
+        let start = number << shift;
+        while cumulative[index] == start {
+            index += 1;
+        }
+        *part = [u16::MAX; SUMS + 2];
+        (part[SUMS], part[SUMS + 1]) = (index as u16, (index >> 16) as u16);
+        // The last part may end beyond all sums, and beyond a word.
+        let inside = cumulative[index..].iter().take_while(|&&sum| sum >> shift == number);
+        let mut count = 0;
+        for &sum in inside {
+            if count < SUMS {
+                part[count] = leading_digits(sum, shift);
+            }
+            count += 1;
+        }
+        index += count;
+    }
+}
+
+const RULE: &str = "there must be fewer than 2^32, with a sum of at least 1 and below 2^64";
+
+fn wrong(what: &str) -> Error {
+    Error::parameter("weights", what, RULE)
+}
+
+fn too_large() -> Error {
+    wrong("an array with too large a sum")
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::rng::{Seed, Stream};
     use super::*;
     use crate::simd::Isa;
 
+    /// Laws with long runs of small weights or zeros between large ones, and sums from 1 to nearly 2^64.
+    fn shapes() -> Vec<Vec<u64>> {
+        let mut rng = Seed::reproducible([5; 32]).stream(Stream::Speed, 0);
+        let mut shapes = vec![vec![1], vec![3, 0, 0], vec![1; 5000], vec![u64::MAX / 5001; 5000]];
+        for n in [2, 15, 16, 100, 3000, 20_000] {
+            shapes.push((0..n).map(|i| i * i % 97).collect());
+            shapes.push((0..n).map(|i| if i % 100 == 7 || n < 100 { 1 << 40 } else { 1 }).collect());
+            shapes.push((0..n).map(|i| if i == n / 2 { 1 << 50 } else { 1 }).collect());
+            shapes.push((0..n).map(|_| rng.next_u64() >> (15 + rng.below(40))).chain([1]).collect());
+        }
+        shapes
+    }
+
+    #[test]
+    fn every_target_is_located_by_plain_search() {
+        let mut rng = Seed::reproducible([6; 32]).stream(Stream::Speed, 0);
+        for weights in shapes() {
+            let law = Weighted::new(&weights, Run::alone(Isa::Portable)).unwrap();
+            let sum = *law.cumulative.last().unwrap();
+            assert_eq!(sum, weights.iter().sum::<u64>());
+            let places = (0..500).map(|_| rng.below(sum)).collect::<Vec<u64>>();
+            let near = law.cumulative.iter().take(500).flat_map(|&sum| [sum.wrapping_sub(1), sum, sum + 1]);
+            for target in near.chain(places).chain([0, sum - 1]).filter(|&target| target < sum) {
+                let expected = law.cumulative.partition_point(|&sum| sum <= target);
+                assert_eq!(law.located(target), expected, "{target} of {sum}, {} weights", weights.len());
+            }
+        }
+    }
+
     #[test]
     fn many_draws_are_those_of_one_by_one() {
-        let weights = (0..1000).map(|i| i * i % 97).collect();
-        let law = Weighted::new(weights, Run::alone(Isa::Portable)).unwrap();
+        let weights: Vec<u64> = (0..1000).map(|i| i * i % 97).collect();
+        let law = Weighted::new(&weights, Run::alone(Isa::Portable)).unwrap();
         let stream = || Seed::reproducible([4; 32]).stream(Stream::Integers, 0);
         for count in [0, 1, 63, 64, 65, 1000] {
             let (mut many, mut rng) = (Vec::new(), stream());
             law.draw_many(count, &mut many, &mut rng);
             let mut rng = stream();
             assert_eq!(many, (0..count).map(|_| law.draw(&mut rng)).collect::<Vec<usize>>());
+            let mut filled = vec![0; count];
+            law.fill(&mut filled, Stream::Integers, &Seed::reproducible([4; 32]), Run::alone(Isa::Portable)).unwrap();
+            assert!(filled.iter().zip(&many).all(|(&filled, &drawn)| filled == drawn as i64));
         }
     }
 }

@@ -81,13 +81,22 @@ impl Target {
 
 /// The least value of a function with a single valley.
 fn minimize(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
+    let (mut at_left, mut at_right) = (f(left), f(right));
     // The valley's floor is flat: this leaves an error of the order of the rounding.
-    for _ in 0..45 {
-        let third = (high - low) / 3.0;
-        let (left, right) = (low + third, high - third);
-        if f(left) <= f(right) { high = right } else { low = left }
+    for _ in 0..38 {
+        if at_left <= at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - GOLDEN * (high - low);
+            at_left = f(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + GOLDEN * (high - low);
+            at_right = f(right);
+        }
     }
-    f(low).min(f((low + high) / 2.0))
+    f(low).min(at_left.min(at_right))
 }
 
 /// Candidates for the probability of giving up, as parts of beta.
@@ -113,12 +122,35 @@ pub fn plan(target: &Target, method: Method) -> Result<Plan> {
 /// The plan, however many records it needs.
 fn best_plan(target: &Target, method: Method) -> Result<Plan> {
     target.check()?;
-    let best = match method {
-        Method::Loop => give_up(target.beta).map(|g| plan_loop(target, g)).min_by(fewer),
-        Method::Batches => plan_batches(target),
-        Method::Paper => Some(plan_paper(target)),
-    };
-    best.ok_or_else(|| Error::parameter("beta", target.beta, "no plan reaches it"))
+    let plans = candidates(target, method).into_iter().filter_map(|candidate| candidate.plan(target));
+    plans.min_by(fewer).ok_or_else(|| Error::parameter("beta", target.beta, "no plan reaches it"))
+}
+
+/// The parameters of a method that are tried.
+#[derive(Clone, Copy)]
+enum Candidate {
+    Loop(f64),
+    Batches(f64, u64),
+    Paper,
+}
+
+impl Candidate {
+    fn plan(self, target: &Target) -> Option<Plan> {
+        match self {
+            Candidate::Loop(g) => Some(plan_loop(target, g)),
+            Candidate::Batches(c, k) => plan_batch(target, c, k),
+            Candidate::Paper => Some(plan_paper(target)),
+        }
+    }
+}
+
+/// All parameters that are tried for a target, whatever its error.
+fn candidates(target: &Target, method: Method) -> Vec<Candidate> {
+    match method {
+        Method::Loop => give_up(target.beta).map(Candidate::Loop).collect(),
+        Method::Batches => batches(target),
+        Method::Paper => vec![Candidate::Paper],
+    }
 }
 
 fn fewer(one: &Plan, other: &Plan) -> std::cmp::Ordering {
@@ -131,7 +163,7 @@ fn plan_loop(target: &Target, g: f64) -> Plan {
     Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
 }
 
-fn plan_batches(target: &Target) -> Option<Plan> {
+fn batches(target: &Target) -> Vec<Candidate> {
     let e = target.epsilon.capped().exp();
     let largest = match target.neighbors {
         Neighbors::ReplaceOne => 1.0 / (e + 2.0),
@@ -139,12 +171,11 @@ fn plan_batches(target: &Target) -> Option<Plan> {
     };
     // A larger c than that which allows the largest rate only loses; smaller ones are tried on a grid.
     let grid = (0..1000).map(|i| 10f64.powf(-3.0 * (1.0 - f64::from(i) / 999.0))).filter(|&c| c < largest);
-    let candidates: Vec<f64> = grid.chain([largest]).collect();
-    let plans = candidates.iter().flat_map(|&c| {
+    let tried = grid.chain([largest]).flat_map(|c| {
         let first = (target.beta.ln() / c.ln()).floor().max(0.0) as u64 + 1;
-        (first..first + 3).filter_map(move |k| plan_batch(target, c, k))
+        (first..first + 3).map(move |k| Candidate::Batches(c, k))
     });
-    plans.min_by(fewer)
+    tried.collect()
 }
 
 fn plan_batch(target: &Target, c: f64, k: u64) -> Option<Plan> {
@@ -196,19 +227,55 @@ pub fn promise(target: &Target, method: Method, n: u64) -> Result<(Option<f64>, 
     if target.neighbors == Neighbors::AddRemove {
         return Ok((None, at(TYPICAL_ERROR)?));
     }
-    let (mut low, mut high) = (0.0, 0.499_999);
-    let mut best = at(high)?;
-    if best.n > n {
-        return Ok((None, best));
-    }
-    for _ in 0..40 {
-        let middle = (low + high) / 2.0;
-        match at(middle) {
-            Ok(plan) if plan.n <= n => (high, best) = (middle, plan),
-            _ => low = middle,
+    Target { alpha: LARGEST_ERROR, ..*target }.check()?;
+    let tried: Vec<(usize, Candidate)> = candidates(target, method).into_iter().enumerate().collect();
+    let mut best: Option<(usize, Promise)> = None;
+    // Few candidates promise less than the best so far; those far apart come first, so that fewer do later.
+    for &(number, candidate) in tried.iter().step_by(APART).chain(&tried) {
+        let plan = |alpha: f64| candidate.plan(&Target { alpha, ..*target }).filter(|plan| plan.n <= n);
+        let level = best.and_then(|(first, best)| Some((first, best, plan(best.alpha)?)));
+        match level {
+            None if best.is_some() => {}
+            Some((first, promise, plan_at)) if plan(promise.below).is_none() => {
+                if (plan_at.n, number) < (promise.plan.n, first) {
+                    best = Some((number, Promise { plan: plan_at, ..promise }));
+                }
+            }
+            _ => best = least_error(plan).map(|promise| (number, promise)).or(best),
         }
     }
-    Ok((Some(high), best))
+    match best {
+        Some((_, promise)) => Ok((Some(promise.alpha), promise.plan)),
+        None => Ok((None, at(LARGEST_ERROR)?)),
+    }
+}
+
+/// The least error that a candidate promises, one that it does not, and its plan.
+#[derive(Clone, Copy)]
+struct Promise {
+    alpha: f64,
+    below: f64,
+    plan: Plan,
+}
+
+/// Every so many candidates are looked at first.
+const APART: usize = 32;
+
+/// The largest error that is promised.
+const LARGEST_ERROR: f64 = 0.499_999;
+
+/// The promise of the plans of an error, where the largest has one.
+fn least_error(plan_at: impl Fn(f64) -> Option<Plan>) -> Option<Promise> {
+    let (mut below, mut alpha) = (0.0, LARGEST_ERROR);
+    let mut plan = plan_at(alpha)?;
+    for _ in 0..40 {
+        let middle = (below + alpha) / 2.0;
+        match plan_at(middle) {
+            Some(better) => (alpha, plan) = (middle, better),
+            None => below = middle,
+        }
+    }
+    Some(Promise { alpha, below, plan })
 }
 
 /// Plans a method for records from a source whose chi-squared divergence from the uniform target is `chi2` (Kohen and
@@ -228,7 +295,7 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
                 Plan { n, p, g: Some(g), c: None, k: None, batch_size: None, test_size: None }
             })
             .min_by(fewer),
-        Method::Batches => plan_batches(&Target { alpha: 0.25, ..*target }).map(|plan| {
+        Method::Batches => best_plan(&Target { alpha: 0.25, ..*target }, method).ok().map(|plan| {
             let (c, k) = (plan.c.unwrap_or(0.5), plan.k.unwrap_or(1));
             let silent = c.powi(k as i32);
             let rate = if target.neighbors == Neighbors::AddRemove { plan.p / k as f64 } else { plan.p };

@@ -1,6 +1,6 @@
 //! Convex losses of a prediction: values, slopes and their ranges.
 
-use crate::simd::Slope;
+use crate::simd::{Derivatives, Softmax, exp};
 
 /// A convex loss of a label and a prediction, the inner product w.x.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,6 +30,19 @@ impl Loss {
             Loss::Logistic => (-margin).max(0.0) + (-margin.abs()).exp().ln_1p(),
             Loss::Huber(threshold) if difference > threshold => threshold * (difference - threshold / 2.0),
             Loss::Squared | Loss::Huber(_) => difference * difference / 2.0,
+        }
+    }
+
+    /// The derivative of the loss in the prediction.
+    #[inline(always)]
+    pub fn slope(self, prediction: f64, label: f64) -> f64 {
+        match self {
+            Loss::Hinge(margin) if label * prediction < margin => -label,
+            Loss::Hinge(_) => 0.0,
+            Loss::SquaredHinge(margin) => -label * (margin - label * prediction).max(0.0),
+            Loss::Logistic => -label / (1.0 + exp(label * prediction)),
+            Loss::Squared => prediction - label,
+            Loss::Huber(threshold) => (prediction - label).clamp(-threshold, threshold),
         }
     }
 
@@ -69,16 +82,35 @@ impl Objective {
     }
 }
 
-impl Slope for Loss {
+impl Derivatives for Loss {
     #[inline(always)]
-    fn slope(self, prediction: f64, label: f64) -> f64 {
+    fn differentiate<const N: usize>(self, predictions: &mut [[f64; N]], labels: &[f64; N]) {
+        // One loop for each loss, which is known inside it.
+        for predictions in predictions {
+            match self {
+                Loss::Hinge(margin) => replace(Loss::Hinge(margin), predictions, labels),
+                Loss::SquaredHinge(margin) => replace(Loss::SquaredHinge(margin), predictions, labels),
+                Loss::Logistic => replace(Loss::Logistic, predictions, labels),
+                Loss::Squared => replace(Loss::Squared, predictions, labels),
+                Loss::Huber(threshold) => replace(Loss::Huber(threshold), predictions, labels),
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn replace<const N: usize>(loss: Loss, predictions: &mut [f64; N], labels: &[f64; N]) {
+    for i in 0..N {
+        predictions[i] = loss.slope(predictions[i], labels[i]);
+    }
+}
+
+impl Derivatives for Objective {
+    #[inline(always)]
+    fn differentiate<const N: usize>(self, predictions: &mut [[f64; N]], labels: &[f64; N]) {
         match self {
-            Loss::Hinge(margin) if label * prediction < margin => -label,
-            Loss::Hinge(_) => 0.0,
-            Loss::SquaredHinge(margin) => -label * (margin - label * prediction).max(0.0),
-            Loss::Logistic => -label / (1.0 + (label * prediction).exp()),
-            Loss::Squared => prediction - label,
-            Loss::Huber(threshold) => (prediction - label).clamp(-threshold, threshold),
+            Objective::Linear(loss) => loss.differentiate(predictions, labels),
+            Objective::Softmax(_) => Softmax.differentiate(predictions, labels),
         }
     }
 }

@@ -5,13 +5,10 @@ use super::losses::{Loss, Objective};
 use super::noise::{NoiseSource, grid};
 use super::plan::{Output, Plan};
 use crate::error::{Error, Result};
-use crate::memory::{room, zeros};
+use crate::memory::{self, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{
-    Examples, Grid, Isa, Real, Rows, Slope, Softmax, add_gradients, add_quantized, add_softmax, add_softmax_quantized,
-    clipped_scores,
-};
+use crate::simd::{Examples, Grid, Isa, Real, Room, Rows, add_gradients, add_quantized, clipped_scores};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -101,24 +98,16 @@ struct Gradients<'a, T> {
 }
 
 impl<T: Real> Gradients<'_, T> {
-    fn add(self, drawn: &[usize], count: usize, model: &[T], sum: &mut [f64]) {
-        let Gradients { rows, labels, most, grid, isa, .. } = self;
-        match self.objective {
-            Objective::Linear(loss) => {
-                let examples = Examples { rows, labels, loss, most };
-                match grid {
-                    Some(grid) => add_quantized(isa, examples, grid, drawn, count, model, sum),
-                    None => add_gradients(isa, examples, drawn, count, model, sum),
-                }
-            }
-            Objective::Softmax(classes) => {
-                let examples = Examples { rows, labels, loss: Softmax { classes }, most };
-                match grid {
-                    Some(grid) => add_softmax_quantized(isa, examples, grid, drawn, count, model, sum),
-                    None => add_softmax(isa, examples, drawn, count, model, sum),
-                }
-            }
+    fn add(self, drawn: &[usize], count: usize, model: &[T], room: &mut Room, sum: &mut [f64]) {
+        let examples = Examples { rows: self.rows, labels: self.labels, loss: self.objective, most: self.most };
+        match self.grid {
+            Some(grid) => add_quantized(self.isa, examples, grid, (drawn, count), model, room, sum),
+            None => add_gradients(self.isa, examples, (drawn, count), model, room, sum),
         }
+    }
+
+    fn room(self, draws: usize) -> Result<Room> {
+        Room::new::<T>(draws, self.rows.columns, self.objective.classes())
     }
 }
 
@@ -131,8 +120,9 @@ struct Descent<'a, T> {
     unit: f64,
     first: f64,
     model: Vec<f64>,
-    /// Room for the model in the precision of the rows.
+    /// Room for the model in the precision of the rows, and for the kernel.
     rounded: Vec<T>,
+    room: Room,
     total: Vec<f64>,
     sums: Vec<f64>,
 }
@@ -144,20 +134,22 @@ impl<'a, T: Real> Descent<'a, T> {
         let weights = model.len();
         let grid = grid::<T>(&plan.noise, plan.clip_norm, weights);
         let steepest = plan.domain.diameter(weights) / plan.noisy_gradient_norm(weights);
+        let gradients = Gradients {
+            rows: records.rows(plan.norm_bound),
+            labels: records.labels,
+            objective: plan.objective,
+            most: plan.clip_norm,
+            grid,
+            isa: run.isa,
+        };
         Ok(Descent {
-            gradients: Gradients {
-                rows: records.rows(plan.norm_bound),
-                labels: records.labels,
-                objective: plan.objective,
-                most: plan.clip_norm,
-                grid,
-                isa: run.isa,
-            },
+            gradients,
+            rounded: memory::room(Some(weights))?,
+            room: gradients.room(plan.batch_size)?,
             noise: NoiseSource::new(&plan.noise, plan.clip_norm, plan.steps.saturating_mul(weights), seed),
             unit: 1.0 / (grid.map_or(1.0, |grid| grid.scale) * plan.batch_size as f64),
             first: if plan.strong_convexity > 0.0 { 1.0 / plan.strong_convexity } else { steepest },
             model,
-            rounded: room(Some(weights))?,
             total: zeros(Some(weights))?,
             sums: zeros(weights.checked_mul(plan.batch_size.div_ceil(PART)))?,
             plan,
@@ -187,16 +179,15 @@ impl<'a, T: Real> Descent<'a, T> {
     /// The sum of the batch's gradients, in the first part of the sums.
     fn add_up(&mut self, rows: &[usize]) -> Result<()> {
         let (batch, weights) = (self.plan.batch_size, self.model.len());
-        let gradients = self.gradients;
-        let model = T::all_of(&self.model, &mut self.rounded)?;
+        let (gradients, model) = (self.gradients, T::all_of(&self.model, &mut self.rounded)?);
         self.sums.fill(0.0);
         if batch <= PART {
-            gradients.add(rows, batch, model, &mut self.sums);
+            gradients.add(rows, batch, model, &mut self.room, &mut self.sums);
             return Ok(());
         }
         self.run.try_for_each_chunk(&mut self.sums, weights, |part, sum| {
-            let start = part * PART;
-            gradients.add(&rows[start..], PART.min(batch - start), model, sum);
+            let (start, mut room) = (part * PART, gradients.room(PART)?);
+            gradients.add(&rows[start..], PART.min(batch - start), model, &mut room, sum);
             Ok(())
         })?;
         let (sum, others) = self.sums.split_at_mut(weights);

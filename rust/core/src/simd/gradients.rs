@@ -1,8 +1,10 @@
-//! Gradients of a linear model's losses at rows read in any order: shrunk, clipped, added up.
+//! Gradients of the losses of linear models at rows read in any order, and the scores of consecutive rows.
 //!
 //! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
+use super::Isa;
+use super::minibatch::{Minibatch, Plain, Room};
 use super::prefetch::prefetch;
 use super::rows::Real;
 
@@ -18,10 +20,11 @@ const AHEAD_BYTES: usize = 16384;
 const TOGETHER: usize = 8;
 const LONG: usize = 128;
 
-/// A loss by its derivative, which is all that a gradient needs.
-pub trait Slope: Copy + Send + Sync {
-    /// The derivative of the loss in the prediction.
-    fn slope(self, prediction: f64, label: f64) -> f64;
+/// A loss of one prediction, or of one for each class, by its derivatives, which are all that a gradient needs.
+pub trait Derivatives: Copy + Send + Sync {
+    /// Replaces the predictions for some records by the derivatives of the loss in them. There is an array for
+    /// each class, with a place for each record.
+    fn differentiate<const N: usize>(self, predictions: &mut [[f64; N]], labels: &[f64; N]);
 }
 
 /// Rows of a matrix, each of which counts as if it were shrunk to a norm of at most `bound`.
@@ -42,7 +45,7 @@ pub struct Examples<'a, T, L> {
     pub rows: Rows<'a, T>,
     /// One label for each row.
     pub labels: &'a [f64],
-    /// The loss of a prediction, which is the inner product of the row with w.
+    /// The loss of the predictions, which are inner products of the row with w.
     pub loss: L,
     /// The largest norm of a gradient, above 0; longer ones are shrunk to it.
     pub most: f64,
@@ -57,20 +60,32 @@ pub struct Grid {
     pub most: f64,
 }
 
-dispatched! {
-    /// Adds to `sum` the clipped gradient of each of the first `count` rows of `rows`. The rows behind them will be
-    /// needed next and are fetched meanwhile.
-    add_gradients<T: Real, L: Slope>(
-        examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
-    ) = gradients
+/// Adds to `sum` the clipped gradient of each of the first `count` rows of `rows`, the part of one class after that of
+/// the other, as the weights stand in w. The norm that is clipped is that of all parts together. The rows behind the
+/// first ones will be needed next and are fetched meanwhile.
+pub fn add_gradients<T: Real, D: Derivatives>(
+    isa: Isa,
+    examples: Examples<'_, T, D>,
+    (rows, count): (&[usize], usize),
+    w: &[T],
+    room: &mut Room,
+    sum: &mut [f64],
+) {
+    Minibatch { examples, terms: Plain, rows, count, w, room, sum }.add(isa);
 }
 
-dispatched! {
-    /// The same with every clipped gradient rounded to integers, whose norm never exceeds that of the grid. Sums whose
-    /// magnitudes stay below 2^53 are exact.
-    add_quantized<T: Real, L: Slope>(
-        examples: Examples<'_, T, L>, grid: Grid, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]
-    ) = quantized
+/// The same with every clipped gradient rounded to integers, whose norm over all parts never exceeds that of the grid.
+/// Sums whose magnitudes stay below 2^53 are exact.
+pub fn add_quantized<T: Real, D: Derivatives>(
+    isa: Isa,
+    examples: Examples<'_, T, D>,
+    grid: Grid,
+    (rows, count): (&[usize], usize),
+    w: &[T],
+    room: &mut Room,
+    sum: &mut [f64],
+) {
+    Minibatch { examples, terms: grid, rows, count, w, room, sum }.add(isa);
 }
 
 dispatched! {
@@ -84,15 +99,15 @@ impl<T: Real> Rows<'_, T> {
         &self.entries[row * self.columns..][..self.columns]
     }
 
-    /// Returns, from a row's inner products with w and with itself: the shrunk row's inner product with w, the factor
-    /// that shrinks the row, and the row's norm. The norm is NaN where squares underflow, and the factor is 0 where
-    /// they overflow, so that the norm of what is left of a row is known to the precision of its entries.
+    /// Returns, from a row's inner product with itself, the factor that shrinks the row, and the row's norm. The norm is
+    /// NaN where squares underflow, and the factor is 0 where they overflow, so that the norm of what is left of a row
+    /// is known to the precision of its entries.
     #[inline(always)]
-    pub(super) fn measured(&self, (inner, squared): (f64, f64)) -> (f64, f64, f64) {
+    pub(super) fn measured(&self, squared: f64) -> (f64, f64) {
         let norm = squared.sqrt();
         // No branch: where many rows are about as long as the bound, it would be guessed wrong every other time.
         let shrunk = (self.bound / norm).min(1.0);
-        (inner * shrunk, shrunk, if squared >= T::LEAST { norm } else { f64::NAN })
+        (shrunk, if squared >= T::LEAST { norm } else { f64::NAN })
     }
 }
 
@@ -128,79 +143,38 @@ impl<T: Real, L> Examples<'_, T, L> {
     }
 }
 
-impl<T: Real, L: Slope> Examples<'_, T, L> {
-    /// The row of the i-th draw and what it is to be multiplied with for its clipped gradient.
+impl<T: Real, D: Derivatives> Examples<'_, T, D> {
+    /// Turns inner products of some rows, one array for each class, into what the rows are to be multiplied
+    /// with for their clipped gradients, from their inner products with themselves and their labels.
     #[inline(always)]
-    fn gradient(&self, rows: &[usize], i: usize, w: &[T]) -> (&[T], f64) {
-        self.ask(rows, i);
-        let row = self.rows.row(rows[i]);
-        (row, self.factor(products(row, w), self.labels[rows[i]]))
-    }
-
-    #[inline(always)]
-    fn factor(&self, products: (f64, f64), label: f64) -> f64 {
-        let (score, shrunk, norm) = self.rows.measured(products);
-        let factor = self.loss.slope(score, label) * shrunk;
-        let clip = self.clip(factor.abs() * norm);
-        // A factor that is no number is none even of 0.
-        if clip == 0.0 { 0.0 } else { factor * clip }
-    }
-}
-
-#[inline(always)]
-fn gradients<T: Real, L: Slope>(examples: Examples<'_, T, L>, rows: &[usize], count: usize, w: &[T], sum: &mut [f64]) {
-    for i in 0..count {
-        let (row, factor) = examples.gradient(rows, i, w);
-        sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += factor * x.get());
-    }
-}
-
-#[inline(always)]
-fn quantized<T: Real, L: Slope>(
-    examples: Examples<'_, T, L>,
-    grid: Grid,
-    rows: &[usize],
-    count: usize,
-    w: &[T],
-    sum: &mut [f64],
-) {
-    for i in 0..count {
-        let (row, factor) = examples.gradient(rows, i, w);
-        let factor = T::of(factor * grid.scale);
-        // A factor other than 0 has a known norm, so that all integers are near the bound or below it, and sums of them are
-        // exact. Whether they are within it is checked, exactly: as long as the sum of squares has not exceeded it, all of
-        // it is an integer below 2^53. One that is not is taken back.
-        if add_rounded(row, factor, sum) > grid.most * grid.most {
-            add_rounded(row, T::default() - factor, sum);
+    pub(super) fn factors<const N: usize>(&self, scores: &mut [[f64; N]], squared: &[f64; N], labels: &[f64; N]) {
+        let (mut shrunk, mut norms) = ([0.0; N], [0.0; N]);
+        for i in 0..N {
+            (shrunk[i], norms[i]) = self.rows.measured(squared[i]);
+        }
+        for scores in scores.iter_mut() {
+            for i in 0..N {
+                scores[i] *= shrunk[i];
+            }
+        }
+        self.loss.differentiate(scores, labels);
+        let mut squares = [0.0; N];
+        for slopes in &*scores {
+            for i in 0..N {
+                squares[i] += slopes[i] * slopes[i];
+            }
+        }
+        let mut factors = [0.0; N];
+        for i in 0..N {
+            factors[i] = self.clip(squares[i].sqrt() * shrunk[i] * norms[i]) * shrunk[i];
+        }
+        for slopes in scores.iter_mut() {
+            for i in 0..N {
+                // What is no number is none even times 0.
+                slopes[i] = if factors[i] == 0.0 { 0.0 } else { slopes[i] * factors[i] };
+            }
         }
     }
-}
-
-/// Adds the integers next to a multiple of the row, and to the opposite one their opposites; their squared norm.
-#[inline(always)]
-pub(super) fn add_rounded<T: Real>(row: &[T], factor: T, sum: &mut [f64]) -> f64 {
-    let mut squared = [0.0; LANES];
-    let (rows, sums) = (row.chunks_exact(LANES), sum.chunks_exact_mut(LANES));
-    let end = rows.remainder();
-    let whole = row.len() - end.len();
-    for (row, sum) in rows.zip(sums) {
-        for lane in 0..LANES {
-            let value = rounded(factor * row[lane]);
-            squared[lane] += value * value;
-            sum[lane] += value;
-        }
-    }
-    for ((squared, sum), &x) in squared.iter_mut().zip(&mut sum[whole..]).zip(end) {
-        let value = rounded(factor * x);
-        *squared += value * value;
-        *sum += value;
-    }
-    folded(squared)
-}
-
-#[inline(always)]
-fn rounded<T: Real>(value: T) -> f64 {
-    (value + T::ROUNDER - T::ROUNDER).get()
 }
 
 #[inline(always)]
@@ -208,7 +182,9 @@ fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) {
     for (i, out) in out.chunks_exact_mut(w.len() / rows.columns).enumerate() {
         let row = rows.row(first + i);
         for (out, w) in out.iter_mut().zip(w.chunks_exact(rows.columns)) {
-            let (score, _, norm) = rows.measured(products(row, w));
+            let (inner, squared) = products(row, w);
+            let (shrunk, norm) = rows.measured(squared);
+            let score = inner * shrunk;
             *out = if norm.is_nan() || !score.is_finite() { 0.0 } else { score };
         }
     }
@@ -233,23 +209,6 @@ pub(super) fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
     (folded(inner).get(), folded(squared).get())
 }
 
-/// The inner product of a row with w.
-#[inline(always)]
-pub(super) fn inner<T: Real>(row: &[T], w: &[T]) -> f64 {
-    let mut sums = [T::default(); LANES];
-    let (rows, ws) = (row.chunks_exact(LANES), w.chunks_exact(LANES));
-    let ends = rows.remainder().iter().zip(ws.remainder());
-    for (row, w) in rows.zip(ws) {
-        for lane in 0..LANES {
-            sums[lane] += row[lane] * w[lane];
-        }
-    }
-    for (lane, (&x, &w)) in ends.enumerate() {
-        sums[lane] += x * w;
-    }
-    folded(sums).get()
-}
-
 /// The sum of squares of the values.
 pub fn squared_norm(values: &[f64]) -> f64 {
     products(values, values).1
@@ -271,10 +230,23 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Difference;
 
-    impl Slope for Difference {
-        fn slope(self, prediction: f64, label: f64) -> f64 {
-            prediction - label
+    impl Derivatives for Difference {
+        fn differentiate<const N: usize>(self, predictions: &mut [[f64; N]], labels: &[f64; N]) {
+            predictions[0].iter_mut().zip(labels).for_each(|(prediction, label)| *prediction -= label);
         }
+    }
+
+    /// The sum of the first rows' quantized gradients.
+    fn quantized<T: Real>(
+        isa: Isa,
+        examples: Examples<'_, T, Difference>,
+        grid: Grid,
+        (rows, count): (&[usize], usize),
+        w: &[T],
+        sum: &mut [f64],
+    ) {
+        let mut room = Room::new::<T>(count, w.len(), 1).unwrap();
+        add_quantized(isa, examples, grid, (rows, count), w, &mut room, sum);
     }
 
     fn real(rng: &mut Rng) -> f64 {
@@ -323,29 +295,34 @@ mod tests {
             let mut reals = |count| (0..count).map(|_| T::of(real(&mut rng))).collect::<Vec<T>>();
             let (entries, w) = (reals(40 * columns), reals(columns));
             let labels: Vec<f64> = (0..40).map(|_| real(&mut rng)).collect();
-            let rows: Vec<usize> = (0..40).map(|_| rng.below(40) as usize).collect();
-            let mut expected = vec![0.0; columns];
-            for &row in &rows[..30] {
-                let x: Vec<f64> = entries[row * columns..][..columns].iter().map(|x| x.get()).collect();
-                let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
-                let x: Vec<f64> = x.iter().map(|x| x * (2.0 / norm).min(1.0)).collect();
-                let slope = x.iter().zip(&w).map(|(x, w)| x * w.get()).sum::<f64>() - labels[row];
-                let length = slope.abs() * norm.min(2.0);
-                let factor = slope * (1.5 / length).min(1.0);
-                expected.iter_mut().zip(&x).for_each(|(sum, x)| *sum += factor * x);
+            let rows: Vec<usize> = (0..120).map(|_| rng.below(40) as usize).collect();
+            // One by one, a part of a block, and several blocks.
+            for count in [1, 3, 4, 16, 30, 100] {
+                let mut expected = vec![0.0; columns];
+                for &row in &rows[..count] {
+                    let x: Vec<f64> = entries[row * columns..][..columns].iter().map(|x| x.get()).collect();
+                    let norm = x.iter().map(|x| x * x).sum::<f64>().sqrt();
+                    let x: Vec<f64> = x.iter().map(|x| x * (2.0 / norm).min(1.0)).collect();
+                    let slope = x.iter().zip(&w).map(|(x, w)| x * w.get()).sum::<f64>() - labels[row];
+                    let length = slope.abs() * norm.min(2.0);
+                    let factor = slope * (1.5 / length).min(1.0);
+                    expected.iter_mut().zip(&x).for_each(|(sum, x)| *sum += factor * x);
+                }
+                let examples = examples(&entries, columns, &labels, 1.5);
+                let sums = Isa::ALL.map(|isa| {
+                    let mut sums = [vec![0.0; columns], vec![0.0; columns]];
+                    let mut room = Room::new::<T>(count, columns, 1).unwrap();
+                    add_gradients(isa, examples, (&rows, count), &w, &mut room, &mut sums[0]);
+                    let grid = Grid { scale: 1e5, most: 2e5 };
+                    add_quantized(isa, examples, grid, (&rows, count), &w, &mut room, &mut sums[1]);
+                    sums
+                });
+                let near = |sum: &[f64], tolerance| sum.iter().zip(&expected).all(|(a, b)| (a - b).abs() < tolerance);
+                assert!(near(&sums[0][0], tolerance), "{columns}");
+                let quantized: Vec<f64> = sums[0][1].iter().map(|sum| sum / 1e5).collect();
+                assert!(near(&quantized, tolerance + count as f64 * 0.6e-5), "{columns}");
+                assert!(sums.iter().all(|sum| *sum == sums[0]), "{columns} {count}");
             }
-            let examples = examples(&entries, columns, &labels, 1.5);
-            let sums = Isa::ALL.map(|isa| {
-                let mut sums = [vec![0.0; columns], vec![0.0; columns]];
-                add_gradients(isa, examples, &rows, 30, &w, &mut sums[0]);
-                add_quantized(isa, examples, Grid { scale: 1e5, most: 2e5 }, &rows, 30, &w, &mut sums[1]);
-                sums
-            });
-            let near = |sum: &[f64], tolerance| sum.iter().zip(&expected).all(|(a, b)| (a - b).abs() < tolerance);
-            assert!(near(&sums[0][0], tolerance), "{columns}");
-            let quantized: Vec<f64> = sums[0][1].iter().map(|sum| sum / 1e5).collect();
-            assert!(near(&quantized, tolerance + 30.0 * 0.6e-5), "{columns}");
-            assert!(sums.iter().all(|sum| *sum == sums[0]), "{columns}");
         }
     }
 
@@ -367,11 +344,12 @@ mod tests {
             let w: Vec<T> = (0..columns).map(|_| T::of(real(&mut rng) / 10.0)).collect();
             let examples = examples(&entries, columns, &labels, 1.5);
             for _ in 0..200 {
-                let mut rows: Vec<usize> = (0..5).map(|_| rng.below(300) as usize).collect();
+                let count = [3, 5, 40][rng.below(3) as usize];
+                let mut rows: Vec<usize> = (0..count).map(|_| rng.below(300) as usize).collect();
                 let sums = [0, 1].map(|_| {
-                    rows[3] = rng.below(300) as usize;
+                    rows[2] = rng.below(300) as usize;
                     let mut sum = vec![0.0; columns];
-                    add_quantized(Isa::Gfni, examples, grid, &rows, 5, &w, &mut sum);
+                    quantized(Isa::Gfni, examples, grid, (&rows, count), &w, &mut sum);
                     sum
                 });
                 let moved = |(a, b): (&f64, &f64)| {
@@ -392,7 +370,9 @@ mod tests {
         let grid = Grid { scale: 1.0, most: 1.0 };
         let mut sum = [5.0, -7.0, 1e15];
         let examples = examples(&[0.9f32, 1.5, 0.5], 3, &[-1.0], 4.0);
-        add_quantized(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0; 3], &mut sum);
+        for count in [2, 20] {
+            quantized(Isa::Portable, examples, grid, (&[0; 20], count), &[0.0; 3], &mut sum);
+        }
         assert_eq!(sum, [5.0, -7.0, 1e15]);
     }
 
@@ -404,8 +384,10 @@ mod tests {
             let grid = Grid { scale: 1e6 / most, most: 1e6 };
             let (entries, mut sum) = ([entry, -entry], [5.0, -7.0]);
             let examples = examples(&entries, 2, &[-1.0], most);
-            add_quantized(Isa::Portable, examples, grid, &[0], 1, &[0.0, 0.0], &mut sum);
-            assert_eq!(sum, [5.0, -7.0]);
+            for count in [1, 20] {
+                quantized(Isa::Portable, examples, grid, (&[0; 20], count), &[0.0, 0.0], &mut sum);
+                assert_eq!(sum, [5.0, -7.0]);
+            }
             clipped_scores(Isa::Portable, examples.rows, 0, &[1.0, 0.5], &mut sum[..1]);
             assert_eq!(sum[0], 0.0);
         }
@@ -416,7 +398,9 @@ mod tests {
         let grid = Grid { scale: 1000.0, most: 2000.0 };
         let examples = examples(&[0.1234, -0.0567], 2, &[-1.0], 1.5);
         let mut sum = vec![0.0; 2];
-        add_quantized(Isa::Portable, examples, grid, &[0, 0], 2, &[0.0, 0.0], &mut sum);
+        quantized(Isa::Portable, examples, grid, (&[0, 0], 2), &[0.0, 0.0], &mut sum);
         assert_eq!(sum, [246.0, -114.0]);
+        quantized(Isa::Portable, examples, grid, (&[0; 20], 20), &[0.0, 0.0], &mut sum);
+        assert_eq!(sum, [246.0 + 2460.0, -114.0 - 1140.0]);
     }
 }

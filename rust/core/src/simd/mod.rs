@@ -24,47 +24,68 @@
 #[macro_use]
 mod dispatch;
 mod answers;
+mod beside;
 mod block;
 mod blocks;
+mod capped;
+mod coins;
 mod disagreements;
 mod exponential;
 mod features;
 mod gradients;
 mod halfspaces;
+mod lines;
 mod logarithm;
+mod losses;
+mod minibatch;
 mod narrow;
 mod panels;
 mod portable;
+mod powers;
 mod prefetch;
 mod rows;
 mod screen;
 mod softmax;
+mod threshold;
 mod tile;
 mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
+mod x86_lines;
+#[cfg(target_arch = "x86_64")]
 mod x86_screen;
+#[cfg(target_arch = "x86_64")]
+mod x86_threshold;
 #[cfg(target_arch = "x86_64")]
 mod x86_votes;
 // The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
 #[cfg(has_gfni_intrinsics)]
 mod x86_gfni;
+#[cfg(has_gfni_intrinsics)]
+mod x86_threshold_512;
 
 pub use answers::{Clear, FEW, answer_clear};
+pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
+pub use capped::{cap, cap_in_place, cap_past_caches};
+pub use coins::{COINS, UNDECIDED, position, toss, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use exponential::exp;
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
-pub use gradients::{Examples, Grid, Rows, Slope, add_gradients, add_quantized, clipped_scores, squared_norm};
+pub use gradients::{Derivatives, Examples, Grid, Rows, add_gradients, add_quantized, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use logarithm::ln_1p;
+pub use losses::{find_outside, take_bits, take_losses};
+pub use minibatch::Room;
 pub use panels::{BLOCK_ENTRIES, Blocks, PANEL, add_blocks};
-pub use prefetch::prefetch;
+pub use powers::multiply_powers;
+pub use prefetch::{ask_for_huge_pages, prefetch};
 pub use rows::{Matrix, Real, add_projections, add_rows, inner_products};
 pub use screen::screen;
-pub use softmax::{MOST_CLASSES, Softmax, add_softmax, add_softmax_quantized};
+pub use softmax::{MOST_CLASSES, Softmax};
+pub use threshold::divide;
 pub use tile::{ABREAST, Rough, TILE, Tile, UNSURE};
 pub use votes::{VOTES, add_votes};
 

@@ -1,4 +1,4 @@
-//! Hints to the memory.
+//! Hints to the memory and to the system about it.
 
 /// Asks the memory for entries that will be read soon.
 ///
@@ -22,3 +22,27 @@ fn ask<T>(entry: &T) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = entry;
 }
+
+/// Asks the system for huge pages below memory that was not written yet. It is then faster to write first, since fewer
+/// pages are made, and to read in random order, since the processor finds more of them without a look at their table.
+pub fn ask_for_huge_pages<T>(memory: &mut [T]) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 1 << 12;
+        let bytes = std::mem::size_of_val(memory);
+        let ahead = memory.as_ptr().cast::<u8>().align_offset(PAGE);
+        if bytes >= HUGE && ahead < bytes {
+            // SAFETY: the advice concerns whole pages inside the memory, and changes nothing of what they hold.
+            unsafe {
+                let start = memory.as_mut_ptr().cast::<u8>().add(ahead);
+                libc::madvise(start.cast(), (bytes - ahead) & !(PAGE - 1), libc::MADV_HUGEPAGE);
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
+}
+
+/// For less memory than this, huge pages are not worth a call.
+#[cfg(target_os = "linux")]
+const HUGE: usize = 1 << 22;

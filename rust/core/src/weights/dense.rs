@@ -1,28 +1,18 @@
 //! Multiplicative weights whose projection onto kappa-dense distributions is drawn from exactly.
 
-use std::iter::repeat_n;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::power::{POINT, mantissa};
+use super::power::POINT;
+use super::scale::{CHUNK, DEEPEST, WINDOW, running_sums};
 use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::noise::Weighted;
 use crate::run::Run;
-
-/// Weights that a thread looks at a time.
-const CHUNK: usize = 1 << 14;
+use crate::simd::{self, Isa};
 
 /// The largest number of binary digits of integer weights; they have fewer where the sum would not fit into a word.
 const MOST_DIGITS: u32 = 52;
-
-/// The share of kappa that the public window of sums costs: kappa_eff = kappa (1 - 2^-12). Wide enough that n weights
-/// that are all rounded at once do not jump over it.
-const WINDOW: f64 = 1.0 / 4096.0;
-
-/// Logarithms stay above -2^61 units, so that adding the scale cannot overflow.
-const DEEPEST: i64 = 1 << 61;
-
-/// Weights in a sample that says where to start.
-const SAMPLE: usize = 1 << 14;
 
 /// One or several loss vectors, each with a loss for every record, one vector after the other.
 #[derive(Clone, Copy)]
@@ -101,11 +91,11 @@ impl DenseWeights {
 
     /// Multiplies each weight by exp(-eta (1 - loss)), for each of one or several vectors of n losses.
     ///
-    /// All losses are checked before any weight changes. Should another thread change them meanwhile, a loss outside
-    /// \[0, 1\] counts as the nearest one inside: whatever happens, no logarithm loses more than one step for each
-    /// vector.
+    /// A loss outside \[0, 1\] is refused, and the weights are as before. Should another thread change losses between
+    /// their check and their use, such a loss counts as the nearest one inside: whatever happens, no logarithm loses
+    /// more than one step for each vector.
     ///
-    /// Cost: one pass over losses and weights, and one more over the losses.
+    /// Cost: one pass over losses and weights.
     pub fn update(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
         let length = match losses {
             Losses::Floats(losses) => losses.len(),
@@ -119,32 +109,44 @@ impl DenseWeights {
             let rule = "the sum of eta over all of them and those before must stay below 5,600";
             return Err(Error::parameter("losses", format!("{vectors} vectors"), rule));
         }
-        losses.check(length, run)?;
-        self.shift(losses, run);
+        self.shift(losses, run)?;
         self.depth += vectors as i64 * self.step;
         self.updates += vectors;
         Ok(())
     }
 
-    /// Moves every logarithm by what its losses take, not to be interrupted.
-    fn shift(&mut self, losses: Losses<'_>, run: Run<'_>) {
-        let (n, step) = (self.n(), self.step);
-        run.for_each_chunk(
-            &mut self.logs,
-            CHUNK,
-            || (),
-            |_, chunk, logs| {
-                let part = chunk * CHUNK..chunk * CHUNK + logs.len();
-                match losses {
-                    Losses::Floats(losses) => {
-                        losses.chunks(n).for_each(|losses| shift_floats(logs, &losses[part.clone()], step))
-                    }
-                    Losses::Bits(losses) => {
-                        losses.chunks(n).for_each(|losses| shift_bits(logs, &losses[part.clone()], step))
-                    }
-                }
-            },
-        );
+    /// Moves every logarithm by what its losses take, and back if some loss turns out to be wrong or the caller asks to
+    /// stop: to check all losses first would be another pass over them.
+    fn shift(&mut self, losses: Losses<'_>, run: Run<'_>) -> Result<()> {
+        let (n, step, depth) = (self.n(), self.step, self.depth);
+        let moved = collected((0..n.div_ceil(CHUNK)).map(|_| AtomicBool::new(false)))?;
+        let wrong = AtomicBool::new(false);
+        let act = |_: &mut (), chunk: usize, logs: &mut [i64]| {
+            let part = chunk * CHUNK..chunk * CHUNK + logs.len();
+            if wrong.load(Ordering::Relaxed) || run.canceled() {
+                wrong.store(true, Ordering::Relaxed);
+            } else if losses.fit(n, part.clone(), run.isa) {
+                losses.take(n, part, logs, step, run.isa);
+                moved[chunk].store(true, Ordering::Relaxed);
+            } else {
+                wrong.store(true, Ordering::Relaxed);
+            }
+        };
+        run.for_each_chunk(&mut self.logs, CHUNK, || (), act);
+        if !wrong.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let back = |_: &mut (), chunk: usize, logs: &mut [i64]| {
+            if moved[chunk].load(Ordering::Relaxed) {
+                // What is taken from a negative is given back. The bounds hold unless losses have changed meanwhile.
+                logs.iter_mut().for_each(|log| *log = -*log);
+                losses.take(n, chunk * CHUNK..chunk * CHUNK + logs.len(), logs, step, run.isa);
+                logs.iter_mut().for_each(|log| *log = log.wrapping_neg().clamp(-depth, 0));
+            }
+        };
+        run.for_each_chunk(&mut self.logs, CHUNK, || (), back);
+        run.check()?;
+        Err(Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into()))
     }
 
     /// The distribution of one draw: integer weights whose sum lies in a public window, whatever the data.
@@ -156,7 +158,7 @@ impl DenseWeights {
     ///
     /// Cost: a handful of passes.
     pub fn law(&self, run: Run<'_>) -> Result<Weighted> {
-        Weighted::new(self.integers(run)?, run)
+        Weighted::of_chunks(running_sums(&self.logs, self.kappa, self.digits, run)?, CHUNK, run)
     }
 
     /// The probability of every record in the next draw: private, like the weights themselves.
@@ -168,169 +170,51 @@ impl DenseWeights {
         collected(weights.iter().map(|&weight| weight as f64 / sum))
     }
 
+    /// The integer weights of the next draw.
     fn integers(&self, run: Run<'_>) -> Result<Vec<u64>> {
-        let (scale, digits) = (self.fitting_scale(run)?, self.digits);
-        let mut weights: Vec<u64> = zeros(Some(self.n()))?;
-        run.try_for_each_chunk(&mut weights, CHUNK, |chunk, weights| {
-            let logs = &self.logs[chunk * CHUNK..];
-            weights.iter_mut().zip(logs).for_each(|(weight, &log)| *weight = integer_weight(log + scale, digits));
+        let mut weights = running_sums(&self.logs, self.kappa, self.digits, run)?;
+        run.try_for_each_chunk(&mut weights, CHUNK, |_, weights| {
+            for i in (1..weights.len()).rev() {
+                weights[i] -= weights[i - 1];
+            }
             Ok(())
         })?;
         Ok(weights)
     }
-
-    /// A scale, the logarithm of c, at which the sum of the integer weights lies in the window.
-    ///
-    /// It follows from the weights alone, not from earlier draws, so that with fixed coins a run that was interrupted
-    /// draws what it would have drawn.
-    fn fitting_scale(&self, run: Run<'_>) -> Result<i64> {
-        let window = Window::new(self.kappa * self.n() as f64, self.digits);
-        let start = match self.n() / SAMPLE {
-            0..4 => top(&self.logs),
-            stride => {
-                let sample = collected(self.logs.iter().copied().step_by(stride))?;
-                search(&window.of(sample.len() as f64 / self.n() as f64), top(&sample), |scale| {
-                    sums(&sample, scale, self.digits, run.sequential())
-                })?
-            }
-        };
-        search(&window, start, |scale| sums(&self.logs, scale, self.digits, run))
-    }
-}
-
-/// The scale at which the greatest weight is 1.
-fn top(logs: &[i64]) -> i64 {
-    -logs.iter().copied().max().unwrap_or(0)
 }
 
 impl Losses<'_> {
-    /// Refuses losses outside their range; `length` is their number.
-    fn check(self, length: usize, run: Run<'_>) -> Result<()> {
-        let mut chunks = collected(repeat_n((), length.div_ceil(CHUNK)))?;
-        run.try_for_each_chunk(&mut chunks, 1, |chunk, _| {
-            let part = chunk * CHUNK..length.min((chunk + 1) * CHUNK);
-            let fine = match self {
-                Losses::Floats(losses) => {
-                    losses[part].iter().fold(true, |fine, loss| fine & (0.0..=1.0).contains(loss))
-                }
-                Losses::Bits(losses) => losses[part].iter().fold(0, |seen, loss| seen | loss) <= 1,
-            };
-            let wrong = || Error::Parameter("losses has an entry outside [0, 1], but each must lie in it".into());
-            if fine { Ok(()) } else { Err(wrong()) }
-        })
-    }
-}
-
-// A clamp would keep NaN.
-#[allow(clippy::manual_clamp)]
-fn shift_floats(logs: &mut [i64], losses: &[f64], step: i64) {
-    // Adding 2^52 leaves the nearest integer in the lowest bits of a float.
-    const SHIFTER: f64 = (1u64 << 52) as f64;
-    let step = step as f64;
-    for (log, &loss) in logs.iter_mut().zip(losses) {
-        let loss = loss.max(0.0).min(1.0);
-        let taken = ((1.0 - loss) * step + SHIFTER).to_bits().wrapping_sub(SHIFTER.to_bits());
-        *log = log.wrapping_sub(taken as i64);
-    }
-}
-
-fn shift_bits(logs: &mut [i64], losses: &[u8], step: i64) {
-    for (log, &loss) in logs.iter_mut().zip(losses) {
-        *log = log.wrapping_sub(step & (i64::from(loss & 1) - 1));
-    }
-}
-
-/// floor(2^digits min(2^x, 1)) for x in units of 2^-48; never decreases with x.
-#[inline]
-fn integer_weight(x: i64, digits: u32) -> u64 {
-    if x >= 0 {
-        return 1 << digits;
-    }
-    let shift = 62 - i64::from(digits) - (x >> POINT);
-    if shift > 63 { 0 } else { mantissa(x as u64 & ((1 << POINT) - 1)) >> shift }
-}
-
-/// What the weights at a scale come to.
-#[derive(Clone, Copy, Default)]
-struct Sums {
-    all: u64,
-    /// Of it, weights that are capped.
-    capped: u64,
-}
-
-fn sums(logs: &[i64], scale: i64, digits: u32, run: Run<'_>) -> Result<Sums> {
-    let mut parts = collected(repeat_n(Sums::default(), logs.len().div_ceil(CHUNK)))?;
-    run.try_for_each_chunk(&mut parts, 1, |chunk, part| {
-        let start = chunk * CHUNK;
-        for &log in &logs[start..logs.len().min(start + CHUNK)] {
-            let weight = integer_weight(log + scale, digits);
-            part[0].add(Sums { all: weight, capped: if log + scale >= 0 { weight } else { 0 } });
+    /// Whether the losses of this part of the records lie in \[0, 1\], in each vector of `n`.
+    fn fit(self, n: usize, part: Range<usize>, isa: Isa) -> bool {
+        match self {
+            Losses::Floats(losses) => {
+                let mut outside = 0;
+                losses.chunks(n).for_each(|losses| simd::find_outside(isa, &losses[part.clone()], &mut outside));
+                outside == 0
+            }
+            Losses::Bits(losses) => {
+                losses.chunks(n).all(|losses| losses[part.clone()].iter().fold(0, |seen, loss| seen | loss) <= 1)
+            }
         }
-        Ok(())
-    })?;
-    let mut sums = Sums::default();
-    parts.into_iter().for_each(|part| sums.add(part));
-    Ok(sums)
-}
-
-impl Sums {
-    /// Saturates: far above the window it does not matter by how much.
-    fn add(&mut self, other: Sums) {
-        self.all = self.all.saturating_add(other.all);
-        self.capped = self.capped.saturating_add(other.capped);
-    }
-}
-
-/// The public window for the sum of the integer weights: K_hi = kappa n 2^b, and K_lo so that (K_hi - K_lo + 2^b) / K_hi
-/// is at most the rate; a quarter of the width is left for rounding.
-///
-/// A step of the scale raises n weights by at most one each, and all of them together by kappa n 2^b 2^-48: less than the
-/// width, for kappa n^2 at most 2^49. So some scale meets the window, on every data set.
-struct Window {
-    low: f64,
-    high: f64,
-}
-
-impl Window {
-    fn new(mass: f64, digits: u32) -> Window {
-        let unit = (1u64 << digits) as f64;
-        let high = mass * unit;
-        Window { low: high - 0.75 * WINDOW * unit, high }
     }
 
-    /// That of a sample, which need not meet it better than its own noise.
-    fn of(&self, share: f64) -> Window {
-        Window { low: self.low * share * 0.999, high: self.high * share }
-    }
-}
-
-/// Newton's steps on the sum, which takes the capped weights for settled, inside a bracket that is halved if need be.
-fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>) -> Result<i64> {
-    // At kappa n >= 1, 2^-64 is too small a scale for any weights.
-    let (mut low, mut high, mut scale) = (-(64i64 << POINT), DEEPEST, start);
-    let target = (window.low + window.high) / 2.0;
-    for round in 0.. {
-        let totals = sums(scale)?;
-        let (all, capped) = (totals.all as f64, totals.capped as f64);
-        if (window.low..=window.high).contains(&all) || high - low <= 1 {
-            break;
+    /// Takes from the logarithms of this part of the records what each vector of `n` losses takes.
+    fn take(self, n: usize, part: Range<usize>, logs: &mut [i64], step: i64, isa: Isa) {
+        match self {
+            Losses::Floats(losses) => {
+                losses.chunks(n).for_each(|losses| simd::take_losses(isa, logs, &losses[part.clone()], step))
+            }
+            Losses::Bits(losses) => {
+                losses.chunks(n).for_each(|losses| simd::take_bits(isa, logs, &losses[part.clone()], step))
+            }
         }
-        if all < window.low {
-            low = scale
-        } else {
-            high = scale
-        }
-        let step = ((target - capped) / (all - capped)).log2() * (1u64 << POINT) as f64;
-        let newton = if step.is_finite() { scale.saturating_add(step as i64) } else { i64::MAX };
-        let halved = low + (high - low) / 2;
-        scale = if round < 40 && low < newton && newton < high { newton } else { halved };
     }
-    Ok(scale)
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::scale::{Window, integer_weight};
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
     use crate::simd::Isa;
@@ -356,8 +240,7 @@ mod tests {
     fn integer_weights(logs: &[i64], kappa: f64) -> (DenseWeights, Vec<u64>) {
         let mut weights = DenseWeights::new(logs.len(), kappa, 1.0).unwrap();
         weights.logs = logs.to_vec();
-        let scale = weights.fitting_scale(alone()).unwrap();
-        let integers = logs.iter().map(|&log| integer_weight(log + scale, weights.digits)).collect();
+        let integers = weights.integers(alone()).unwrap();
         (weights, integers)
     }
 
@@ -382,7 +265,8 @@ mod tests {
     #[test]
     fn sums_meet_the_window_on_every_data_set() {
         let mut rng = rng(1);
-        for n in [1, 2, 3, 10, 1000, 100_000] {
+        // Above four samples of 2^14 a pass says which scale to expect.
+        for n in [1, 2, 3, 10, 1000, 70_001, 300_000] {
             for kappa in [0.003, 0.1, 0.5, 1.0] {
                 if kappa * n as f64 >= 1.0 {
                     for logs in shapes(n, &mut rng) {
@@ -462,14 +346,34 @@ mod tests {
 
     #[test]
     fn losses_that_change_after_their_check_count_as_the_nearest_in_range() {
-        let (mut changed, mut clipped) =
-            (DenseWeights::new(7, 0.5, 0.3).unwrap(), DenseWeights::new(7, 0.5, 0.3).unwrap());
         let infinity = f64::INFINITY;
-        changed.shift(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]), alone());
-        clipped.shift(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25]), alone());
-        assert_eq!(changed.logs, clipped.logs);
-        changed.shift(Losses::Bits(&[255; 7]), alone());
-        assert_eq!(changed.logs, clipped.logs);
+        let step = DenseWeights::new(7, 0.5, 0.3).unwrap().step;
+        let take = |losses: Losses<'_>| {
+            let mut logs = [0; 7];
+            losses.take(7, 0..7, &mut logs, step, Isa::Portable);
+            logs
+        };
+        let changed = take(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]));
+        assert_eq!(changed, take(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25])));
+        assert_eq!(take(Losses::Bits(&[255; 7])), [0; 7]);
+    }
+
+    #[test]
+    fn a_refused_or_canceled_update_leaves_no_trace() {
+        let (n, mut rng) = (100_000, rng(5));
+        let mut weights = DenseWeights::new(n, 0.1, 0.7).unwrap();
+        let mut losses: Vec<f64> = (0..3 * n).map(|_| rng.below(1001) as f64 / 1000.0).collect();
+        weights.update(Losses::Floats(&losses), alone()).unwrap();
+        let (before, room) = (weights.logs.clone(), weights.room());
+        let stop = AtomicBool::new(true);
+        let canceled = weights.update(Losses::Floats(&losses), Run::new(Isa::Portable, false, &stop));
+        assert_eq!((canceled, &weights.logs), (Err(Error::Canceled), &before));
+        for place in [0, n / 2, 2 * n - 1, 3 * n - 1] {
+            let right = std::mem::replace(&mut losses[place], 1.0 + f64::EPSILON);
+            assert!(weights.update(Losses::Floats(&losses), alone()).is_err());
+            assert_eq!((&weights.logs, weights.room(), weights.updates()), (&before, room, 3));
+            losses[place] = right;
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@
 //! ```
 //! use hdp_fast_core::run::Run;
 //! use hdp_fast_core::simd::Isa;
-//! use hdp_fast_core::weights::{DenseWeights, Losses, project};
+//! use hdp_fast_core::weights::{DenseWeights, Losses, Out, project};
 //!
 //! let run = Run::alone(Isa::detect()?);
 //! let mut weights = DenseWeights::new(4, 0.5, 1.0)?;
@@ -23,7 +23,7 @@
 //!
 //! // The largest weight is capped at 1, the others are scaled, and the sum becomes kappa n = 2.
 //! let mut dense = [0.0; 4];
-//! project(&[8.0, 1.0, 1.0, 2.0], 0.5, &mut dense, run)?;
+//! project(&[8.0, 1.0, 1.0, 2.0], 0.5, Out::Fresh(&mut dense), run)?;
 //! let expected = [1.0, 0.25, 0.25, 0.5];
 //! assert!(dense.iter().zip(expected).all(|(dense, expected)| (dense - expected).abs() < 1e-9));
 //! # Ok::<(), hdp_fast_core::Error>(())
@@ -32,6 +32,8 @@
 mod dense;
 mod power;
 mod project;
+mod scale;
+mod threshold;
 
 pub use dense::{DenseWeights, Losses};
-pub use project::{project, project_in_place};
+pub use project::{Out, project, project_in_place};

@@ -4,14 +4,16 @@ mod bits;
 mod borrow;
 mod check;
 mod entry;
+mod fresh;
 mod pack;
 
 use hdp_fast_core::gf2::BitMatrix;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-pub use bits::{Answers, answers};
+pub use bits::{Answers, answers, changed_bits};
 pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
+pub use fresh::{filled, fresh};
 pub use pack::{matrix, packed_rows, vector};
 
 use crate::run::{run, streaming_cost};

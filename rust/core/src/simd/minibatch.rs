@@ -1,0 +1,439 @@
+//! Minibatches: gradients at rows read in any order, shrunk, clipped, added up.
+//!
+//! Blocks of rows are copied to the first caches while the memory fetches later ones. What is done with a block then
+//! waits for nothing. The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors
+//! are longer. Sums are kept in lanes and products are not fused with them, so that all arms round alike.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::Isa;
+use super::gradients::{Derivatives, Examples, Grid};
+use super::lines::{InLines, Line};
+use super::rows::Real;
+use crate::error::Result;
+use crate::memory::zeros;
+
+/// The rows of a block, whose factors are computed together.
+pub const HEIGHT: usize = 16;
+
+/// A block has fewer rows where they would take more bytes than this, a part of the second cache.
+const MOST_BYTES: usize = 1 << 18;
+
+/// Batches of fewer draws are taken row by row.
+const FEW: usize = 4;
+
+/// Rows of a block whose successors are asked for while the block is worked on, so that the memory is busy meanwhile.
+const LATE: usize = 4;
+
+/// Blocks after which sums go over from the precision of the rows to doubles. So many integers of at most 2^21 have a
+/// sum that fits into 32 bits.
+const BLOCKS: usize = 4;
+
+/// Memory that begins where a line of the cache does.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Aligned([u8; 64]);
+
+// SAFETY: an array of bytes without padding, of which all values are valid.
+unsafe impl Zeroable for Aligned {}
+// SAFETY: the same.
+unsafe impl Pod for Aligned {}
+
+/// The scratch memory of a thread that adds up gradients.
+pub struct Room {
+    rows: Vec<Aligned>,
+    models: Vec<Aligned>,
+    sums: Vec<Aligned>,
+    factors: Vec<Aligned>,
+    scores: Vec<f64>,
+}
+
+impl Room {
+    /// Room for batches of this number of draws and models of one weight for each column and class.
+    pub fn new<T: Real>(draws: usize, columns: usize, classes: usize) -> Result<Room> {
+        let lines = columns.div_ceil(64 / size_of::<T>());
+        let one_by_one = draws < FEW || lines > MOST_BYTES / (64 * HEIGHT);
+        let (height, lines) = if one_by_one { (1, 0) } else { (HEIGHT, lines) };
+        Ok(Room {
+            rows: zeros(lines.checked_mul(height))?,
+            models: zeros(lines.checked_mul(classes))?,
+            sums: zeros(lines.checked_mul(classes))?,
+            factors: zeros(classes.checked_mul(height * size_of::<T>()).map(|bytes| bytes.div_ceil(64)))?,
+            scores: zeros(classes.checked_mul(height))?,
+        })
+    }
+}
+
+/// The memory as arrays of so many numbers.
+#[inline(always)]
+fn numbers<T: Pod, const COUNT: usize>(memory: &mut [Aligned]) -> &mut [[T; COUNT]] {
+    bytemuck::cast_slice_mut::<Aligned, T>(memory).as_chunks_mut().0
+}
+
+/// How multiples of rows are added up.
+pub(super) trait Terms<T: Real>: Copy {
+    /// What factors are multiplied with.
+    fn scale(self) -> f64;
+    /// Whether the multiples of some rows, by one factor for each class, are surely short enough, from the rows' inner
+    /// products with themselves.
+    fn are_short<const N: usize>(self, factors: &[[f64; N]], squared: &[f64; N], columns: usize) -> [bool; N];
+    /// Whether the norm of one row's multiples is within the bound, computed without error.
+    fn is_short(self, factors: impl Iterator<Item = T>, row: impl Iterator<Item = T> + Clone) -> bool;
+    /// One term of a sum.
+    fn term(factor: T, x: T) -> f64;
+    /// Sums under way with one more term each.
+    fn add<L: Line<T, LANES>, const LANES: usize>(sum: L, factor: L, x: L) -> L;
+    /// The value of a sum under way, of so many terms.
+    fn total(sum: T, terms: usize) -> f64;
+}
+
+/// Multiples as they are.
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl<T: Real> Terms<T> for Plain {
+    #[inline(always)]
+    fn scale(self) -> f64 {
+        1.0
+    }
+
+    #[inline(always)]
+    fn are_short<const N: usize>(self, _: &[[f64; N]], _: &[f64; N], _: usize) -> [bool; N] {
+        [true; N]
+    }
+
+    fn is_short(self, _: impl Iterator<Item = T>, _: impl Iterator<Item = T> + Clone) -> bool {
+        true
+    }
+
+    #[inline(always)]
+    fn term(factor: T, x: T) -> f64 {
+        (factor * x).get()
+    }
+
+    #[inline(always)]
+    fn add<L: Line<T, LANES>, const LANES: usize>(sum: L, factor: L, x: L) -> L {
+        sum.add(factor.multiply(x))
+    }
+
+    #[inline(always)]
+    fn total(sum: T, _: usize) -> f64 {
+        sum.get()
+    }
+}
+
+/// Multiples rounded to integers, whose norm for each row never exceeds that of the grid.
+impl<T: Real> Terms<T> for Grid {
+    #[inline(always)]
+    fn scale(self) -> f64 {
+        self.scale
+    }
+
+    /// With computed squared norm s of a row of d entries, unit roundoff u and factors f of k classes: the sum of squares
+    /// has at most d / 8 + 5 roundings one after the other, and each square may have lost less than the least number, so
+    /// that the row's norm is at most n with n^2 = s (1 + (d / 8 + 6) u) + d least. Its multiples are then of norm at
+    /// most (1 + u) n |f|, and rounding them to integers adds at most sqrt(k d) / 2.
+    #[inline(always)]
+    fn are_short<const N: usize>(self, factors: &[[f64; N]], squared: &[f64; N], columns: usize) -> [bool; N] {
+        let (d, unit) = (columns as f64, T::EPSILON / 2.0);
+        let (loss, least) = (1.0 + (d / 8.0 + 6.0) * unit, d * (T::LEAST * T::EPSILON));
+        let half = (d * factors.len() as f64).sqrt() / 2.0;
+        let (mut lengths, mut short) = ([0.0; N], [false; N]);
+        for factors in factors {
+            for i in 0..N {
+                lengths[i] += factors[i] * factors[i];
+            }
+        }
+        for i in 0..N {
+            let norm = (squared[i] * loss + least).sqrt() * lengths[i].sqrt();
+            // The last factor is for the roundings of this bound itself.
+            short[i] = (norm * (1.0 + unit) + half) * (1.0 + 1e-14) <= self.most;
+        }
+        short
+    }
+
+    /// As long as the sum of squares has not exceeded that of the bound, all of it is an integer below 2^53.
+    #[cold]
+    #[inline(never)]
+    fn is_short(self, factors: impl Iterator<Item = T>, row: impl Iterator<Item = T> + Clone) -> bool {
+        let values = factors.flat_map(|factor| row.clone().map(move |x| <Grid as Terms<T>>::term(factor, x)));
+        values.map(|value| value * value).sum::<f64>() <= self.most * self.most
+    }
+
+    #[inline(always)]
+    fn term(factor: T, x: T) -> f64 {
+        (factor * x + T::ROUNDER - T::ROUNDER).get()
+    }
+
+    #[inline(always)]
+    fn add<L: Line<T, LANES>, const LANES: usize>(sum: L, factor: L, x: L) -> L {
+        sum.add_bits(factor.multiply(x).add(L::splat(T::ROUNDER)))
+    }
+
+    #[inline(always)]
+    fn total(sum: T, terms: usize) -> f64 {
+        sum.total_of_bits(terms)
+    }
+}
+
+/// The clipped gradients of the first `count` of `rows`, added to `sum`.
+pub(super) struct Minibatch<'a, T, D, A> {
+    pub examples: Examples<'a, T, D>,
+    pub terms: A,
+    pub rows: &'a [usize],
+    pub count: usize,
+    pub w: &'a [T],
+    pub room: &'a mut Room,
+    pub sum: &'a mut [f64],
+}
+
+impl<T: Real, D: Derivatives, A: Terms<T>> Minibatch<'_, T, D, A> {
+    /// Adds them up.
+    pub fn add(self, isa: Isa) {
+        if self.room.rows.is_empty() {
+            T::in_lines(isa, OneByOne(self));
+        } else {
+            T::in_lines(isa, InBlocks(self));
+        }
+    }
+}
+
+/// Rows that are read where they are.
+struct OneByOne<'a, T, D, A>(Minibatch<'a, T, D, A>);
+
+impl<T: Real, D: Derivatives, A: Terms<T>> InLines<T> for OneByOne<'_, T, D, A> {
+    #[inline(always)]
+    fn run<L: Line<T, LANES>, const LANES: usize>(self) {
+        let Minibatch { examples, terms, rows, count, w, room, sum } = self.0;
+        let (scores, factors) = (room.scores.as_chunks_mut().0, numbers::<T, 1>(&mut room.factors));
+        let batch = (examples, terms, &rows[..], count);
+        // A single class needs no loops over classes.
+        if scores.len() == 1 {
+            one_by_one::<T, D, A, L, LANES>(batch, w, &mut [[0.0]], &mut [[T::default()]], sum);
+        } else {
+            let factors = &mut factors[..scores.len()];
+            one_by_one::<T, D, A, L, LANES>(batch, w, scores, factors, sum);
+        }
+    }
+}
+
+#[inline(always)]
+fn one_by_one<T: Real, D: Derivatives, A: Terms<T>, L: Line<T, LANES>, const LANES: usize>(
+    (examples, terms, rows, count): (Examples<'_, T, D>, A, &[usize], usize),
+    w: &[T],
+    scores: &mut [[f64; 1]],
+    multiples: &mut [[T; 1]],
+    sum: &mut [f64],
+) {
+    let columns = examples.rows.columns;
+    for i in 0..count {
+        examples.ask(rows, i);
+        let row = examples.rows.row(rows[i]);
+        let squared = dot::<T, L, LANES>(row, row).get();
+        for (class, score) in scores.iter_mut().enumerate() {
+            *score = [dot::<T, L, LANES>(row, &w[class * columns..][..columns]).get()];
+        }
+        let label = examples.labels[rows[i]];
+        factors(examples, terms, scores, &[squared], &[label], multiples, |_| row.iter().copied());
+        for (class, [factor]) in multiples.iter().enumerate() {
+            let sum = &mut sum[class * columns..][..columns];
+            sum.iter_mut().zip(row).for_each(|(sum, &x)| *sum += A::term(*factor, x));
+        }
+    }
+}
+
+/// Rows that are copied block by block.
+struct InBlocks<'a, T, D, A>(Minibatch<'a, T, D, A>);
+
+impl<T: Real, D: Derivatives, A: Terms<T>> InLines<T> for InBlocks<'_, T, D, A> {
+    #[inline(always)]
+    fn run<L: Line<T, LANES>, const LANES: usize>(self) {
+        let Minibatch { examples, terms, rows, count, w, room, sum } = self.0;
+        let columns = examples.rows.columns;
+        let Room { rows: copies, models, sums, factors, scores } = room;
+        let copies = numbers::<T, LANES>(copies).as_chunks_mut::<HEIGHT>().0;
+        let (models, sums) = (numbers::<T, LANES>(models), numbers::<T, LANES>(sums));
+        let (scores, factors) = (scores.as_chunks_mut().0, numbers::<T, HEIGHT>(factors));
+        let classes = scores.len();
+        for (class, w) in w.chunks_exact(columns).enumerate() {
+            for (line, w) in w.chunks(LANES).enumerate() {
+                models[line * classes + class][..w.len()].copy_from_slice(w);
+            }
+        }
+        sums.fill([T::default(); LANES]);
+        let mut start = 0;
+        while start < count {
+            let end = count.min(start + BLOCKS * HEIGHT);
+            for block in (start..end).step_by(HEIGHT) {
+                let size = HEIGHT.min(end - block);
+                let (squared, labels) = gather::<T, D, L, LANES>(examples, &rows[block..], size, copies);
+                (HEIGHT - LATE..HEIGHT - LATE / 2).for_each(|i| examples.ask(&rows[block..], i));
+                multiply::<T, L, LANES>(copies, models, scores);
+                let row = |i: usize| copies.iter().flat_map(move |line| line[i]);
+                self::factors(examples, terms, scores, &squared, &labels, factors, row);
+                (HEIGHT - LATE / 2..HEIGHT).for_each(|i| examples.ask(&rows[block..], i));
+                add_up::<T, A, L, LANES>(copies, factors, sums);
+            }
+            let terms = (end - start).next_multiple_of(HEIGHT);
+            for (class, sum) in sum.chunks_exact_mut(columns).enumerate() {
+                for (line, sum) in sum.chunks_mut(LANES).enumerate() {
+                    let sums = &mut sums[line * classes + class];
+                    for (sum, more) in sum.iter_mut().zip(*sums) {
+                        *sum += A::total(more, terms);
+                    }
+                    *sums = [T::default(); LANES];
+                }
+            }
+            start = end;
+        }
+    }
+}
+
+/// What some rows are to be multiplied with, from their inner products: with each model in `scores`, which are lost,
+/// and with themselves. Multiples that are too long are replaced by 0.
+#[inline(always)]
+fn factors<T: Real, D: Derivatives, A: Terms<T>, I: Iterator<Item = T> + Clone, const N: usize>(
+    examples: Examples<'_, T, D>,
+    terms: A,
+    scores: &mut [[f64; N]],
+    squared: &[f64; N],
+    labels: &[f64; N],
+    factors: &mut [[T; N]],
+    row: impl Fn(usize) -> I,
+) {
+    examples.factors(scores, squared, labels);
+    for (factors, scores) in factors.iter_mut().zip(scores.iter_mut()) {
+        for i in 0..N {
+            factors[i] = T::of(scores[i] * terms.scale());
+            scores[i] = factors[i].get();
+        }
+    }
+    let short = terms.are_short(scores, squared, examples.rows.columns);
+    if short != [true; N] {
+        for i in (0..N).filter(|&i| !short[i]) {
+            if !terms.is_short(factors.iter().map(|factors| factors[i]), row(i)) {
+                factors.iter_mut().for_each(|factors| factors[i] = T::default());
+            }
+        }
+    }
+}
+
+/// The inner product of a row with a model.
+#[inline(always)]
+fn dot<T: Real, L: Line<T, LANES>, const LANES: usize>(row: &[T], w: &[T]) -> T {
+    let (row, row_end) = row.as_chunks();
+    let (w, w_end) = w.as_chunks();
+    let mut sums = L::splat(T::default());
+    for (x, w) in row.iter().zip(w) {
+        sums = sums.add(L::load(x).multiply(L::load(w)));
+    }
+    if !row_end.is_empty() {
+        sums = sums.add(L::load_start(row_end).multiply(L::load_start(w_end)));
+    }
+    sums.fold()
+}
+
+/// Copies the first `size` of some rows, and zeros in place of those that are missing to fill a block; the copies'
+/// inner products with themselves, and the labels.
+#[inline(always)]
+fn gather<T: Real, D, L: Line<T, LANES>, const LANES: usize>(
+    examples: Examples<'_, T, D>,
+    rows: &[usize],
+    size: usize,
+    copies: &mut [[[T; LANES]; HEIGHT]],
+) -> ([f64; HEIGHT], [f64; HEIGHT]) {
+    let (mut squared, mut labels) = ([0.0; HEIGHT], [0.0; HEIGHT]);
+    for i in 0..HEIGHT {
+        if i >= size {
+            copies.iter_mut().for_each(|line| line[i] = [T::default(); LANES]);
+            continue;
+        }
+        if i < HEIGHT - LATE {
+            examples.ask(rows, i);
+        }
+        labels[i] = examples.labels[rows[i]];
+        let (whole, end) = examples.rows.row(rows[i]).as_chunks::<LANES>();
+        let (lines, last) = copies.split_at_mut(whole.len());
+        let mut squares = L::splat(T::default());
+        for (line, numbers) in lines.iter_mut().zip(whole) {
+            let numbers = L::load(numbers);
+            squares = squares.add(numbers.multiply(numbers));
+            line[i] = numbers.store();
+        }
+        if let [last] = last {
+            let numbers = L::load_start(end);
+            squares = squares.add(numbers.multiply(numbers));
+            last[i] = numbers.store();
+        }
+        squared[i] = squares.fold().get();
+    }
+    (squared, labels)
+}
+
+/// The inner products of a block of rows with each model.
+#[inline(always)]
+fn multiply<T: Real, L: Line<T, LANES>, const LANES: usize>(
+    rows: &[[[T; LANES]; HEIGHT]],
+    models: &[[T; LANES]],
+    scores: &mut [[f64; HEIGHT]],
+) {
+    let mut class = 0;
+    while class < scores.len() {
+        class += match scores.len() - class {
+            1 if L::MANY => products::<T, L, LANES, 8, 1>(rows, models, class, scores),
+            1 => products::<T, L, LANES, 4, 1>(rows, models, class, scores),
+            5.. if L::MANY => products::<T, L, LANES, 4, 5>(rows, models, class, scores),
+            _ => products::<T, L, LANES, 2, 2>(rows, models, class, scores),
+        }
+    }
+}
+
+/// The inner products of all rows with M models, R rows at a time; M.
+#[inline(always)]
+fn products<T: Real, L: Line<T, LANES>, const LANES: usize, const R: usize, const M: usize>(
+    rows: &[[[T; LANES]; HEIGHT]],
+    models: &[[T; LANES]],
+    class: usize,
+    scores: &mut [[f64; HEIGHT]],
+) -> usize {
+    for first in (0..HEIGHT).step_by(R) {
+        let mut sums = [[L::splat(T::default()); M]; R];
+        for (rows, models) in rows.iter().zip(models.chunks_exact(scores.len())) {
+            let (rows, models) = (&rows[first..][..R], &models[class..][..M]);
+            let mut weights = [L::splat(T::default()); M];
+            for m in 0..M {
+                weights[m] = L::load(&models[m]);
+            }
+            for r in 0..R {
+                let x = L::load(&rows[r]);
+                for m in 0..M {
+                    sums[r][m] = sums[r][m].add(x.multiply(weights[m]));
+                }
+            }
+        }
+        for r in 0..R {
+            for m in 0..M {
+                scores[class + m][first + r] = sums[r][m].fold().get();
+            }
+        }
+    }
+    M
+}
+
+/// Adds to the sums of each model the rows of a block times their factors.
+#[inline(always)]
+fn add_up<T: Real, A: Terms<T>, L: Line<T, LANES>, const LANES: usize>(
+    rows: &[[[T; LANES]; HEIGHT]],
+    factors: &[[T; HEIGHT]],
+    sums: &mut [[T; LANES]],
+) {
+    for (rows, sums) in rows.iter().zip(sums.chunks_exact_mut(factors.len())) {
+        for (sum, factors) in sums.iter_mut().zip(factors) {
+            let mut total = L::load(sum);
+            for i in 0..HEIGHT {
+                total = A::add(total, L::splat(factors[i]), L::load(&rows[i]));
+            }
+            *sum = total.store();
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Lines in the registers of x86-64: one of AVX-512, or two of AVX2.
+//!
+//! They are used in arms alone, which are entered where the machine has their instructions.
+
+use std::arch::x86_64::*;
+
+use super::lines::Line;
+
+/// A line of this type and number of lanes in this number of registers, by these instructions.
+macro_rules! line {
+    (
+        $name:ident, $number:ty, $lanes:literal, $register:ty, $count:literal, $many:literal,
+        $splat:ident, $load:ident, $load_start:ident, $store:ident, $add:ident, $multiply:ident, $to_bits:ident, $add_bits:ident, $of_bits:ident
+    ) => {
+        #[derive(Clone, Copy)]
+        pub(super) struct $name([$register; $count]);
+
+        impl Line<$number, $lanes> for $name {
+            const MANY: bool = $many;
+
+            #[inline(always)]
+            fn splat(number: $number) -> Self {
+                // SAFETY: only arms for machines with this instruction set use this line.
+                $name([unsafe { $splat(number) }; $count])
+            }
+
+            #[inline(always)]
+            fn load(numbers: &[$number; $lanes]) -> Self {
+                let (parts, _) = numbers.as_chunks::<{ $lanes / $count }>();
+                // SAFETY: as for `splat`; each part holds as many numbers as a register.
+                $name(std::array::from_fn(|i| unsafe { $load(parts[i].as_ptr()) }))
+            }
+
+            #[inline(always)]
+            fn load_start(numbers: &[$number]) -> Self {
+                const PART: usize = $lanes / $count;
+                let pointer = numbers.as_ptr();
+                // SAFETY: as for `splat`; of each register no lanes are read but those of the numbers that are there.
+                $name(std::array::from_fn(|i| unsafe {
+                    $load_start(pointer.wrapping_add(i * PART), numbers.len().saturating_sub(i * PART).min(PART))
+                }))
+            }
+
+            #[inline(always)]
+            fn store(self) -> [$number; $lanes] {
+                let mut numbers = [0.0; $lanes];
+                for (part, register) in numbers.as_chunks_mut::<{ $lanes / $count }>().0.iter_mut().zip(self.0) {
+                    // SAFETY: as for `load`.
+                    unsafe { $store(part.as_mut_ptr(), register) };
+                }
+                numbers
+            }
+
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                // SAFETY: as for `splat`.
+                $name(std::array::from_fn(|i| unsafe { $add(self.0[i], other.0[i]) }))
+            }
+
+            #[inline(always)]
+            fn multiply(self, other: Self) -> Self {
+                // SAFETY: as for `splat`.
+                $name(std::array::from_fn(|i| unsafe { $multiply(self.0[i], other.0[i]) }))
+            }
+
+            #[inline(always)]
+            fn add_bits(self, other: Self) -> Self {
+                // SAFETY: as for `splat`.
+                let sum = |i: usize| unsafe { $of_bits($add_bits($to_bits(self.0[i]), $to_bits(other.0[i]))) };
+                $name(std::array::from_fn(sum))
+            }
+        }
+    };
+}
+
+line!(
+    Avx2Singles,
+    f32,
+    16,
+    __m256,
+    2,
+    false,
+    _mm256_set1_ps,
+    _mm256_loadu_ps,
+    load_8_singles,
+    _mm256_storeu_ps,
+    _mm256_add_ps,
+    _mm256_mul_ps,
+    _mm256_castps_si256,
+    _mm256_add_epi32,
+    _mm256_castsi256_ps
+);
+line!(
+    Avx2Doubles,
+    f64,
+    8,
+    __m256d,
+    2,
+    false,
+    _mm256_set1_pd,
+    _mm256_loadu_pd,
+    load_4_doubles,
+    _mm256_storeu_pd,
+    _mm256_add_pd,
+    _mm256_mul_pd,
+    _mm256_castpd_si256,
+    _mm256_add_epi64,
+    _mm256_castsi256_pd
+);
+#[cfg(has_gfni_intrinsics)]
+line!(
+    Avx512Singles,
+    f32,
+    16,
+    __m512,
+    1,
+    true,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    load_16_singles,
+    _mm512_storeu_ps,
+    _mm512_add_ps,
+    _mm512_mul_ps,
+    _mm512_castps_si512,
+    _mm512_add_epi32,
+    _mm512_castsi512_ps
+);
+#[cfg(has_gfni_intrinsics)]
+line!(
+    Avx512Doubles,
+    f64,
+    8,
+    __m512d,
+    1,
+    true,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    load_8_doubles,
+    _mm512_storeu_pd,
+    _mm512_add_pd,
+    _mm512_mul_pd,
+    _mm512_castpd_si512,
+    _mm512_add_epi64,
+    _mm512_castsi512_pd
+);
+
+/// Loads the first `count` of eight numbers, and zeros.
+///
+/// # Safety
+///
+/// The machine must have AVX2, and so many numbers be there.
+#[inline(always)]
+unsafe fn load_8_singles(numbers: *const f32, count: usize) -> __m256 {
+    // SAFETY: the caller's promise; a masked load reads no other lanes.
+    unsafe {
+        let mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+        _mm256_maskload_ps(numbers, mask)
+    }
+}
+
+/// The same for the first of four.
+///
+/// # Safety
+///
+/// The same.
+#[inline(always)]
+unsafe fn load_4_doubles(numbers: *const f64, count: usize) -> __m256d {
+    // SAFETY: the same.
+    unsafe {
+        let mask = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3));
+        _mm256_maskload_pd(numbers, mask)
+    }
+}
+
+/// The same for the first of 16.
+///
+/// # Safety
+///
+/// The machine must have AVX-512 F, and so many numbers be there.
+#[cfg(has_gfni_intrinsics)]
+#[inline(always)]
+unsafe fn load_16_singles(numbers: *const f32, count: usize) -> __m512 {
+    // SAFETY: the same.
+    unsafe { _mm512_maskz_loadu_ps(((1u32 << count) - 1) as __mmask16, numbers) }
+}
+
+/// The same for the first of eight.
+///
+/// # Safety
+///
+/// The machine must have AVX-512 F, and so many numbers be there.
+#[cfg(has_gfni_intrinsics)]
+#[inline(always)]
+unsafe fn load_8_doubles(numbers: *const f64, count: usize) -> __m512d {
+    // SAFETY: the same.
+    unsafe { _mm512_maskz_loadu_pd(((1u32 << count) - 1) as __mmask8, numbers) }
+}

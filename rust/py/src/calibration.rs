@@ -1,0 +1,86 @@
+//! Glue of the searches of `hdp_fast.accounting`, whose arguments are checked.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use hdp_fast_core::accounting::{self, Range, Search, Target};
+use pyo3::prelude::*;
+
+use crate::accounting::{Description, NANOSECONDS, accountant, mechanism, terms};
+use crate::run::run;
+
+/// Epsilon, delta and the accountant.
+type Goal<'py> = (f64, f64, Bound<'py, PyAny>);
+
+fn target((epsilon, delta, name): &Goal<'_>) -> PyResult<Target> {
+    Ok(Target { epsilon: *epsilon, delta: *delta, accountant: accountant(name)? })
+}
+
+/// A search for the least noise of mechanisms that its caller makes.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct NoiseSearch(Mutex<Search>);
+
+impl NoiseSearch {
+    /// A search that a failed examination left behind is as good as any.
+    fn search(&self) -> MutexGuard<'_, Search> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl NoiseSearch {
+    #[new]
+    fn new(low: f64, high: f64, goal: Goal<'_>) -> PyResult<NoiseSearch> {
+        let range = Range { start: low.sqrt() * high.sqrt(), low, high, falling: true, whole: false };
+        Ok(NoiseSearch(Mutex::new(Search::new(range, target(&goal)?))))
+    }
+
+    /// The noise whose mechanisms are examined next; None at the end.
+    fn noise(&self) -> Option<f64> {
+        self.search().next_number()
+    }
+
+    /// Takes the mechanisms of that noise.
+    fn examine(&self, py: Python<'_>, terms: Vec<(Description, u64)>) -> PyResult<()> {
+        let terms = self::terms(terms)?;
+        run(py, None, NANOSECONDS, |run| self.search().examine(&terms, run))
+    }
+
+    /// The least noise that is enough; None where there is none.
+    fn least(&self) -> Option<f64> {
+        self.search().boundary()
+    }
+}
+
+/// The least Gaussian noise between two bounds, for a sensitivity of 1; None where there is none.
+#[pyfunction]
+pub fn smallest_gaussian_noise(
+    py: Python<'_>,
+    bounds: [f64; 2],
+    draws: u64,
+    rate: f64,
+    rounds: u64,
+    goal: Goal<'_>,
+) -> PyResult<Option<f64>> {
+    let target = target(&goal)?;
+    run(py, None, NANOSECONDS, |run| accounting::smallest_noise(bounds, draws, rate, rounds, target, run))
+}
+
+/// The largest rate of `rounds` runs on subsamples; None where there is none.
+#[pyfunction]
+pub fn largest_rate(
+    py: Python<'_>,
+    base: Description,
+    draws: u64,
+    rounds: u64,
+    goal: Goal<'_>,
+) -> PyResult<Option<f64>> {
+    let (base, target) = (mechanism(base)?.base, target(&goal)?);
+    run(py, None, NANOSECONDS, |run| accounting::largest_rate(base, draws, rounds, target, run))
+}
+
+/// The number of runs that meet a target.
+#[pyfunction]
+pub fn largest_rounds(py: Python<'_>, mechanism: Description, goal: Goal<'_>) -> PyResult<u64> {
+    let (mechanism, target) = (self::mechanism(mechanism)?, target(&goal)?);
+    run(py, None, NANOSECONDS, |run| accounting::largest_rounds(mechanism, target, run))
+}
