@@ -77,12 +77,13 @@ def fastest(action: Callable[[], object], rounds: int = ROUNDS) -> float:
 class Limits:
     """What the machine can do at most; each limit is measured when it is first asked for."""
 
-    def moved(self, size: float, threads: int = 1) -> float:
-        """Seconds in which so many bytes are read and written, half each, by a copy of that size.
+    def moved(self, size: float, threads: int = 1, arrays: float = 0.0) -> float:
+        """Seconds in which so many bytes are read and written, half each.
 
-        Small copies come from a cache, as the kernel's own arrays of that size do.
+        The copy is one of so many bytes of arrays (the same, unless told), which come from a cache
+        as the kernel's own do.
         """
-        half = min(max(int(size / 2) // 8 * 8, 1 << 12), STREAMED)
+        half = min(max(int((arrays or size) / 2) // 8 * 8, 1 << 12), STREAMED)
         return self.copy(half, threads) * (size / 2 / half)
 
     @cache  # noqa: B019 - there is one such object a session

@@ -94,7 +94,8 @@ def bench_project(race: Race, limits: Limits, n: int, into: str) -> None:
             race.numpy("sort", lambda: reference.project(w, KAPPA))
     for threads in THREADS:
         # The weights are read twice and written once.
-        race.limit("memory", limits.moved(24 * n, threads), threads=threads)
+        arrays = 8 * n if into.startswith("place") else 16 * n
+        race.limit("memory", limits.moved(24 * n, threads, arrays), threads=threads)
     race.run(n, "weight")
 
 
