@@ -284,16 +284,16 @@ impl<'a> Composed<'a> {
     /// coarse grid shows something else, for what that shows.
     fn grid(&self, aim: Aim, log_delta: f64, slope: f64) -> Result<Option<(Plan, Curve)>> {
         let Some(plan) = Plan::new(&self.moments[0], aim, log_delta, slope, self.grain) else { return Ok(None) };
-        if slope == 0.0 && self.grain == Grain::Fine && plan.points > PILOTED {
-            if let Some((coarse, curve)) = self.grid_of(aim, log_delta, slope, Grain::Coarse)? {
-                let (epsilon, log_delta) = match aim {
-                    Aim::Epsilon(epsilon) => {
-                        (epsilon, curve.delta((epsilon - coarse.shift).max(0.0)).ln().min(log_delta))
-                    }
-                    Aim::Delta(delta) => (curve.epsilon(delta).unwrap_or(f64::INFINITY), log_delta),
-                };
-                return self.grid_of(aim, log_delta, curve.slope(epsilon), self.grain);
-            }
+        if slope == 0.0
+            && self.grain == Grain::Fine
+            && plan.points > PILOTED
+            && let Some((coarse, curve)) = self.grid_of(aim, log_delta, slope, Grain::Coarse)?
+        {
+            let (epsilon, log_delta) = match aim {
+                Aim::Epsilon(epsilon) => (epsilon, curve.delta((epsilon - coarse.shift).max(0.0)).ln().min(log_delta)),
+                Aim::Delta(delta) => (curve.epsilon(delta).unwrap_or(f64::INFINITY), log_delta),
+            };
+            return self.grid_of(aim, log_delta, curve.slope(epsilon), self.grain);
         }
         self.curve(plan).map(Some)
     }

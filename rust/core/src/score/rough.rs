@@ -116,7 +116,7 @@ impl RoughRecords {
         let mut signs = [0.0; TILE];
         // The last record stands in the places that are left, too, so that these make no score unsure.
         let rows = records.chunks_exact(features).zip(labels);
-        let last = rows.clone().last();
+        let last = rows.clone().next_back();
         let rows = rows.chain(last.into_iter().cycle()).take(TILE);
         for (sign, (_, label)) in signs.iter_mut().zip(rows.clone()) {
             *sign = if *label == 0 { -scale } else { scale };

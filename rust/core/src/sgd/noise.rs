@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use crate::noise::{ContinuousGaussian, Rational, Rng, RoundedGaussian, Seed, Stream};
+use crate::noise::{ContinuousGaussian, IntegerNoise, Rational, Rng, RoundedGaussian, Seed, Stream};
 use crate::simd::{Grid, Real};
 
 /// The largest norm K of a gradient rounded to integers. The grid is so fine that rounding costs nothing beside any
@@ -48,7 +48,35 @@ pub struct NoiseSource {
 enum Law {
     None,
     Continuous(Box<ContinuousGaussian>, f64),
-    Rounded(RoundedGaussian),
+    Rounded(Ready),
+}
+
+/// Noise that is drawn in blocks, three times as fast as number by number, and used up step by step.
+struct Ready {
+    law: RoundedGaussian,
+    drawn: Vec<i64>,
+    used: usize,
+}
+
+/// Numbers that are drawn at a time.
+const BLOCK: usize = 512;
+
+impl Ready {
+    /// Noise of which so many numbers are needed in all.
+    fn new(law: RoundedGaussian, numbers: usize) -> Ready {
+        let drawn = vec![0; numbers.min(BLOCK)];
+        Ready { used: drawn.len(), drawn, law }
+    }
+
+    #[inline]
+    fn next(&mut self, rng: &mut Rng) -> i64 {
+        if self.used == self.drawn.len() {
+            self.law.fill(&mut self.drawn, rng);
+            self.used = 0;
+        }
+        self.used += 1;
+        self.drawn[self.used - 1]
+    }
 }
 
 impl NoiseSource {
@@ -57,7 +85,10 @@ impl NoiseSource {
         let law = match noise {
             Noise::None => Law::None,
             Noise::Idealized(scale) => Law::Continuous(Box::default(), scale * clip_norm),
-            Noise::Exact(scale) => Law::Rounded(RoundedGaussian::new(&(scale * BigUint::from(UNITS)), numbers)),
+            Noise::Exact(scale) => {
+                let law = RoundedGaussian::new(&(scale * BigUint::from(UNITS)), numbers);
+                Law::Rounded(Ready::new(law, numbers))
+            }
         };
         NoiseSource { law, rng: seed.stream(Stream::Noise, 0) }
     }
@@ -65,14 +96,14 @@ impl NoiseSource {
     /// Adds noise to sums; integers, below 2^53, if the noise is exact.
     #[inline]
     pub fn add(&mut self, sums: &mut [f64]) {
-        match &self.law {
+        match &mut self.law {
             Law::None => {}
             Law::Continuous(normal, scale) => {
-                sums.iter_mut().for_each(|sum| *sum += scale * normal.draw(&mut self.rng));
+                sums.iter_mut().for_each(|sum| *sum += *scale * normal.draw(&mut self.rng));
             }
             // Rounding the exact sum to a float comes after the release.
-            Law::Rounded(law) => {
-                sums.iter_mut().for_each(|sum| *sum = (*sum as i64).saturating_add(law.draw(&mut self.rng)) as f64);
+            Law::Rounded(ready) => {
+                sums.iter_mut().for_each(|sum| *sum = (*sum as i64).saturating_add(ready.next(&mut self.rng)) as f64);
             }
         }
     }

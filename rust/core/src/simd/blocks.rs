@@ -7,7 +7,7 @@ use super::Isa;
 use super::gradients::folded;
 use super::narrow;
 use super::prefetch::prefetch;
-use super::rows::Real;
+use super::real::Real;
 
 /// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;

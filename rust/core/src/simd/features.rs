@@ -5,7 +5,7 @@
 //! arms round alike.
 
 use super::gradients::folded;
-use super::rows::Real;
+use super::real::Real;
 
 /// Running sums of squares, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;

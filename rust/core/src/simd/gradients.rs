@@ -3,11 +3,8 @@
 //! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
-use super::Isa;
-use super::minibatch::{Minibatch, Room};
 use super::prefetch::prefetch;
-use super::rows::Real;
-use super::terms::Plain;
+use super::real::Real;
 
 /// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;
@@ -59,34 +56,6 @@ pub struct Grid {
     pub scale: f64,
     /// The largest norm of a rounded gradient, in grid steps: an integer of at most 2^26.
     pub most: f64,
-}
-
-/// Adds to `sum` the clipped gradient of each of the first `count` rows of `rows`, the part of one class after that of
-/// the other, as the weights stand in w. The norm that is clipped is that of all parts together. The rows behind the
-/// first ones will be needed next and are fetched meanwhile.
-pub fn add_gradients<T: Real, D: Derivatives>(
-    isa: Isa,
-    examples: Examples<'_, T, D>,
-    (rows, count): (&[usize], usize),
-    w: &[T],
-    room: &mut Room,
-    sum: &mut [f64],
-) {
-    Minibatch { examples, terms: Plain, rows, count, w, room, sum }.add(isa);
-}
-
-/// The same with every clipped gradient rounded to integers, whose norm over all parts never exceeds that of the grid.
-/// Sums whose magnitudes stay below 2^53 are exact.
-pub fn add_quantized<T: Real, D: Derivatives>(
-    isa: Isa,
-    examples: Examples<'_, T, D>,
-    grid: Grid,
-    (rows, count): (&[usize], usize),
-    w: &[T],
-    room: &mut Room,
-    sum: &mut [f64],
-) {
-    Minibatch { examples, terms: grid, rows, count, w, room, sum }.add(isa);
 }
 
 dispatched! {
@@ -226,7 +195,7 @@ pub(super) fn folded<T: Real>(sums: [T; LANES]) -> T {
 mod tests {
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
-    use crate::simd::Isa;
+    use crate::simd::{Isa, Room, add_gradients, add_quantized};
 
     #[derive(Clone, Copy)]
     struct Difference;

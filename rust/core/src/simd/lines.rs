@@ -1,26 +1,18 @@
-//! Lines of the cache as vectors of numbers: what the body of a kernel is written in where a compiler would not find the
-//! vectors by itself.
-//!
-//! The portable line defines what the others compute, lane by lane and without fusing products with sums.
+//! Arms whose vectors are lines of the cache, and what floats of either precision are.
 
 use super::Isa;
-use super::rows::Real;
+use super::real::{InLines, Real};
 #[cfg(target_arch = "x86_64")]
 use super::x86_lines::{Avx2Doubles, Avx2Singles};
 #[cfg(has_gfni_intrinsics)]
 use super::x86_lines::{Avx512Doubles, Avx512Singles};
-
-/// Work on numbers of one type, written for lines of any kind. It must be marked `#[inline(always)]`, so that it is
-/// compiled for every arm.
-pub trait InLines<T: Real> {
-    /// Does the work.
-    fn run<L: Line<T, LANES>, const LANES: usize>(self);
-}
+use crate::error::Result;
+use crate::memory::reserve;
 
 /// Defines the arms for numbers of one type.
 macro_rules! arms {
     ($name:ident, $number:ty, $lanes:literal, $avx2:ident, $avx512:ident) => {
-        pub(super) fn $name<W: InLines<$number>>(isa: Isa, work: W) {
+        fn $name<W: InLines<$number>>(isa: Isa, work: W) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
             unsafe fn avx2<W: InLines<$number>>(work: W) {
@@ -46,88 +38,53 @@ macro_rules! arms {
 arms!(in_singles, f32, 16, Avx2Singles, Avx512Singles);
 arms!(in_doubles, f64, 8, Avx2Doubles, Avx512Doubles);
 
-/// The numbers of a line of the cache, 64 bytes.
-pub trait Line<T: Real, const LANES: usize>: Copy {
-    /// Whether the machine has so many registers that many lines can be kept in them.
-    const MANY: bool;
-    /// The same number in all lanes.
-    fn splat(number: T) -> Self;
-    /// The line of these numbers.
-    fn load(numbers: &[T; LANES]) -> Self;
-    /// The line of these numbers, fewer than a line has, and of zeros behind them.
-    fn load_start(numbers: &[T]) -> Self;
-    /// The numbers.
-    fn store(self) -> [T; LANES];
-    /// The sums.
-    fn add(self, other: Self) -> Self;
-    /// The products.
-    fn multiply(self, other: Self) -> Self;
-    /// The sums of the bits as integers, without what leaves a lane.
-    fn add_bits(self, other: Self) -> Self;
-
-    /// The sum of all lanes: the upper half is added to the lower one until one number is left.
-    #[inline(always)]
-    fn fold(self) -> T {
-        let sums = self.store();
-        // Loops of known lengths, which leave no loop.
-        let mut eight = [T::default(); 8];
-        eight.copy_from_slice(&sums[..8]);
-        if LANES == 16 {
-            for lane in 0..8 {
-                eight[lane] += sums[LANES - 8 + lane];
+macro_rules! real {
+    ($type:ty, $word:ty, $all_of:expr, $total:expr, $in_lines:expr) => {
+        impl Real for $type {
+            const ROUNDER: $type = (3u64 << (<$type>::MANTISSA_DIGITS - 2)) as $type;
+            const LEAST: f64 = <$type>::MIN_POSITIVE as f64;
+            const EPSILON: f64 = <$type>::EPSILON as f64;
+            fn of(value: f64) -> $type {
+                value as $type
+            }
+            fn all_of<'a>(values: &'a [f64], room: &'a mut Vec<$type>) -> Result<&'a [$type]> {
+                $all_of(values, room)
+            }
+            fn get(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn add_bits(self, other: $type) -> $type {
+                <$type>::from_bits(self.to_bits().wrapping_add(other.to_bits()))
+            }
+            #[inline(always)]
+            fn total_of_bits(self, terms: usize) -> f64 {
+                $total(self.to_bits(), terms as $word)
+            }
+            fn in_lines(isa: Isa, work: impl InLines<$type>) {
+                $in_lines(isa, work);
             }
         }
-        let [a, b, c, d, e, f, g, h] = eight;
-        ((a + e) + (c + g)) + ((b + f) + (d + h))
-    }
+    };
+}
+real!(f64, u64, |values, _| Ok(values), total_of_doubles, in_doubles);
+real!(f32, u32, rounded, total_of_singles, in_singles);
+
+#[inline(always)]
+fn total_of_doubles(sum: u64, terms: u64) -> f64 {
+    // As a double again, since no conversion of such integers is known to all instruction sets.
+    let rounder = f64::ROUNDER.to_bits();
+    f64::from_bits(sum.wrapping_sub(rounder.wrapping_mul(terms.wrapping_sub(1)))) - f64::ROUNDER
 }
 
-impl<T: Real, const LANES: usize> Line<T, LANES> for [T; LANES] {
-    const MANY: bool = false;
+#[inline(always)]
+fn total_of_singles(sum: u32, terms: u32) -> f64 {
+    f64::from(sum.wrapping_sub(f32::ROUNDER.to_bits().wrapping_mul(terms)).cast_signed())
+}
 
-    #[inline(always)]
-    fn splat(number: T) -> Self {
-        [number; LANES]
-    }
-
-    #[inline(always)]
-    fn load(numbers: &[T; LANES]) -> Self {
-        *numbers
-    }
-
-    #[inline(always)]
-    fn load_start(numbers: &[T]) -> Self {
-        let mut line = [T::default(); LANES];
-        line.iter_mut().zip(numbers).for_each(|(lane, number)| *lane = *number);
-        line
-    }
-
-    #[inline(always)]
-    fn store(self) -> [T; LANES] {
-        self
-    }
-
-    #[inline(always)]
-    fn add(mut self, other: Self) -> Self {
-        for lane in 0..LANES {
-            self[lane] += other[lane];
-        }
-        self
-    }
-
-    #[inline(always)]
-    fn multiply(mut self, other: Self) -> Self {
-        for lane in 0..LANES {
-            self[lane] = self[lane] * other[lane];
-        }
-        self
-    }
-
-    #[inline(always)]
-    fn add_bits(mut self, other: Self) -> Self {
-        for lane in 0..LANES {
-            self[lane] = self[lane].add_bits(other[lane]);
-        }
-        self
-    }
+fn rounded<'a>(values: &[f64], room: &'a mut Vec<f32>) -> Result<&'a [f32]> {
+    room.clear();
+    reserve(room, values.len())?;
+    room.extend(values.iter().map(|&value| value as f32));
+    Ok(room)
 }

@@ -7,10 +7,9 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::Isa;
-use super::gradients::{Derivatives, Examples};
-use super::lines::{InLines, Line};
-use super::rows::Real;
-use super::terms::Terms;
+use super::gradients::{Derivatives, Examples, Grid};
+use super::real::{InLines, Line, Real};
+use super::terms::{Plain, Terms};
 use crate::error::Result;
 use crate::memory::zeros;
 
@@ -71,20 +70,48 @@ fn numbers<T: Pod, const COUNT: usize>(memory: &mut [Aligned]) -> &mut [[T; COUN
     bytemuck::cast_slice_mut::<Aligned, T>(memory).as_chunks_mut().0
 }
 
+/// Adds to `sum` the clipped gradient of each of the first `count` rows of `rows`, the part of one class after that of
+/// the other, as the weights stand in w. The norm that is clipped is that of all parts together. The rows behind the
+/// first ones will be needed next and are fetched meanwhile.
+pub fn add_gradients<T: Real, D: Derivatives>(
+    isa: Isa,
+    examples: Examples<'_, T, D>,
+    (rows, count): (&[usize], usize),
+    w: &[T],
+    room: &mut Room,
+    sum: &mut [f64],
+) {
+    Minibatch { examples, terms: Plain, rows, count, w, room, sum }.add(isa);
+}
+
+/// The same with every clipped gradient rounded to integers, whose norm over all parts never exceeds that of the grid.
+/// Sums whose magnitudes stay below 2^53 are exact.
+pub fn add_quantized<T: Real, D: Derivatives>(
+    isa: Isa,
+    examples: Examples<'_, T, D>,
+    grid: Grid,
+    (rows, count): (&[usize], usize),
+    w: &[T],
+    room: &mut Room,
+    sum: &mut [f64],
+) {
+    Minibatch { examples, terms: grid, rows, count, w, room, sum }.add(isa);
+}
+
 /// The clipped gradients of the first `count` of `rows`, added to `sum`.
-pub(super) struct Minibatch<'a, T, D, A> {
-    pub examples: Examples<'a, T, D>,
-    pub terms: A,
-    pub rows: &'a [usize],
-    pub count: usize,
-    pub w: &'a [T],
-    pub room: &'a mut Room,
-    pub sum: &'a mut [f64],
+struct Minibatch<'a, T, D, A> {
+    examples: Examples<'a, T, D>,
+    terms: A,
+    rows: &'a [usize],
+    count: usize,
+    w: &'a [T],
+    room: &'a mut Room,
+    sum: &'a mut [f64],
 }
 
 impl<T: Real, D: Derivatives, A: Terms<T>> Minibatch<'_, T, D, A> {
     /// Adds them up.
-    pub fn add(self, isa: Isa) {
+    fn add(self, isa: Isa) {
         if self.room.rows.is_empty() {
             T::in_lines(isa, OneByOne(self));
         } else {

@@ -4,7 +4,7 @@
 //! All is added up as for longer rows, see `simd/blocks.rs`.
 
 use super::Isa;
-use super::rows::Real;
+use super::real::Real;
 
 /// Running sums of an inner product, as for longer rows.
 const LANES: usize = 8;
@@ -76,8 +76,8 @@ pub fn sum<T: Real, const N: usize>(entries: &[T], factors: &[f64], sums: &mut [
     total.copy_from_slice(sums);
     for (rows, factors) in entries.chunks_exact(TOGETHER * N).zip(factors.chunks_exact(TOGETHER)) {
         let term = |row: usize, at: usize| factors[row] * rows[row * N + at].get();
-        for at in 0..N {
-            total[at] += (term(0, at) + term(1, at)) + (term(2, at) + term(3, at));
+        for (at, total) in total.iter_mut().enumerate() {
+            *total += (term(0, at) + term(1, at)) + (term(2, at) + term(3, at));
         }
     }
     sums.copy_from_slice(&total);

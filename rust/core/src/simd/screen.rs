@@ -80,7 +80,7 @@ mod tests {
             let biases: Vec<f32> = (0..count).map(|_| real(&mut rng)).collect();
             let signs = std::array::from_fn(|lane| if lane % 2 == 0 { 1.0 } else { -1.0 });
             // The margin of the last halfspace of each group is wide, and that of its first one has no end.
-            let margin = |i: usize| if i % ABREAST == 0 { f32::INFINITY } else { 1e-4 };
+            let margin = |i: usize| if i.is_multiple_of(ABREAST) { f32::INFINITY } else { 1e-4 };
             let margins: Vec<_> = (0..count).map(|i| [margin(i), if i % ABREAST == 5 { 0.2 } else { 0.0 }]).collect();
             let tile = Tile { columns: &columns, signs: &signs, scale: 1.0, norm: 1.0, valid };
             let rough = Rough { features, weights: &weights, biases: &biases, margins: &margins };

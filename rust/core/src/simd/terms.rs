@@ -1,8 +1,7 @@
 //! What is added up of rows: multiples of them as they are, or rounded to integers of bounded norm.
 
 use super::gradients::Grid;
-use super::lines::Line;
-use super::rows::Real;
+use super::real::{Line, Real};
 
 /// How multiples of rows are added up.
 pub(super) trait Terms<T: Real>: Copy {

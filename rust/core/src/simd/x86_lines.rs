@@ -4,7 +4,7 @@
 
 use std::arch::x86_64::*;
 
-use super::lines::Line;
+use super::real::Line;
 
 /// A line of this type and number of lanes in this number of registers, by these instructions.
 macro_rules! line {

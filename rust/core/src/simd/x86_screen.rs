@@ -76,19 +76,18 @@ unsafe fn scores_avx2(tile: Tile<'_>, rough: Rough<'_>, first: usize, part: usiz
         let weights = rough.weights.as_ptr().add(first * rough.features);
         let (columns, signs) = (tile.columns.as_ptr().add(part), tile.signs.as_ptr().add(part));
         let signs: [__m256; FEW] = std::array::from_fn(|v| _mm256_loadu_ps(signs.add(8 * v)));
-        for i in 0..ABREAST {
-            let bias = _mm256_set1_ps(rough.biases[first + i]);
-            for v in 0..FEW {
-                scores[i][v] = _mm256_mul_ps(bias, signs[v]);
+        for (scores, bias) in scores.iter_mut().zip(&rough.biases[first..]) {
+            for (score, &sign) in scores.iter_mut().zip(&signs) {
+                *score = _mm256_mul_ps(_mm256_set1_ps(*bias), sign);
             }
         }
         for feature in 0..rough.features {
             let column = columns.add(feature * TILE);
             let values: [__m256; FEW] = std::array::from_fn(|v| _mm256_loadu_ps(column.add(8 * v)));
-            for i in 0..ABREAST {
+            for (i, scores) in scores.iter_mut().enumerate() {
                 let weight = _mm256_set1_ps(*weights.add(feature * ABREAST + i));
-                for v in 0..FEW {
-                    scores[i][v] = _mm256_fmadd_ps(weight, values[v], scores[i][v]);
+                for (score, &value) in scores.iter_mut().zip(&values) {
+                    *score = _mm256_fmadd_ps(weight, value, *score);
                 }
             }
         }
@@ -140,19 +139,18 @@ unsafe fn scores_avx512(tile: Tile<'_>, rough: Rough<'_>, first: usize) -> [[__m
     unsafe {
         let (columns, weights) = (tile.columns.as_ptr(), rough.weights.as_ptr().add(first * rough.features));
         let signs: [__m512; MANY] = std::array::from_fn(|v| _mm512_loadu_ps(tile.signs.as_ptr().add(16 * v)));
-        for i in 0..ABREAST {
-            let bias = _mm512_set1_ps(rough.biases[first + i]);
-            for v in 0..MANY {
-                scores[i][v] = _mm512_mul_ps(bias, signs[v]);
+        for (scores, bias) in scores.iter_mut().zip(&rough.biases[first..]) {
+            for (score, &sign) in scores.iter_mut().zip(&signs) {
+                *score = _mm512_mul_ps(_mm512_set1_ps(*bias), sign);
             }
         }
         for feature in 0..rough.features {
             let column = columns.add(feature * TILE);
             let values: [__m512; MANY] = std::array::from_fn(|v| _mm512_loadu_ps(column.add(16 * v)));
-            for i in 0..ABREAST {
+            for (i, scores) in scores.iter_mut().enumerate() {
                 let weight = _mm512_set1_ps(*weights.add(feature * ABREAST + i));
-                for v in 0..MANY {
-                    scores[i][v] = _mm512_fmadd_ps(weight, values[v], scores[i][v]);
+                for (score, &value) in scores.iter_mut().zip(&values) {
+                    *score = _mm512_fmadd_ps(weight, value, *score);
                 }
             }
         }
