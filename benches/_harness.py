@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -240,4 +241,5 @@ def require_memory(needed: float) -> None:
 
 def run_file(path: str) -> None:
     """Runs the benches of one file, with the options of the command line."""
-    sys.exit(pytest.main([path, *sys.argv[1:]]))
+    # In a process of its own, since this one has imported numpy already.
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", path, *sys.argv[1:]]))

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import _blas  # noqa: F401
 import _results as results
 import pytest
 from _harness import Race
