@@ -74,6 +74,8 @@ STORED = pytest.StashKey[results.Results]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuses at once to compare with nothing, or to store what means nothing."""
+    # What is run here is run for its time. In pytest.ini this would import numpy before _blas.
+    config.addinivalue_line("filterwarnings", "ignore::hdp_fast.exceptions.UtilityWarning")
     run = config.stash[RUN] = Run(config)
     if (config.getoption("check") or config.getoption("store")) and run.once:
         raise pytest.UsageError("times of --tiny and --benchmark-disable are not for comparison")
