@@ -1,11 +1,10 @@
 //! Glue of the searches of `hdp_fast.accounting`, whose arguments are checked.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use hdp_fast_core::accounting::{self, Range, Search, Target};
 use pyo3::prelude::*;
 
 use crate::accounting::{Description, NANOSECONDS, accountant, mechanism, terms};
+use crate::lock::Locked;
 use crate::run::run;
 
 /// Epsilon, delta and the accountant.
@@ -17,37 +16,30 @@ fn target((epsilon, delta, name): &Goal<'_>) -> PyResult<Target> {
 
 /// A search for the least noise of mechanisms that its caller makes.
 #[pyclass(frozen, module = "hdp_fast._core")]
-pub struct NoiseSearch(Mutex<Search>);
-
-impl NoiseSearch {
-    /// A search that a failed examination left behind is as good as any.
-    fn search(&self) -> MutexGuard<'_, Search> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+pub struct NoiseSearch(Locked<Search>);
 
 #[pymethods]
 impl NoiseSearch {
     #[new]
     fn new(low: f64, high: f64, goal: Goal<'_>) -> PyResult<NoiseSearch> {
         let range = Range { start: low.sqrt() * high.sqrt(), low, high, falling: true, whole: false };
-        Ok(NoiseSearch(Mutex::new(Search::new(range, target(&goal)?))))
+        Ok(NoiseSearch(Locked::new(Search::new(range, target(&goal)?))))
     }
 
     /// The noise whose mechanisms are examined next; None at the end.
-    fn noise(&self) -> Option<f64> {
-        self.search().next_number()
+    fn noise(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.0.with(py, |search| Ok(search.next_number()))
     }
 
     /// Takes the mechanisms of that noise.
     fn examine(&self, py: Python<'_>, terms: Vec<(Description, u64)>) -> PyResult<()> {
         let terms = self::terms(terms)?;
-        run(py, None, NANOSECONDS, |run| self.search().examine(&terms, run))
+        self.0.with(py, |search| run(py, None, NANOSECONDS, |run| search.examine(&terms, run)))
     }
 
     /// The least noise that is enough; None where there is none.
-    fn least(&self) -> Option<f64> {
-        self.search().boundary()
+    fn least(&self, py: Python<'_>) -> PyResult<Option<f64>> {
+        self.0.with(py, |search| Ok(search.boundary()))
     }
 }
 
