@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
@@ -13,6 +12,7 @@ import numpy as np
 from _harness import threads_of
 
 from hdp_fast import noise
+from hdp_fast.bench import fastest, xor_bits_per_second
 
 # Of the flags of a processor, those that a kernel asks for.
 SETS = {"avx2": "AVX2", "avx512f": "AVX-512", "gfni": "GFNI", "vaes": "VAES", "aes": "AES",
@@ -34,7 +34,6 @@ CORES = {
     ("GenuineIntel", 6, 0xAD, 0xAE): "Intel Granite Rapids",
 }
 WORDS, SQUARE, STREAMED = 1_000_000, 1_200, 1 << 27
-ROUNDS = 7
 
 
 def processor_of(machine_info: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,17 +60,6 @@ def kind_of(processor: Mapping[str, Any]) -> str:
     """The name of the file with results of this kind: processors of one kind are comparable."""
     text = f"{processor['name']} {processor['cores']} cores".lower()
     return "-".join("".join(c if c.isalnum() else " " for c in text).split())
-
-
-def fastest(action: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """The least seconds of some runs after the first."""
-    action()
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 class Limits:
@@ -128,9 +116,8 @@ class Limits:
 
     @cached_property
     def xor(self) -> float:
-        """Bits a second that one core combines by xor, on 64 KB in its cache."""
-        left, right, out = (np.ones(1 << 13, np.uint64) for _ in range(3))
-        return (1 << 19) / fastest(lambda: np.bitwise_xor(left, right, out=out), 500)
+        """Bits a second that one core combines by xor, in its cache."""
+        return xor_bits_per_second()
 
     def summary(self) -> dict[str, float]:
         """The limits that results keep."""

@@ -59,6 +59,22 @@ def medians(
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def fastest(action: Action, repeats: int = 7) -> float:
+    """The least seconds of some runs of an action, after one that wakes caches and cores.
+
+    Args:
+        action: What is timed.
+        repeats: Number of timed runs.
+    """
+    action()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        action()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
 def random_words(rows: int, columns: int, rng: np.random.Generator) -> Words:
     """Draws a uniformly random bit matrix in 64-bit words, with padding bits 0.
 
@@ -94,13 +110,13 @@ def packed_matrix(words: Words, columns: int) -> gf2.BitMatrix:
 def xor_bits_per_second() -> float:
     """Measures how many bits a second one core combines by xor, on 64 KB in its cache."""
     left, right, out = (np.ones(_CACHED_BYTES // 8, dtype=np.uint64) for _ in range(3))
-    return 8 * _CACHED_BYTES / _fastest(lambda: np.bitwise_xor(left, right, out=out), 500)
+    return 8 * _CACHED_BYTES / fastest(lambda: np.bitwise_xor(left, right, out=out), 500)
 
 
 def bytes_per_second() -> float:
     """Measures how many bytes a second one core reads from main memory, on 256 MB."""
     large = np.ones(_STREAMED_BYTES // 8, dtype=np.uint64)
-    return _STREAMED_BYTES / _fastest(lambda: np.bitwise_or.reduce(large), 3)
+    return _STREAMED_BYTES / fastest(lambda: np.bitwise_or.reduce(large), 3)
 
 
 def run(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
@@ -158,15 +174,6 @@ def align(rows: Iterable[Sequence[str]]) -> list[str]:
         "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
         for row in cells
     ]
-
-
-def _fastest(action: Action, repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        action()
-        times.append(time.perf_counter() - start)
-    return min(times)
 
 
 def _row(size: int, limits: Mapping[str, float]) -> dict[str, Any]:
