@@ -22,9 +22,13 @@ pub struct Transforms {
 impl Transforms {
     /// Nothing is computed yet.
     pub fn new() -> Transforms {
-        let empty = Vec::new;
-        let (spectrum, product, scratch) = (empty(), empty(), empty());
-        Transforms { planner: RealFftPlanner::new(), values: Vec::new(), spectrum, product, scratch }
+        Transforms {
+            planner: RealFftPlanner::new(),
+            values: Vec::new(),
+            spectrum: Vec::new(),
+            product: Vec::new(),
+            scratch: Vec::new(),
+        }
     }
 
     /// The tilted law of the composed loss, cyclic, and a bound on the 2-norm of its error.
