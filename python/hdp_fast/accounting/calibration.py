@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NoReturn
 
 from .. import _core
 from .._support.validate import positive, probability, refuse, shorten
@@ -144,7 +145,7 @@ def largest_rate(
     # What can be said of the base and the draws is said of the least rate.
     list_terms([(Subsampled(base, draws=draws, rate=_LEAST_RATE), times)], accountant)
     rate = _find_rate(describe(base), count("draws", draws), times, goal)
-    return _refuse_none(rate)
+    return _refuse_all() if rate is None else rate
 
 
 def largest_rounds(
@@ -203,10 +204,8 @@ def _enough(noise: float | None, high: float) -> float:
     return noise
 
 
-def _refuse_none(value: float | None) -> float:
-    if value is None:
-        raise ParameterError(f"no value above {_LEAST_RATE} reaches the given epsilon and delta")
-    return value
+def _refuse_all() -> NoReturn:
+    raise ParameterError(f"no value above {_LEAST_RATE} reaches the given epsilon and delta")
 
 
 def find_largest(start: float, holds: Callable[[float], bool], most: float = math.inf) -> float:
@@ -217,7 +216,8 @@ def find_largest(start: float, holds: Callable[[float], bool], most: float = mat
     good = start
     while not holds(good):
         good /= 4
-        _refuse_none(good if good >= _LEAST_RATE else None)
+        if good < _LEAST_RATE:
+            _refuse_all()
     bad = good
     while bad < most and holds(bad):
         good, bad = bad, min(4 * bad, most)
