@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use hdp_fast_core::accounting::{self, Range, Search, Target};
+use hdp_fast_core::accounting::{self, Care, Range, Search, Target};
 use pyo3::prelude::*;
 
 use crate::accounting::{Description, NANOSECONDS, accountant, mechanism, terms};
@@ -13,6 +13,10 @@ type Goal<'py> = (f64, f64, Bound<'py, PyAny>);
 
 fn target((epsilon, delta, name): &Goal<'_>) -> PyResult<Target> {
     Ok(Target { epsilon: *epsilon, delta: *delta, accountant: accountant(name)? })
+}
+
+fn care(guessed: bool) -> Care {
+    if guessed { Care::Guessed } else { Care::Shown }
 }
 
 /// A search for the least noise of mechanisms that its caller makes.
@@ -30,8 +34,8 @@ impl NoiseSearch {
 impl NoiseSearch {
     #[new]
     fn new(low: f64, high: f64, goal: Goal<'_>) -> PyResult<NoiseSearch> {
-        let range = Range { start: low.sqrt() * high.sqrt(), low, high, falling: true, whole: false };
-        Ok(NoiseSearch(Mutex::new(Search::new(range, target(&goal)?))))
+        let search = Search::new(Range::of_noise(low, high), target(&goal)?, Care::Shown);
+        Ok(NoiseSearch(Mutex::new(search)))
     }
 
     /// The noise whose mechanisms are examined next; None at the end.
@@ -73,9 +77,24 @@ pub fn largest_rate(
     draws: u64,
     rounds: u64,
     goal: Goal<'_>,
+    guessed: bool,
 ) -> PyResult<Option<f64>> {
-    let (base, target) = (mechanism(base)?.base, target(&goal)?);
-    run(py, None, NANOSECONDS, |run| accounting::largest_rate(base, draws, rounds, target, run))
+    let (base, target, care) = (mechanism(base)?.base, target(&goal)?, care(guessed));
+    run(py, None, NANOSECONDS, |run| accounting::largest_rate(base, draws, rounds, target, care, run))
+}
+
+/// The largest number of draws of `rounds` runs on subsamples.
+#[pyfunction]
+pub fn largest_draws(
+    py: Python<'_>,
+    base: Description,
+    rate: f64,
+    rounds: u64,
+    goal: Goal<'_>,
+    guessed: bool,
+) -> PyResult<u64> {
+    let (base, target, care) = (mechanism(base)?.base, target(&goal)?, care(guessed));
+    run(py, None, NANOSECONDS, |run| accounting::largest_draws(base, rate, rounds, target, care, run))
 }
 
 /// The number of runs that meet a target.

@@ -44,9 +44,9 @@ mod pair;
 mod plan;
 mod transform;
 
-pub use calibrate::{Search, Target, largest_rate, largest_rounds, smallest_noise};
+pub use calibrate::{Search, Target, largest_draws, largest_rate, largest_rounds, smallest_noise};
 pub use compose::{delta, epsilon};
-pub use crossing::Range;
+pub use crossing::{Care, Range};
 pub use mechanism::{Base, Mechanism, Term};
 pub use moments::{renyi_divergence, renyi_epsilon};
 pub use normal::{gaussian_delta, gaussian_epsilon, gaussian_mu};
