@@ -20,7 +20,7 @@ GLUE = ROOT / "rust" / "py" / "src"
 
 # What stands on a line may import from its own line and from those above it.
 RUST_LAYERS = [
-    {"error", "params", "memory"},
+    {"error", "params", "memory", "golden"},
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "statistics", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},

@@ -60,7 +60,7 @@ def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, lea
 def test_the_draws_for_given_records_are_private_and_hardly_more_would_be(n):
     found = plan(LEARNER, **{**FREE, "n": n})
     assert spent(found, n) <= found.delta
-    more = dataclasses.replace(found, draws=found.draws + 1 + found.draws // 25)
+    more = dataclasses.replace(found, draws=found.draws + 1 + found.draws // 1000)
     assert spent(more, n) > found.delta
     assert not found.promised
     assert found.paper is None

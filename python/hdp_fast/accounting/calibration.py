@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NoReturn
 
 from .. import _core
 from .._support.validate import positive, probability, refuse, shorten
@@ -143,8 +144,34 @@ def largest_rate(
     goal, times = _check_goal(epsilon, delta, accountant), count("rounds", rounds)
     # What can be said of the base and the draws is said of the least rate.
     list_terms([(Subsampled(base, draws=draws, rate=_LEAST_RATE), times)], accountant)
-    rate = _find_rate(describe(base), count("draws", draws), times, goal)
-    return _refuse_none(rate)
+    return _find_rate(describe(base), count("draws", draws), times, goal)
+
+
+def guess_rate(base: Mechanism, *, draws: int, rounds: int, epsilon: float, delta: float) -> float:
+    """About what `largest_rate` returns, for comparisons: nothing shows that it is private."""
+    goal = _check_goal(epsilon, delta, "pld")
+    Subsampled(base, draws=draws, rate=_LEAST_RATE)
+    return _find_rate(describe(base), draws, rounds, goal, guessed=True)
+
+
+def largest_draws(
+    base: Mechanism,
+    *,
+    rate: float,
+    rounds: int,
+    epsilon: float,
+    delta: float,
+    guessed: bool = False,
+) -> int:
+    """Counts the draws at a rate with which `rounds` runs on subsamples are (epsilon, delta)-DP.
+
+    It is within 1e-4 of the most, and 0 where not even one draw is private. Where it is `guessed`,
+    for comparisons, it is about the most and nothing shows that it is private.
+    """
+    goal = _check_goal(epsilon, delta, "pld")
+    # What can be said of the base and the rate is said of one draw.
+    Subsampled(base, draws=1, rate=rate)
+    return _find_draws(describe(base), rate, rounds, goal, guessed)
 
 
 def largest_rounds(
@@ -183,8 +210,16 @@ def largest_rounds(
 
 # A fit asks again what its plan has asked, and a plan what the one before has.
 @lru_cache(maxsize=1024)
-def _find_rate(base: Description, draws: int, rounds: int, goal: _Goal) -> float | None:
-    return _core.largest_rate(base, draws, rounds, goal)
+def _find_rate(
+    base: Description, draws: int, rounds: int, goal: _Goal, guessed: bool = False
+) -> float:
+    rate = _core.largest_rate(base, draws, rounds, goal, guessed)
+    return _refuse_all() if rate is None else rate
+
+
+@lru_cache(maxsize=1024)
+def _find_draws(base: Description, rate: float, rounds: int, goal: _Goal, guessed: bool) -> int:
+    return _core.largest_draws(base, rate, rounds, goal, guessed)
 
 
 @lru_cache(maxsize=1024)
@@ -203,10 +238,8 @@ def _enough(noise: float | None, high: float) -> float:
     return noise
 
 
-def _refuse_none(value: float | None) -> float:
-    if value is None:
-        raise ParameterError(f"no value above {_LEAST_RATE} reaches the given epsilon and delta")
-    return value
+def _refuse_all() -> NoReturn:
+    raise ParameterError(f"no value above {_LEAST_RATE} reaches the given epsilon and delta")
 
 
 def find_largest(start: float, holds: Callable[[float], bool], most: float = math.inf) -> float:
@@ -217,7 +250,8 @@ def find_largest(start: float, holds: Callable[[float], bool], most: float = mat
     good = start
     while not holds(good):
         good /= 4
-        _refuse_none(good if good >= _LEAST_RATE else None)
+        if good < _LEAST_RATE:
+            _refuse_all()
     bad = good
     while bad < most and holds(bad):
         good, bad = bad, min(4 * bad, most)

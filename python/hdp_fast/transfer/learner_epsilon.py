@@ -5,20 +5,25 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .. import accounting
 from .._support.validate import nonnegative_int, refuse
+from ..accounting.calibration import guess_rate, largest_draws
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
 
 # The candidates for the learner's own epsilon; smaller ones need ever more draws.
 LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
-_WORTHWHILE = 0.97
-# The search for a number of draws ends within this factor.
-_FINE = 1.01
+_WORTHWHILE, _UNSURE = 0.97, 0.003
+# Fewer draws than these are not guessed: a guess of one may be none.
+_FEW = 100
 _MOST = 1 << 62
+
+# The learner's epsilon, and whether a guess at the cost is enough.
+_Cost = Callable[[float, bool], tuple[float, int]]
 
 
 def composes(learner: Any) -> bool:
@@ -125,11 +130,12 @@ class Search:
             ParameterError: There would be more than `2**62` records.
         """
 
-        def count(learner_epsilon: float) -> tuple[float, int]:
+        def count(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
             draws = compute_sample_size(
                 self.learner, self.alpha, self.beta, learner_epsilon, agnostic, self.opt
             )
-            rate = accounting.largest_rate(
+            find = guess_rate if guessed else accounting.largest_rate
+            rate = find(
                 self.learner.with_epsilon(learner_epsilon).privacy,
                 draws=draws,
                 rounds=self.rounds,
@@ -151,8 +157,10 @@ class Search:
         """
         rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
 
-        def bound_error(learner_epsilon: float) -> tuple[float, int]:
-            draws = self._most_draws(learner_epsilon, rate)
+        def bound_error(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
+            draws = self._most_draws(learner_epsilon, rate, guessed)
+            if guessed and draws < _FEW:
+                draws = self._most_draws(learner_epsilon, rate, False)
             return (self._error(draws, learner_epsilon) if draws else math.inf), draws
 
         learner_epsilon, _, draws = _cheapest(bound_error)
@@ -161,15 +169,15 @@ class Search:
             raise ParameterError(f"n = {n} with rounds = {self.rounds}, but {rule}")
         return Sample(n, draws, learner_epsilon)
 
-    def _most_draws(self, learner_epsilon: float, rate: float) -> int:
-        base = self.learner.with_epsilon(learner_epsilon).privacy
-
-        def are_private(draws: int) -> bool:
-            terms = [(Subsampled(base, draws=draws, rate=rate), self.rounds)]
-            return accounting.delta(terms, self.epsilon) <= self.delta
-
-        guess = self.epsilon / (6 * learner_epsilon * rate * math.sqrt(self.rounds))
-        return _largest(max(1, int(guess)), are_private)
+    def _most_draws(self, learner_epsilon: float, rate: float, guessed: bool) -> int:
+        return largest_draws(
+            self.learner.with_epsilon(learner_epsilon).privacy,
+            rate=rate,
+            rounds=self.rounds,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            guessed=guessed,
+        )
 
     def _error(self, draws: int, learner_epsilon: float) -> float:
         """The least alpha that the learner promises for this number of draws.
@@ -191,34 +199,28 @@ class Search:
         return high + learner_epsilon * 1e-6  # prefers the smaller epsilon where errors are equal
 
 
-def _cheapest(cost_of: Callable[[float], tuple[float, int]]) -> tuple[float, float, int]:
+def _cheapest(cost_of: _Cost) -> tuple[float, float, int]:
     """The learner's epsilon of about the least cost, that cost, and the draws.
 
-    The search goes from large to small values and stops at the first that saves too little.
+    The search goes from large to small values and stops at the first that saves too little. Guesses
+    are enough to compare two, unless they are close to that; the cost returned is no guess.
     """
-    best = (LEARNER_EPSILONS[0], *cost_of(LEARNER_EPSILONS[0]))
+    best, least = LEARNER_EPSILONS[0], cost_of(LEARNER_EPSILONS[0], True)[0]
     for learner_epsilon in LEARNER_EPSILONS[1:]:
-        cost, draws = cost_of(learner_epsilon)
-        if not cost < _WORTHWHILE * best[1] and math.isfinite(best[1]):
+        cost = cost_of(learner_epsilon, True)[0]
+        part = cost / least if math.isfinite(least) else 0.0
+        if abs(part - _WORTHWHILE) < _UNSURE:
+            part = cost_of(learner_epsilon, False)[0] / cost_of(best, False)[0]
+        if not part < _WORTHWHILE:
             break
-        best = (learner_epsilon, cost, draws)
-    return best
+        best, least = learner_epsilon, cost
+    return best, *cost_of(best, False)
 
 
-def _largest(guess: int, holds: Callable[[int], bool]) -> int:
-    """About the largest number for which `holds` is true, as it is for all below; 0 if none."""
-    low, high = guess, 2 * guess
-    if holds(guess):
-        while holds(high):
-            low, high = high, 2 * high
-    else:
-        low, high = guess // 2, guess
-        while low and not holds(low):
-            low, high = low // 2, low
-    while low and high > max(low + 1, _FINE * low):
-        middle = max(low + 1, int(math.sqrt(low * high)))
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+@lru_cache(maxsize=64)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names of what a function takes."""
+    return frozenset(inspect.signature(function).parameters)
 
 
 def compute_sample_size(
@@ -237,7 +239,7 @@ def compute_sample_size(
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"
         raise ParameterError(f"draws = None, but {rule}")
-    names = inspect.signature(learner.sample_size).parameters
+    names = _parameters(getattr(learner.sample_size, "__func__", learner.sample_size))
     options: dict[str, Any] = {"agnostic": agnostic} if "agnostic" in names else {}
     if opt:
         if "opt" not in names:

@@ -48,7 +48,7 @@
 //!
 //! | modules | what they hold |
 //! | --- | --- |
-//! | [`error`], [`params`], [`memory`] | causes of failure; scalars that are valid by construction; allocations that may fail |
+//! | [`error`], [`params`], [`memory`], [`golden`] | causes of failure; scalars that are valid by construction; allocations that may fail; the search for a valley |
 //! | [`noise`], [`simd`], [`run`], [`pool`] | exact draws; instruction sets, with all of the `unsafe` code; cancellation; threads |
 //! | [`gf2`], [`linear`], [`score`], [`sgd`], [`statistics`], [`accounting`], [`weights`] | linear systems over GF(2); halfspaces; errors of many hypotheses; gradient descent; exact sums of features; guarantees; dense weights |
 //! | [`parity`], [`local`], [`stability`], [`adaptation`] | parities; local randomizers; answers from votes; adaptation to private records |
@@ -73,6 +73,7 @@ pub mod accounting;
 pub mod adaptation;
 pub mod error;
 pub mod gf2;
+pub mod golden;
 pub mod linear;
 pub mod local;
 pub mod memory;

@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use hdp_fast_core::Error;
 use hdp_fast_core::accounting::{
-    Accountant, Base, Mechanism, Target, Term, delta, epsilon, largest_rate, largest_rounds, smallest_noise,
+    Accountant, Base, Care, Mechanism, Target, Term, delta, epsilon, largest_draws, largest_rate, largest_rounds,
+    smallest_noise,
 };
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::{Isa, multiply_powers};
@@ -78,7 +79,7 @@ fn searches_end_next_to_the_boundary() {
     let step = |noise: f64, rate: f64| Mechanism { base: Base::Gaussian(1.0 / noise), draws: 256, rate };
     let noise = smallest_noise([0.05, 1e6], 256, 1e-4, 100, target, alone()).unwrap().unwrap();
     assert!(shown(step(noise, 1e-4), 100) <= target.delta && shown(step(noise / 1.00002, 1e-4), 100) > target.delta);
-    let rate = largest_rate(Base::Gaussian(1.0 / noise), 256, 100, target, alone()).unwrap().unwrap();
+    let rate = largest_rate(Base::Gaussian(1.0 / noise), 256, 100, target, Care::Shown, alone()).unwrap().unwrap();
     assert!((rate / 1e-4 - 1.0).abs() < 1e-4);
     assert!(shown(step(noise, rate), 100) <= target.delta && shown(step(noise, rate * 1.00002), 100) > target.delta);
     let most = largest_rounds(step(noise, 1e-4), target, alone()).unwrap();
@@ -87,12 +88,30 @@ fn searches_end_next_to_the_boundary() {
 }
 
 #[test]
+fn draws_are_counted_up_to_the_boundary() {
+    let target = Target { epsilon: 1.0, delta: 1e-6, accountant: Accountant::Pld };
+    for (base, rate) in [(Base::BoundedRange(0.125), 1e-4), (Base::Pure(1.0), 1e-6), (Base::Gaussian(0.4), 1e-4)] {
+        let shown = |draws: u64| delta(&[sampled(base, draws, rate, 20)], 1.0, Accountant::Pld, alone()).unwrap();
+        let most = largest_draws(base, rate, 20, target, Care::Shown, alone()).unwrap();
+        let more = most + 1 + most / 5000;
+        assert!(shown(most) <= target.delta && shown(more) > target.delta, "{base:?}: {most}");
+        let guess = largest_draws(base, rate, 20, target, Care::Guessed, alone()).unwrap();
+        assert!(
+            (guess as f64 / most as f64 - 1.0).abs() < 3e-3 || guess.abs_diff(most) <= 1,
+            "{base:?}: {guess}, {most}"
+        );
+    }
+    assert_eq!(largest_draws(Base::Pure(2.0), 1.0, 1, target, Care::Shown, alone()), Ok(0));
+    assert_eq!(largest_draws(Base::DiscreteLaplace(1e-9, 2), 0.5, 1, target, Care::Shown, alone()), Ok(4095));
+}
+
+#[test]
 fn searches_end_where_their_ranges_do() {
     let target = Target { epsilon: 1.0, delta: 1e-6, accountant: Accountant::Pld };
     assert_eq!(smallest_noise([50.0, 60.0], 1, 1.0, 1, target, alone()), Ok(Some(50.0)));
     assert_eq!(smallest_noise([0.5, 0.6], 1, 1.0, 1, target, alone()), Ok(None));
-    assert_eq!(largest_rate(Base::Pure(0.5), 1, 1, target, alone()), Ok(Some(1.0)));
-    assert_eq!(largest_rate(Base::Approximate(0.5, 0.1), 1, 1 << 53, target, alone()), Ok(None));
+    assert_eq!(largest_rate(Base::Pure(0.5), 1, 1, target, Care::Shown, alone()), Ok(Some(1.0)));
+    assert_eq!(largest_rate(Base::Approximate(0.5, 0.1), 1, 1 << 53, target, Care::Shown, alone()), Ok(None));
     let never = Mechanism { base: Base::Pure(2.0), draws: 1, rate: 1.0 };
     assert_eq!(largest_rounds(never, target, alone()), Ok(0));
     let seldom = Mechanism { base: Base::Gaussian(1e-9), draws: 1, rate: 1.0 };

@@ -1,6 +1,6 @@
 //! Glue of the searches of `hdp_fast.accounting`, whose arguments are checked.
 
-use hdp_fast_core::accounting::{self, Range, Search, Target};
+use hdp_fast_core::accounting::{self, Care, Range, Search, Target};
 use pyo3::prelude::*;
 
 use crate::accounting::{Description, NANOSECONDS, accountant, mechanism, terms};
@@ -14,6 +14,10 @@ fn target((epsilon, delta, name): &Goal<'_>) -> PyResult<Target> {
     Ok(Target { epsilon: *epsilon, delta: *delta, accountant: accountant(name)? })
 }
 
+fn care(guessed: bool) -> Care {
+    if guessed { Care::Guessed } else { Care::Shown }
+}
+
 /// A search for the least noise of mechanisms that its caller makes.
 #[pyclass(frozen, module = "hdp_fast._core")]
 pub struct NoiseSearch(Locked<Search>);
@@ -22,8 +26,8 @@ pub struct NoiseSearch(Locked<Search>);
 impl NoiseSearch {
     #[new]
     fn new(low: f64, high: f64, goal: Goal<'_>) -> PyResult<NoiseSearch> {
-        let range = Range { start: low.sqrt() * high.sqrt(), low, high, falling: true, whole: false };
-        Ok(NoiseSearch(Locked::new(Search::new(range, target(&goal)?))))
+        let search = Search::new(Range::of_noise(low, high), target(&goal)?, Care::Shown);
+        Ok(NoiseSearch(Locked::new(search)))
     }
 
     /// The noise whose mechanisms are examined next; None at the end.
@@ -65,9 +69,24 @@ pub fn largest_rate(
     draws: u64,
     rounds: u64,
     goal: Goal<'_>,
+    guessed: bool,
 ) -> PyResult<Option<f64>> {
-    let (base, target) = (mechanism(base)?.base, target(&goal)?);
-    run(py, None, NANOSECONDS, |run| accounting::largest_rate(base, draws, rounds, target, run))
+    let (base, target, care) = (mechanism(base)?.base, target(&goal)?, care(guessed));
+    run(py, None, NANOSECONDS, |run| accounting::largest_rate(base, draws, rounds, target, care, run))
+}
+
+/// The largest number of draws of `rounds` runs on subsamples.
+#[pyfunction]
+pub fn largest_draws(
+    py: Python<'_>,
+    base: Description,
+    rate: f64,
+    rounds: u64,
+    goal: Goal<'_>,
+    guessed: bool,
+) -> PyResult<u64> {
+    let (base, target, care) = (mechanism(base)?.base, target(&goal)?, care(guessed));
+    run(py, None, NANOSECONDS, |run| accounting::largest_draws(base, rate, rounds, target, care, run))
 }
 
 /// The number of runs that meet a target.

@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
     #[pymodule_export]
-    use calibration::{NoiseSearch, largest_rate, largest_rounds, smallest_gaussian_noise};
+    use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]
     use features::Features;
     #[pymodule_export]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::Accountant;
 use super::compose::{Look, delta_by};
-use super::crossing::{Crossing, Range};
+use super::crossing::{Care, Crossing, Range, TOLERANCE};
 use super::mechanism::{Base, Mechanism, Term};
 use super::pair::Grain;
 use super::transform::Transforms;
@@ -38,9 +38,9 @@ pub struct Search {
 
 impl Search {
     /// The search for the boundary of a range.
-    pub fn new(range: Range, target: Target) -> Search {
+    pub fn new(range: Range, target: Target, care: Care) -> Search {
         let rough = target.accountant == Accountant::Pld;
-        let crossing = Crossing::new(range, target.delta, rough);
+        let crossing = Crossing::new(range, target.delta, rough, care);
         Search { crossing, target, transforms: RefCell::new(Transforms::new()) }
     }
 
@@ -60,7 +60,8 @@ impl Search {
         Ok(())
     }
 
-    /// The number next to the boundary at which [`delta`](super::delta) meets the target; None where there is none.
+    /// The number next to the boundary at which [`delta`](super::delta) meets the target, None where there is none; a guess
+    /// where that is all that was asked for.
     pub fn boundary(&self) -> Option<f64> {
         self.crossing.boundary()
     }
@@ -86,28 +87,49 @@ pub fn smallest_noise(
     target: Target,
     run: Run<'_>,
 ) -> Result<Option<f64>> {
-    let range = Range { start: low.sqrt() * high.sqrt(), low, high, falling: true, whole: false };
     let mechanism = |noise: f64| Mechanism { base: Base::Gaussian(noise.recip()), draws, rate };
-    Search::new(range, target).run(|noise| Term { mechanism: mechanism(noise), rounds }, run)
+    Search::new(Range::of_noise(low, high), target, Care::Shown)
+        .run(|noise| Term { mechanism: mechanism(noise), rounds }, run)
 }
 
 /// The largest rate at which `rounds` runs on subsamples meet the target, up to a factor of 1 + 1e-5 and never above;
 /// None where it is below 1e-15.
 ///
 /// Cost: as [`smallest_noise`].
-pub fn largest_rate(base: Base, draws: u64, rounds: u64, target: Target, run: Run<'_>) -> Result<Option<f64>> {
+pub fn largest_rate(
+    base: Base,
+    draws: u64,
+    rounds: u64,
+    target: Target,
+    care: Care,
+    run: Run<'_>,
+) -> Result<Option<f64>> {
     // Where few draws are expected to change, curves are cheap: no large rate is tried unasked.
     let start = (0.01 / draws as f64).min(1.0);
-    let range = Range { start, low: LEAST_RATE, high: 1.0, falling: false, whole: false };
+    let range = Range { start, low: LEAST_RATE, high: 1.0, falling: false, whole: false, tolerance: TOLERANCE };
     let mechanism = |rate: f64| Mechanism { base, draws, rate };
-    Search::new(range, target).run(|rate| Term { mechanism: mechanism(rate), rounds }, run)
+    Search::new(range, target, care).run(|rate| Term { mechanism: mechanism(rate), rounds }, run)
+}
+
+/// How many draws at a rate meet the target in every one of `rounds` rounds, within a ten-thousandth of the most; 0 where
+/// not even one does.
+///
+/// Cost: as [`smallest_noise`].
+pub fn largest_draws(base: Base, rate: f64, rounds: u64, target: Target, care: Care, run: Run<'_>) -> Result<u64> {
+    let high = Mechanism { base, draws: 1, rate }.most_draws();
+    // Where few draws are expected to change, curves are cheap.
+    let start = 0.01 / rate;
+    let range = Range { start, low: 1.0, high, falling: false, whole: true, tolerance: 10.0 * TOLERANCE };
+    let mechanism = |draws: f64| Mechanism { base, draws: draws as u64, rate };
+    let most = Search::new(range, target, care).run(|draws| Term { mechanism: mechanism(draws), rounds }, run)?;
+    Ok(most.map_or(0, |draws| draws as u64))
 }
 
 /// How many rounds meet the target, at most 2^40.
 ///
 /// Cost: as [`smallest_noise`], and some more where there are very many.
 pub fn largest_rounds(mechanism: Mechanism, target: Target, run: Run<'_>) -> Result<u64> {
-    let range = Range { start: 1.0, low: 1.0, high: MOST_ROUNDS, falling: false, whole: true };
-    let most = Search::new(range, target).run(|rounds| Term { mechanism, rounds: rounds as u64 }, run)?;
+    let range = Range { start: 1.0, low: 1.0, high: MOST_ROUNDS, falling: false, whole: true, tolerance: 0.0 };
+    let most = Search::new(range, target, Care::Shown).run(|rounds| Term { mechanism, rounds: rounds as u64 }, run)?;
     Ok(most.map_or(0, |rounds| rounds as u64))
 }

@@ -13,8 +13,28 @@ pub struct Range {
     pub high: f64,
     /// Whether delta falls as the number grows: large numbers are then the private ones.
     pub falling: bool,
-    /// Whether only whole numbers are tried, up to the last.
+    /// Whether only whole numbers are tried.
     pub whole: bool,
+    /// A search ends this close to the boundary, in the ratio of two numbers; of whole numbers none is left out where it
+    /// is 0.
+    pub tolerance: f64,
+}
+
+impl Range {
+    /// A range of noise, which makes delta fall.
+    pub fn of_noise(low: f64, high: f64) -> Range {
+        let start = low.sqrt() * high.sqrt();
+        Range { start, low, high, falling: true, whole: false, tolerance: TOLERANCE }
+    }
+}
+
+/// How well a boundary is searched for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Care {
+    /// The number returned meets the target.
+    Shown,
+    /// The number returned is about the boundary, on either side: for comparisons.
+    Guessed,
 }
 
 /// The search for the number at which a delta crosses its target.
@@ -38,6 +58,9 @@ pub struct Crossing {
     /// The width of the last bracket, and how many tries in a row have not halved it.
     width: f64,
     slow: usize,
+    /// Whether the slope was measured, and whether rough deltas are all that is asked for.
+    measured: bool,
+    guessed: bool,
     ended: bool,
 }
 
@@ -49,8 +72,12 @@ struct Point {
     good: bool,
 }
 
-/// A search ends this close to the boundary, in the ratio of two numbers.
-const TOLERANCE: f64 = 1e-5;
+/// The tolerance of most searches.
+pub const TOLERANCE: f64 = 1e-5;
+
+/// A number that meets the target is the last where the line says that the boundary is closer than this part of the
+/// tolerance.
+const SURE: f64 = 0.75;
 
 /// Rough deltas show the boundary no better.
 const ROUGH: f64 = 1e-3;
@@ -70,14 +97,32 @@ const FAR: f64 = 3.0;
 const ASIDE: f64 = 0.35;
 
 impl Crossing {
-    /// A search that has tried nothing yet. Without a look at rough deltas it starts with those that count.
-    pub fn new(range: Range, target: f64, rough: bool) -> Crossing {
+    /// A search that has tried nothing yet. Without a look at rough deltas it starts with those that count, and shows what
+    /// it returns.
+    pub fn new(range: Range, target: f64, rough: bool, care: Care) -> Crossing {
+        let guessed = rough && care == Care::Guessed;
         let grain = if rough { Grain::Coarse } else { Grain::Fine };
         let slope = if range.falling { 2.0 } else { -2.0 };
         let asked = range.start.clamp(range.low, range.high);
         let (level, good, bad, last) = (level(target), None, None, None);
-        let (tries, width, slow, ended) = (0, f64::INFINITY, 0, false);
-        Crossing { range, level, target, grain, slope, good, bad, last, asked, tries, width, slow, ended }
+        let (tries, width, slow, measured, ended) = (0, f64::INFINITY, 0, false, false);
+        Crossing {
+            range,
+            level,
+            target,
+            grain,
+            slope,
+            good,
+            bad,
+            last,
+            asked,
+            tries,
+            width,
+            slow,
+            measured,
+            guessed,
+            ended,
+        }
     }
 
     /// The number to try next, and how carefully; None at the end.
@@ -85,9 +130,9 @@ impl Crossing {
         (!self.ended).then_some((self.asked, self.grain))
     }
 
-    /// The last number that meets the target, if any does.
+    /// The last number that meets the target, if any does; about the boundary where that is all that was asked for.
     pub fn boundary(&self) -> Option<f64> {
-        self.good.map(|point| point.at)
+        if self.guessed { Some(self.asked) } else { self.good.map(|point| point.at) }
     }
 
     /// Takes the delta of the number that was to be tried.
@@ -100,15 +145,28 @@ impl Crossing {
         let next = match (self.good, self.bad) {
             (Some(good), Some(bad)) => {
                 let near = good.at.max(bad.at) <= (1.0 + self.tolerance()) * good.at.min(bad.at);
-                if near && (rough || !self.range.whole) { None } else { self.between(good, bad) }
+                if near && (rough || !self.exact()) { None } else { self.between(good, bad) }
             }
             _ => self.beyond(point),
         };
         match next {
+            _ if self.is_close(point) => self.ended = true,
             Some(next) if !(rough && point.spare.abs() < ROUGH) => self.asked = next,
             _ if rough => self.refine(),
             _ => self.ended = true,
         }
+    }
+
+    /// Whether all numbers up to the last are tried.
+    fn exact(&self) -> bool {
+        self.range.tolerance == 0.0
+    }
+
+    /// Whether a point ends the search by itself.
+    fn is_close(&self, point: Point) -> bool {
+        let distance = (point.spare / self.slope).abs();
+        let shown = self.grain == Grain::Fine && point.good && self.measured;
+        shown && !self.exact() && distance <= SURE * self.tolerance()
     }
 
     /// Keeps a point, and the slope of a line through it and the one before where they are far enough apart.
@@ -118,7 +176,7 @@ impl Crossing {
             let slope = (point.spare - last.spare) / distance;
             let known = point.spare.abs().max(last.spare.abs()) < FAR && distance.abs() > ROUGH / 4.0;
             if known && slope * self.slope > 0.0 && slope.is_finite() {
-                self.slope = slope;
+                (self.slope, self.measured) = (slope, true);
             }
         }
         *(if point.good { &mut self.good } else { &mut self.bad }) = Some(point);
@@ -130,7 +188,7 @@ impl Crossing {
         let nearest = ends.iter().flatten().min_by(|one, other| one.spare.abs().total_cmp(&other.spare.abs()));
         self.asked = self.inside(nearest.map_or(self.asked, |point| self.root(*point)));
         (self.good, self.bad, self.last, self.grain) = (None, None, None, Grain::Fine);
-        (self.tries, self.width, self.slow) = (0, f64::INFINITY, 0);
+        (self.tries, self.width, self.slow, self.ended) = (0, f64::INFINITY, 0, self.guessed);
     }
 
     /// Where the line through a point crosses the target.
@@ -186,7 +244,7 @@ impl Crossing {
     }
 
     fn tolerance(&self) -> f64 {
-        if self.grain == Grain::Coarse { ROUGH } else { TOLERANCE }
+        if self.grain == Grain::Coarse { ROUGH } else { self.range.tolerance.max(TOLERANCE) }
     }
 }
 

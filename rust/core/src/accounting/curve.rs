@@ -39,7 +39,7 @@ impl TransformError {
     ///
     /// By Cauchy's inequality it is at most its norm times that of the weights e^(-order x) (1 - e^(epsilon - x))^+
     /// over the grid, the sum of whose squares is at most their integral plus their greatest.
-    fn at(&self, epsilon: f64, width: f64, points: usize) -> f64 {
+    pub fn at(&self, epsilon: f64, width: f64, points: usize) -> f64 {
         let s = self.order;
         let squares = 1.0 / (width * s * (2.0 * s + 1.0) * (2.0 * s + 2.0)) + 1.0 / (s + 1.0).powi(2);
         self.norm * (self.log_moment - s * epsilon).exp() * squares.min(points as f64).sqrt()

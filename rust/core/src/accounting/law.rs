@@ -1,9 +1,10 @@
 //! A discrete law of the privacy loss that dominates a pair: the dots of its curve, connected.
 
 use super::U;
-use super::pair::{Pair, density};
+use super::pair::{Densities, Pair, density};
 use crate::error::Result;
 use crate::run::Run;
+use crate::simd::{Isa, exponentials};
 
 /// Symmetric masses at losses 0 = x_0 < x_1 < ..., and at their opposites, under sqrt(P Q).
 ///
@@ -16,6 +17,8 @@ pub struct Law {
     pub masses: Vec<f64>,
     /// The probability of an infinite loss under P.
     pub infinity: f64,
+    /// By which instructions its moments are taken.
+    isa: Isa,
 }
 
 /// Every mass is raised by this part of itself. It covers the quadrature's error (below 1e-13 by the remainder of
@@ -43,6 +46,13 @@ const NARROWER: f64 = 12.0;
 /// Below it twice an exponent is one, too, of a number that a float holds.
 const LEAST_EXPONENT: f64 = 340.0;
 
+/// 1 / (k + 1)!, and up to where so many terms give all digits.
+const SERIES: [f64; 8] = [1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0, 1.0 / 40320.0];
+const SHORT: f64 = 1.0 / 16.0;
+
+/// Losses whose factors are computed together.
+const BLOCK: usize = 128;
+
 /// Cells that one thread takes at a time.
 const CHUNK: usize = 1 << 8;
 
@@ -66,7 +76,9 @@ impl Law {
         let cell = |i: usize| Cell::new([base[i], base[i + 1]], [round[i], round[i + 1]]);
         let mut parts = vec![[0.0; 2]; base.len() - 1];
         run.try_for_each_chunk(&mut parts, CHUNK, |chunk, parts| {
-            parts.iter_mut().enumerate().for_each(|(i, part)| *part = cell(chunk * CHUNK + i).integrate(pair));
+            let first = chunk * CHUNK;
+            let densities = pair.between(base[first], base[first + parts.len()]);
+            parts.iter_mut().enumerate().for_each(|(i, part)| *part = cell(first + i).integrate(&densities));
             Ok(())
         })?;
         for atom in &pair.atoms {
@@ -81,7 +93,7 @@ impl Law {
             masses[i] += low * (1.0 + MARGIN);
             masses[i + 1] += high * (1.0 + MARGIN);
         }
-        let mut law = Law { losses: round, masses, infinity: (pair.infinity + beyond).min(1.0) };
+        let mut law = Law { losses: round, masses, infinity: (pair.infinity + beyond).min(1.0), isa: run.isa };
         law.complete();
         Ok(law)
     }
@@ -90,8 +102,10 @@ impl Law {
     fn complete(&mut self) {
         // The first cell and its mirror image both end at 0.
         self.masses[0] *= 2.0;
-        let others = self.losses.iter().zip(&self.masses).skip(1).filter(|(_, mass)| **mass != 0.0);
-        let elsewhere: f64 = others.map(|(loss, mass)| 2.0 * mass * (loss / 2.0).cosh()).sum();
+        let mut elsewhere = 0.0;
+        for rate in [0.5, -0.5] {
+            self.tilted(rate, 0.0, |_, mass, factor| elsewhere += mass * factor);
+        }
         // The masses above are too large by at most twice their margin; the sum's rounding is far below it.
         self.masses[0] += (1.0 - self.infinity - elsewhere - self.masses[0]).max(0.0) + 4.0 * MARGIN;
         let length = self.masses.iter().rposition(|&mass| mass > 0.0).map_or(1, |last| last + 1);
@@ -115,24 +129,54 @@ impl Law {
         let mirrored = self.losses.iter().zip(&self.masses).skip(1);
         let sum: f64 = if shift < LEAST_EXPONENT {
             let least = (-2.0 * shift).exp();
-            let pair = |upper: f64| upper + least / upper;
-            mirrored.map(|(loss, mass)| mass * pair((rate * loss - shift).exp())).sum()
+            let mut sum = 0.0;
+            self.tilted(rate, -shift, |_, mass, upper| sum += mass * (upper + least / upper));
+            sum
         } else {
             mirrored.map(|(loss, mass)| mass * ((rate * loss - shift).exp() + (-rate * loss - shift).exp())).sum()
         };
         (sum + self.masses[0] * (-shift).exp()).ln() + shift
     }
 
+    /// Calls `act` with every loss above 0, from the lowest up, its mass, and e^(rate * loss + constant); where there is no
+    /// mass with 1 in place of that, which may be infinite.
+    #[inline(always)]
+    fn tilted(&self, rate: f64, constant: f64, mut act: impl FnMut(f64, f64, f64)) {
+        let mut factors = [0.0; BLOCK];
+        for (losses, masses) in self.losses[1..].chunks(BLOCK).zip(self.masses[1..].chunks(BLOCK)) {
+            let factors = &mut factors[..losses.len()];
+            factors.iter_mut().zip(losses).for_each(|(factor, loss)| *factor = rate * loss + constant);
+            exponentials(self.isa, factors);
+            for ((loss, mass), factor) in losses.iter().zip(masses).zip(factors) {
+                act(*loss, *mass, if *mass == 0.0 { 1.0 } else { *factor });
+            }
+        }
+    }
+
     /// The probability, under the law tilted by e^(order * loss), that the loss is not 0; a loss x that is small beside
     /// a grid's width counts for 6 x / width of itself, as rounding it to the grid seldom moves it.
     pub fn moved(&self, order: f64, width: f64) -> f64 {
         let (rate, log_moment) = (order + 0.5, self.log_moment(order));
-        let kept = self.losses.iter().zip(&self.masses).skip(1).filter(|(_, mass)| **mass != 0.0);
-        let each = kept.map(|(loss, mass)| {
-            let tilted = (rate * loss - log_moment).exp() + (-rate * loss - log_moment).exp();
-            mass * tilted * (6.0 * loss / width).min(1.0)
+        let mut sum = 0.0;
+        for rate in [rate, -rate] {
+            self.tilted(rate, -log_moment, |loss, mass, factor| sum += mass * factor * (6.0 * loss / width).min(1.0));
+        }
+        sum.min(1.0)
+    }
+
+    /// About the 2-norm of the masses tilted by e^(order * loss) on a grid, that at 0 left out.
+    pub fn norm_beside_zero(&self, order: f64, width: f64) -> f64 {
+        let (rate, log_moment) = (order + 0.5, self.log_moment(order));
+        let (mut squares, mut sum, mut cell) = (0.0, 0.0, 0.0);
+        self.tilted(rate, -log_moment, |loss, mass, factor| {
+            let place = (loss / width).floor().max(1.0);
+            if place > cell {
+                (squares, sum, cell) = (squares + sum * sum, 0.0, place);
+            }
+            sum += mass * factor * (loss / width).min(1.0);
         });
-        each.sum::<f64>().min(1.0)
+        // Opposite losses have at most as much.
+        (2.0 * (squares + sum * sum)).sqrt()
     }
 
     /// The masses under P tilted by e^(order * loss), their sum 1, on a cycle of equally spaced grid points.
@@ -145,11 +189,16 @@ impl Law {
         let log_moment = self.log_moment(order) - raised;
         cycle.fill(0.0);
         cycle[0] = self.masses[0] * (-log_moment).exp();
-        let kept = self.losses.iter().zip(&self.masses).enumerate().skip(1).filter(|(_, (_, mass))| **mass != 0.0);
-        for (i, (loss, mass)) in kept {
-            cycle[i % points] += mass * (rate * loss - log_moment).exp();
-            cycle[points - 1 - (i - 1) % points] += mass * (-rate * loss - log_moment).exp();
-        }
+        let mut place = 0;
+        self.tilted(rate, -log_moment, |_, mass, factor| {
+            place = if place + 1 == points { 0 } else { place + 1 };
+            cycle[place] += mass * factor;
+        });
+        place = 0;
+        self.tilted(-rate, -log_moment, |_, mass, factor| {
+            place = if place == 0 { points - 1 } else { place - 1 };
+            cycle[place] += mass * factor;
+        });
         raised
     }
 
@@ -175,22 +224,22 @@ impl Law {
         // The cell below the first point left out stays whole.
         let kept = (kept + 1).min(self.losses.len());
         let (losses, masses) = (self.losses[..kept].to_vec(), self.masses[..kept].to_vec());
-        (Law { losses, masses, infinity: (self.infinity + beyond).min(1.0) }, beyond)
+        (Law { losses, masses, infinity: (self.infinity + beyond).min(1.0), isa: self.isa }, beyond)
     }
 }
 
 impl Cell {
     fn new(base: [f64; 2], round: [f64; 2]) -> Cell {
         let factors = round.map(|round| ((round - base[0]) / 2.0).exp());
-        Cell { base, factors, growth: (base[1] - base[0]).exp_m1() }
+        Cell { base, factors, growth: exp_m1(base[1] - base[0]) }
     }
 
     /// What the densities put on the two ends.
-    fn integrate(&self, pair: &Pair) -> [f64; 2] {
+    fn integrate(&self, densities: &Densities) -> [f64; 2] {
         let mut ends = [0.0; 2];
         let [mut start, stop] = self.base;
         while start < stop {
-            let components = pair.beyond(start);
+            let components = densities.beyond(start);
             let Some(component) = components.first() else { break };
             let panel = component.panel();
             let end = stop.min(component.reach).min(start + panel);
@@ -198,7 +247,7 @@ impl Cell {
             let nodes = if NARROWER * width <= panel { &FEW_NODES[..] } else { &NODES };
             for (at, weight) in nodes {
                 let loss = start + at * width;
-                self.add(&mut ends, loss, weight * width * density(components, loss));
+                self.add(&mut ends, loss, weight * width * (densities.rest + density(components, loss)));
             }
             start = end;
         }
@@ -209,7 +258,7 @@ impl Cell {
     fn add(&self, ends: &mut [f64; 2], loss: f64, mass: f64) {
         let [low, high] = self.base;
         // (e^loss - e^low) / (e^high - e^low), from half of the distance, whose exponential is the next factor.
-        let half = ((loss - low) / 2.0).exp_m1();
+        let half = exp_m1((loss - low) / 2.0);
         let upper = if self.growth < f64::MAX {
             half * (2.0 + half) / self.growth
         } else {
@@ -220,5 +269,30 @@ impl Cell {
         // that is almost too small for a float grows first.
         ends[0] += mass * self.factors[0] * shrunk * (1.0 - upper);
         ends[1] += mass * self.factors[1] * shrunk * upper;
+    }
+}
+
+/// e^x - 1, by its series where that is short.
+#[inline(always)]
+fn exp_m1(x: f64) -> f64 {
+    if x.abs() > SHORT {
+        return x.exp_m1();
+    }
+    let square = x * x;
+    let pair = |k: usize| SERIES[k] + SERIES[k + 1] * x;
+    x * (pair(0) + square * (pair(2) + square * (pair(4) + square * pair(6))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_exponentials_are_right_to_the_last_digits() {
+        for step in -4000..=4000 {
+            let x = f64::from(step) / 64000.0 + 1e-9;
+            assert!((exp_m1(x) / x.exp_m1() - 1.0).abs() < 1e-15, "{x}");
+        }
+        assert_eq!([exp_m1(0.0), exp_m1(f64::INFINITY)], [0.0, f64::INFINITY]);
     }
 }

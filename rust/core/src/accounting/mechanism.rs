@@ -207,6 +207,17 @@ impl Mechanism {
         Ok(Mechanism { base: raised, draws, rate: rate.max(LEAST) })
     }
 
+    /// The most draws at this rate that [`Mechanism::checked`] takes, apart from rounding.
+    pub fn most_draws(&self) -> f64 {
+        let draws = (1u64 << 53) as f64;
+        let changes = if self.rate < 1.0 { MOST_CHANGES / self.rate } else { draws };
+        let atoms = match self.base {
+            Base::DiscreteLaplace(_, sensitivity) => MOST_SENSITIVITY / (sensitivity as f64 * self.rate),
+            _ => draws,
+        };
+        (draws.min(changes).min(atoms) * (1.0 - 8.0 * U)).floor().max(1.0)
+    }
+
     /// The rho of a mechanism that is rho-zCDP as a whole.
     pub fn concentrated(&self) -> Option<f64> {
         let draws = self.draws as f64;

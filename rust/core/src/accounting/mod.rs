@@ -44,13 +44,15 @@ mod pair;
 mod plan;
 mod transform;
 
-pub use calibrate::{Search, Target, largest_rate, largest_rounds, smallest_noise};
+pub use calibrate::{Search, Target, largest_draws, largest_rate, largest_rounds, smallest_noise};
 pub use compose::{delta, epsilon};
-pub use crossing::Range;
+pub use crossing::{Care, Range};
 pub use mechanism::{Base, Mechanism, Term};
 pub use moments::{renyi_divergence, renyi_epsilon};
 pub use normal::{gaussian_delta, gaussian_epsilon, gaussian_mu};
 pub use optimal::{optimal_delta, optimal_epsilon};
+
+use crate::golden::lowest;
 
 /// Unit roundoff of a double.
 const U: f64 = f64::EPSILON / 2.0;
@@ -76,32 +78,17 @@ fn boundary(mut good: f64, mut bad: f64, holds: impl Fn(f64) -> bool) -> f64 {
 
 /// The least value of a function of ln(x) with a single valley, and the x where it is.
 fn valley(f: impl Fn(f64) -> f64) -> (f64, f64) {
-    narrowed_valley(50, f)
+    narrowed_valley(52, f)
 }
 
 /// The same to three digits of x, which are enough where any x will do.
 fn rough_valley(f: impl Fn(f64) -> f64) -> (f64, f64) {
-    narrowed_valley(24, f)
+    narrowed_valley(26, f)
 }
 
-/// The same after a number of steps, each of which leaves three fifths of an interval.
-fn narrowed_valley(steps: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let value = |log: f64| f(log.exp());
+/// The same with a number of evaluations.
+fn narrowed_valley(evaluations: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
     // Losses from 1e-12 to 1e3 have their moments within these orders.
-    let (mut low, mut high) = (-30.0, 45.0);
-    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut at_left, mut at_right) = (value(left), value(right));
-    for _ in 0..steps {
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - GOLDEN * (high - low);
-            at_left = value(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + GOLDEN * (high - low);
-            at_right = value(right);
-        }
-    }
-    if at_left <= at_right { (left.exp(), at_left) } else { (right.exp(), at_right) }
+    let (log, value) = lowest(-30.0, 45.0, evaluations, |log| f(log.exp()));
+    (log.exp(), value)
 }

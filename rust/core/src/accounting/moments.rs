@@ -84,6 +84,12 @@ impl Composition {
         self.0.iter().map(|(moments, rounds)| rounds * divergence(moments)).sum()
     }
 
+    /// About the sum over all rounds of [`Law::norm_beside_zero`].
+    pub fn norm_beside_zero(&self, order: f64, width: f64) -> f64 {
+        let norm = |moments: &Moments| moments.law().map_or(0.0, |law| law.norm_beside_zero(order, width));
+        self.0.iter().map(|(moments, rounds)| rounds * norm(moments)).sum()
+    }
+
     /// The probability that some loss is infinite, rounded up.
     pub fn infinity(&self) -> f64 {
         let finite: f64 = self.0.iter().map(|(moments, rounds)| rounds * (-moments.infinity()).ln_1p()).sum();

@@ -2,6 +2,8 @@
 //!
 //! Only positive losses are described, by their mass under sqrt(P Q): that of the opposite loss is the same.
 
+use crate::simd::exp;
+
 /// How fine grids are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {
@@ -39,7 +41,8 @@ pub fn density(components: &[Component], loss: f64) -> f64 {
     let square = loss * loss;
     components.iter().fold(0.0, |sum, part| {
         let level = part.curvature == 0.0 || part.height < NEGLIGIBLE * sum;
-        sum + if level { part.height } else { part.height * (-part.curvature * square).exp() }
+        // Where a density has not ended, this is far above the least number of a float.
+        sum + if level { part.height } else { part.height * exp(-part.curvature * square) }
     })
 }
 
@@ -49,6 +52,21 @@ impl Component {
     pub fn panel(&self) -> f64 {
         let deviation = (2.0 * self.curvature).sqrt().recip();
         (deviation / 32.0).min(0.5)
+    }
+}
+
+/// Densities on some losses.
+pub struct Densities {
+    /// Those that count, those that end first in front.
+    components: Vec<Component>,
+    /// At least the sum of all others.
+    pub rest: f64,
+}
+
+impl Densities {
+    /// The densities that reach beyond a loss.
+    pub fn beyond(&self, loss: f64) -> &[Component] {
+        &self.components[self.components.partition_point(|component| component.reach <= loss)..]
     }
 }
 
@@ -107,9 +125,16 @@ impl Pair {
         }
     }
 
-    /// The densities that reach beyond a loss.
-    pub fn beyond(&self, loss: f64) -> &[Component] {
-        &self.components[self.components.partition_point(|component| component.reach <= loss)..]
+    /// The densities on losses between two bounds. Those that are negligible everywhere between them, as those of few
+    /// changed draws are at losses of many, become a number that is not below their sum.
+    pub fn between(&self, low: f64, high: f64) -> Densities {
+        let beyond = &self.components[self.components.partition_point(|component| component.reach <= low)..];
+        let at = |component: &Component, loss: f64| density(std::slice::from_ref(component), loss);
+        let whole = beyond.iter().filter(|component| component.reach >= high);
+        let least = NEGLIGIBLE * whole.map(|component| at(component, high)).fold(0.0, f64::max);
+        let (small, components): (Vec<_>, Vec<_>) =
+            beyond.iter().copied().partition(|component| at(component, low) < least);
+        Densities { rest: small.iter().map(|component| at(component, low)).sum(), components }
     }
 
     /// Losses of the base, from 0 to the largest, dense enough for moments; every end is among them and, where there is

@@ -1,5 +1,6 @@
 //! The grid on which a composition is computed, and how its laws are tilted.
 
+use super::curve::TransformError;
 use super::law::Law;
 use super::mechanism::Mechanism;
 use super::moments::{Composition, Moments};
@@ -38,6 +39,12 @@ const WIDEST: f64 = 256.0;
 
 /// Exponents much larger than this lose digits that the margins do not cover; moments alone are better there.
 const LARGEST_EXPONENT: f64 = (1 << 18) as f64;
+
+/// Smaller orders of a tilt, as parts of the moments' order, that may shorten a window; the first that can is taken.
+const SMALLER: [f64; 4] = [0.5, 0.65, 0.8, 1.0];
+
+/// What the transforms' error may add to delta for the sake of a shorter window.
+const SPENT: f64 = ACCURACY / 4.0;
 
 /// How often a grid is widened as small losses come to matter less.
 const WIDENED: usize = 6;
@@ -115,33 +122,35 @@ impl Plan {
         let (bottom, highest) = ((-reach(-1.0)).min(epsilon), reach(1.0));
         let top = |width: f64| {
             let moved = if width > 0.0 { moments.moved(order, width) } else { 0.0 };
-            top(&moments, moved, width, log_dropped, highest)
+            top(&moments, moved, width, log_dropped)
         };
-        let narrowest = top(0.0).1 - bottom;
+        let narrowest = top(0.0).1.max(highest) - bottom;
         let steepest = (STEEPEST * order).min(LARGEST_EXPONENT / epsilon);
         let slope = slope.min(steepest).max(order).max(WRAPPED / narrowest);
-        let (coarser, least_points) = match grain {
-            Grain::Fine => (1.0, LEAST_POINTS),
-            Grain::Coarse => (COARSER, LEAST_POINTS / FEWER),
+        let (coarser, [least_points, most_points]) = match grain {
+            Grain::Fine => (1.0, [LEAST_POINTS, MOST_POINTS]),
+            Grain::Coarse => (COARSER, [LEAST_POINTS, MOST_POINTS].map(|points| points / FEWER)),
         };
         let accuracy = coarser * ACCURACY.max(RELATIVE * slope * epsilon);
         let allowed = |moved: f64| (12.0 * accuracy / (slope * (slope + 1.0) * moved.max(1.5))).sqrt();
-        let least = (narrowest / (MOST_POINTS - 4) as f64).max(farthest / MOST_CELLS);
+        let least = (narrowest / (most_points - 4) as f64).max(farthest / MOST_CELLS);
         // Small losses count for less on wider grids: from below this never overshoots.
         let wanted = (0..WIDENED).fold(least, |width, _| allowed(moments.moved(order, width)).max(width));
         let finest = wanted <= least;
-        let (top_order, top) = top(wanted);
-        let window = top - bottom;
-        let points = (window / wanted).min(MOST_POINTS as f64).ceil() as usize + 4;
-        let points = points.next_power_of_two().clamp(least_points, MOST_POINTS);
-        // What rounding the size up leaves is used for a finer grid, as long as it costs nothing.
-        let width = (window / (points - 4) as f64).max(wanted.min(farthest / points as f64));
-        // The largest loss, often an atom, falls on a grid point: randomized response is then not widened at all.
-        let width = if farthest > width { farthest / (farthest / width).floor() } else { width };
+        let (top_order, needed) = top(wanted);
+        let mut window = Window { order, bottom, top: needed.max(highest) };
+        let mut points = window.points(wanted, least_points);
+        let width = window.width(points, wanted, farthest);
+        if let Aim::Epsilon(epsilon) = aim
+            && points > least_points
+        {
+            window = Spared { epsilon, log_delta, needed, width }.shorten(&moments, window);
+            points = window.points(width, least_points).min(points);
+        }
+        let Window { order: tilt, bottom, top } = window;
         let moves = moments.0.iter().zip(&cuts).map(|((_, rounds), cut)| rounds * cut.0);
-        let shift = 16.0 * U * moves.sum::<f64>();
         let plan = Plan {
-            order,
+            order: tilt,
             bottom,
             top_order,
             width,
@@ -150,22 +159,22 @@ impl Plan {
             slope,
             steepest,
             finest,
-            shift,
+            shift: 16.0 * U * moves.sum::<f64>(),
             negligible,
             cuts,
         };
-        plan.usable(&moments, bottom.abs().max(top.abs()).max(farthest)).then_some(plan)
+        plan.usable(&moments, order, bottom.abs().max(top.abs()).max(farthest)).then_some(plan)
     }
 
-    /// Whether a grid on which the farthest point is `largest` away from 0 shows anything.
-    fn usable(&self, moments: &Composition, largest: f64) -> bool {
-        // The transforms' error is relative to the norms of laws, hence at least to the masses that stay at 0; where it
-        // exceeds the moments' bound it hides all that a grid could show.
-        let still: f64 = moments.rounds() - moments.moved(self.order, self.width);
+    /// Whether a grid on which the farthest point is `largest` away from 0 shows more than the moments of an order.
+    fn usable(&self, moments: &Composition, order: f64, largest: f64) -> bool {
+        // Every round's error is at least a small part of the masses that stay at 0. Where many times that exceeds the
+        // moments' bound, it may hide what a grid could show.
+        let still: f64 = moments.rounds() - moments.moved(order, self.width);
         let error = TRANSFORM * (self.points as f64).log2() * still.max(0.0);
-        error * error <= self.order * self.width
+        error * error <= order * self.width
             && (f64::MIN_POSITIVE..=WIDEST).contains(&self.width)
-            && largest * self.order <= 2.0 * LARGEST_EXPONENT
+            && largest * order <= 2.0 * LARGEST_EXPONENT
             && largest / self.width <= MOST_STEPS
     }
 
@@ -185,18 +194,96 @@ impl Plan {
     }
 }
 
+/// How laws are tilted, and where the window of the composed loss begins and ends.
+#[derive(Clone, Copy)]
+struct Window {
+    order: f64,
+    bottom: f64,
+    top: f64,
+}
+
+impl Window {
+    fn length(&self) -> f64 {
+        self.top - self.bottom
+    }
+
+    /// The size of a grid of this width.
+    fn points(&self, width: f64, least: usize) -> usize {
+        let points = (self.length() / width).min(MOST_POINTS as f64).ceil() as usize + 4;
+        points.next_power_of_two().clamp(least, MOST_POINTS)
+    }
+
+    /// The width of a grid of so many points, on which none wider than `wanted` is needed.
+    fn width(&self, points: usize, wanted: f64, farthest: f64) -> f64 {
+        // What rounding the size up leaves is used for a finer grid, as long as it costs nothing.
+        let width = (self.length() / (points - 4) as f64).max(wanted.min(farthest / points as f64));
+        // The largest loss, often an atom, falls on a grid point: randomized response is then not widened at all.
+        if farthest > width { farthest / (farthest / width).floor() } else { width }
+    }
+}
+
+/// What a window for the delta at an epsilon must keep apart, and on what grid.
+struct Spared {
+    epsilon: f64,
+    /// ln of the delta that is taken to be about that of the composition.
+    log_delta: f64,
+    /// Where what lies above may be dropped.
+    needed: f64,
+    width: f64,
+}
+
+impl Spared {
+    /// A shorter window with a smaller order, where there is one.
+    ///
+    /// Where tails are heavy the moments' order makes several of the largest losses as likely as one, and a window that
+    /// holds them all is many times as long as what lies about epsilon. A smaller order costs digits, of which few
+    /// rounds have enough.
+    fn shorten(&self, moments: &Composition, longest: Window) -> Window {
+        let limit = SPENT.max(2.0 * self.error(moments, longest.order));
+        let shorter = SMALLER.into_iter().find_map(|part| {
+            let window = self.window(moments, part * longest.order);
+            (window.length() < longest.length() && self.error(moments, window.order) <= limit).then_some(window)
+        });
+        shorter.unwrap_or(longest)
+    }
+
+    /// The window of an order outside of which losses add as little to the delta at epsilon as those that are dropped.
+    ///
+    /// A loss y that wraps around by W is seen at y - W or y + W with e^(order W) or e^(-order W) times its mass. Seen
+    /// above epsilon, it adds at most e^(order (y - epsilon)) times its mass to delta; and to be seen there, one from
+    /// above must exceed epsilon + W.
+    fn window(&self, moments: &Composition, order: f64) -> Window {
+        let log_dropped = self.log_delta + NEGLIGIBLE.ln();
+        let reach = |sign: f64| {
+            let seen = |s: f64| moments.log_moment(order + sign * s) - order * self.epsilon;
+            rough_valley(|s| (seen(s) - log_dropped) / s).1
+        };
+        let bottom = (-reach(-1.0)).min(self.epsilon);
+        let top = self.needed.max(self.epsilon).max(bottom + reach(1.0) - self.epsilon);
+        Window { order, bottom, top }
+    }
+
+    /// About how large the transforms' error is, relative to delta.
+    fn error(&self, moments: &Composition, order: f64) -> f64 {
+        let once = TRANSFORM * ((MOST_POINTS as f64).log2() + 1.0);
+        let norm = once * moments.norm_beside_zero(order, self.width) + 8.0 * U * moments.rounds();
+        let error = TransformError { norm, order, log_moment: moments.log_moment(order) - self.log_delta };
+        error.at(self.epsilon, self.width, MOST_POINTS)
+    }
+}
+
 /// The top of the window where dots `width` apart are connected, and the order at which the mass above it is bounded.
 ///
 /// Connecting dots adds to the moment of order s, relative to it, s (s + 1) width^2 / 12 or a little more for every loss
 /// that is not 0.
-fn top(moments: &Composition, moved: f64, width: f64, log_dropped: f64, least: f64) -> (f64, f64) {
+fn top(moments: &Composition, moved: f64, width: f64, log_dropped: f64) -> (f64, f64) {
     let at = |s: f64| {
         let spread = moved * (s * (s + 1.0) * width * width / 8.0).exp_m1();
         (moments.log_moment(s) + spread - log_dropped) / s
     };
     let (order, top) = rough_valley(at);
     let order = order.min(LARGEST_EXPONENT / top.abs());
-    (order, at(order).max(least))
+    (order, at(order))
 }
 
 /// The composition of laws without their tails, the last loss that each kept, and what it lost.

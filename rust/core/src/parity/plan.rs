@@ -2,6 +2,7 @@
 
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
+use crate::golden::lowest;
 use crate::params::{Epsilon, Neighbors, fraction};
 
 /// How the base learner is repeated until it answers.
@@ -79,24 +80,9 @@ impl Target {
     }
 }
 
-/// The least value of a function with a single valley.
-fn minimize(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut at_left, mut at_right) = (f(left), f(right));
-    // The valley's floor is flat: this leaves an error of the order of the rounding.
-    for _ in 0..38 {
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - GOLDEN * (high - low);
-            at_left = f(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + GOLDEN * (high - low);
-            at_right = f(right);
-        }
-    }
-    f(low).min(at_left.min(at_right))
+/// The least value of a function with a single valley, which may be at its lower end.
+fn minimize(f: impl Fn(f64) -> f64, low: f64, high: f64) -> f64 {
+    lowest(low, high, 40, &f).1.min(f(low))
 }
 
 /// Candidates for the probability of giving up, as parts of beta.

@@ -43,9 +43,35 @@ pub fn exp(x: f64) -> f64 {
     sum * f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
+dispatched! {
+    /// Replaces every number by its exponential, by [`exp`].
+    exponentials(values: &mut [f64]) = replace
+}
+
+#[inline(always)]
+fn replace(values: &mut [f64]) {
+    for value in values {
+        *value = exp(*value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::Isa;
+
+    #[test]
+    fn every_arm_computes_the_same() {
+        for length in [0, 1, 7, 8, 9, 63, 64, 65] {
+            let given: Vec<f64> = (0..length).map(|i| f64::from(i * i) / 7.0 - 720.0).collect();
+            let expected: Vec<u64> = given.iter().map(|&x| exp(x).to_bits()).collect();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+                let mut values = given.clone();
+                exponentials(isa, &mut values);
+                assert_eq!(values.into_iter().map(f64::to_bits).collect::<Vec<_>>(), expected, "{isa:?}");
+            }
+        }
+    }
 
     #[test]
     fn it_is_the_exponential_function_to_a_few_roundings() {

@@ -74,7 +74,7 @@ pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
 pub use coins::{COINS, UNDECIDED, position, toss, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
-pub use exponential::exp;
+pub use exponential::{exp, exponentials};
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Derivatives, Examples, Grid, Rows, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};

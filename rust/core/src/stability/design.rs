@@ -1,7 +1,8 @@
 //! The search for tables with few levels.
 
-use super::level::{Level, Pace, descend, length, lowest};
+use super::level::{Level, Pace, descend, length};
 use super::promise::Promise;
+use crate::golden::lowest;
 
 /// A point of the search and what it costs.
 #[derive(Clone, Copy)]

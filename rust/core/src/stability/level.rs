@@ -147,23 +147,3 @@ pub fn length(pace: &Pace, start: f64, target: f64) -> f64 {
 fn logit(p: f64) -> f64 {
     p.ln() - (-p).ln_1p()
 }
-
-/// The point in [low, high] with the least value of a function with a single valley, found with this number of
-/// evaluations, and the value.
-pub fn lowest(mut low: f64, mut high: f64, evaluations: usize, f: impl Fn(f64) -> f64) -> (f64, f64) {
-    const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-    let (mut at_left, mut at_right) = (f(left), f(right));
-    for _ in 2..evaluations {
-        if at_left <= at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - GOLDEN * (high - low);
-            at_left = f(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + GOLDEN * (high - low);
-            at_right = f(right);
-        }
-    }
-    if at_left <= at_right { (left, at_left) } else { (right, at_right) }
-}

@@ -1,7 +1,8 @@
 //! The guarantee of a finished table, from its integers alone, every error of rounding against it.
 
-use super::level::{Level, lowest};
+use super::level::Level;
 use super::promise::{Promise, TableKind};
+use crate::golden::lowest;
 use crate::run::Run;
 
 /// Bounds the relative error of a few operations and library calls.
