@@ -13,7 +13,7 @@ _Integers: TypeAlias = NDArray[np.int64]
 _Ratio: TypeAlias = tuple[int, int]
 _Key: TypeAlias = bytes | None
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
-_Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, _Floats]
+_Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, NDArray[np.int16] | _Floats]
 _Weights: TypeAlias = tuple[float, float, float] | _Floats
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
 

@@ -244,6 +244,19 @@ def test_bad_settings_are_refused(wrong, text):
         PrivateSGD(**{"loss": "softmax", "classes": 3, "epsilon": 1.0, **wrong})
 
 
+@pytest.mark.parametrize("wrong", [3, -1, 1 << 16])
+def test_labels_are_checked_to_the_last_one(wrong):
+    n = 100_000
+    y = np.random.default_rng(0).integers(0, 3, n)
+    learner = PrivateSGD(loss="softmax", classes=3, steps=5, batch_size=9, epsilon=math.inf)
+    X, indices = np.random.default_rng(1).normal(size=(n, 2)), np.arange(n - 45, n)
+    models = [learner.learn_indices(X, y.astype(kind), indices) for kind in (np.int64, np.uint8)]
+    assert np.array_equal(models[0].weights, models[1].weights)
+    y[-1] = wrong
+    with pytest.raises(ParameterError, match="every entry must be an integer from 0 to 2"):
+        learner.learn_indices(X, y, indices)
+
+
 @pytest.mark.parametrize("wrong", [3, -1])
 def test_labels_are_numbers_of_classes(wrong):
     X, y = records(10, 2, 3)

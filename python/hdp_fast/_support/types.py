@@ -8,4 +8,6 @@ from numpy.typing import NDArray
 Bits = NDArray[np.uint8]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+# As the losses take them: bits and classes as small integers, others as floats.
+LossLabels = NDArray[np.int16] | Floats
 RandomState = int | np.random.Generator | None

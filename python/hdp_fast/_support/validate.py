@@ -305,7 +305,8 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     values = bit_entries(name, value)
     if values.ndim != 1:
         raise ShapeError(f"{name} has shape {values.shape}, but it must have one dimension")
-    if ((values != 0) & (values != 1)).any():
+    # No temporary arrays: this is asked of a million labels before a descent reads some of them.
+    if values.size and not 0 <= values.min() <= values.max() <= 1:
         raise _not_bits(name)
     return values.astype(np.uint8)
 
@@ -361,6 +362,21 @@ def fractions(name: str, value: ArrayLike, length: int) -> NDArray[np.float64]:
     return values.astype(np.float64)
 
 
+def integer_vector(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The value as a vector of any integer type with at least one entry, which is not copied.
+
+    Raises: ShapeError unless it is a vector with an entry. ParameterError for a dtype that is not
+    integer.
+    """
+    values = array(name, value)
+    if values.ndim != 1 or not values.size:
+        rule = "it must have one dimension and at least one entry"
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    if values.dtype.kind not in "bui":
+        raise ParameterError(f"{name} has dtype {values.dtype}, but it must be an integer type")
+    return values
+
+
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
     """A copy of the value as a vector of this dtype with at least one entry.
 
@@ -369,12 +385,7 @@ def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64
     Raises: ShapeError unless it is a vector with an entry. ParameterError for a dtype that is not
     integer and for entries out of range.
     """
-    values = array(name, value)
-    if values.ndim != 1 or not values.size:
-        rule = "it must have one dimension and at least one entry"
-        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
-    if values.dtype.kind not in "bui":
-        raise ParameterError(f"{name} has dtype {values.dtype}, but it must be an integer type")
+    values = integer_vector(name, value)
     least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
     if not least <= int(values.min()) <= int(values.max()) <= most:
         rule = f"each must lie in [{least}, {most}]"

@@ -171,7 +171,7 @@ def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Record
     rows = validate_features(name, X)
     with _naming(name):
         labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
-    return Records(rows, labels)
+    return Records(rows, labels.astype(np.float64, copy=False))
 
 
 def align_source(

@@ -14,7 +14,7 @@ from .. import _core
 from .._support.feature_names import FeatureNames, find_order, names_of
 from .._support.json_text import JsonText
 from .._support.numbers import finite_rows, finite_vector
-from .._support.types import Floats
+from .._support.types import Floats, LossLabels
 from .._support.validate import bits
 from ..data.persons import Persons
 from ..exceptions import ShapeError
@@ -189,20 +189,22 @@ def validate_rows(X: Any, kept: FeatureNames = None) -> ValidRows:
     return ValidRows(np.require(entries, None, "C"), names)
 
 
-def core_arguments(rows: ValidRows, labels: Floats) -> tuple[NDArray[Any], int, Floats]:
+def core_arguments(rows: ValidRows, labels: LossLabels) -> tuple[NDArray[Any], int, LossLabels]:
     """Return records and labels as arguments of the compiled module."""
     return rows.entries.reshape(-1), rows.entries.shape[1], labels
 
 
-def validate_labels(y: ArrayLike, n: int, bound: float | None) -> Floats:
+def validate_labels(y: ArrayLike, n: int, bound: float | None) -> LossLabels:
     """Return labels as the losses take them: -1 and 1 for bits, or real numbers within the bound.
+
+    Bits become small integers, more of which fit into a cache.
 
     Raises:
         ShapeError: y does not have n entries.
         ParameterError: An entry is no label.
     """
     if bound is None:
-        labels = bits("y", y).astype(np.float64)
+        labels: LossLabels = bits("y", y).astype(np.int16)
         labels *= 2
         labels -= 1
     else:

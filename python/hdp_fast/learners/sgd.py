@@ -14,7 +14,7 @@ from .. import _core
 from .._support.notes import note, note_large_delta
 from .._support.numbers import floats
 from .._support.random_state import check_random_state, make_key
-from .._support.types import Floats, RandomState
+from .._support.types import Floats, LossLabels, RandomState
 from .._support.validate import (
     bounded_positive,
     finite_number,
@@ -622,7 +622,7 @@ class PrivateSGD(NoisySteps):
             return self
         return self.calibrate(epsilon=self.epsilon, n=n)
 
-    def _validate_records(self, X: Any, y: ArrayLike) -> tuple[ValidRows, Floats]:
+    def _validate_records(self, X: Any, y: ArrayLike) -> tuple[ValidRows, LossLabels]:
         rows = validate_rows(X)
         if self.classes is not None:
             return rows, validate_classes(y, len(rows), self.classes)
@@ -631,7 +631,7 @@ class PrivateSGD(NoisySteps):
     def _descend(
         self,
         rows: ValidRows,
-        labels: Floats,
+        labels: LossLabels,
         draws: Any,
         random_state: RandomState,
         given: PrivateSGD,

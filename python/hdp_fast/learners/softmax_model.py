@@ -15,13 +15,16 @@ from .. import _core
 from .._support.feature_names import FeatureNames
 from .._support.json_text import JsonText
 from .._support.types import Floats
-from .._support.validate import integers
+from .._support.validate import integer_vector
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord
 from .descriptions import Description
 from .linear_model import LinearLoss, core_arguments, validate_rows
 from .moment_equation import softmax
 from .sgd_plan import SGDPlan
+
+# Labels that are checked at a time.
+_PART = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +164,7 @@ class SoftmaxModel(JsonText):
         """
         scores = self.scores(X)
         labels = validate_classes(y, len(scores), self.classes)
-        scores -= scores[np.arange(len(labels)), labels.astype(np.intp)][:, None]
+        scores -= scores[np.arange(len(labels)), labels][:, None]
         largest = scores.max(axis=1)
         losses = largest + np.log(np.exp(scores - largest[:, None]).sum(axis=1))
         shares: Floats = np.clip(losses / self.loss.largest, 0, 1)
@@ -177,17 +180,22 @@ def largest_softmax_loss(classes: int, reach: float) -> float:
     return float(np.logaddexp(0, math.log(classes - 1) + math.sqrt(2) * reach))
 
 
-def validate_classes(y: ArrayLike, n: int, classes: int) -> Floats:
+def validate_classes(y: ArrayLike, n: int, classes: int) -> NDArray[np.int16]:
     """Return numbers of classes as the losses take them.
 
     Raises:
         ShapeError: y does not have n entries.
         ParameterError: An entry is no integer from 0 to classes - 1.
     """
-    labels = integers("y", y, np.int64)
-    if ((labels < 0) | (labels >= classes)).any():
-        rule = f"every entry must be an integer from 0 to {classes - 1}"
-        raise ParameterError(f"y holds something else, but {rule}")
-    if len(labels) != n:
-        raise ShapeError(f"y has length {len(labels):,}, but X has {n:,} records")
-    return labels.astype(np.float64)
+    numbers = integer_vector("y", y)
+    if len(numbers) != n:
+        raise ShapeError(f"y has length {len(numbers):,}, but X has {n:,} records")
+    labels = np.empty(n, np.int16)
+    # Parts that a cache holds, since each is read three times.
+    for start in range(0, n, _PART):
+        part = numbers[start : start + _PART]
+        if part.min() < 0 or part.max() >= classes:
+            rule = f"every entry must be an integer from 0 to {classes - 1}"
+            raise ParameterError(f"y holds something else, but {rule}")
+        labels[start : start + _PART] = part
+    return labels

@@ -53,7 +53,7 @@ fn blocks_are_exact_on_every_arm_and_at_every_awkward_width() {
 fn a_pass_finds_the_same_on_every_arm_and_in_parallel() {
     let (x, w) = (entries::<f32>(20_000 * 9), entries::<f64>(9));
     let labels = entries::<f64>(20_000);
-    let records = Records::new(&x, 9, &labels).unwrap();
+    let records = Records::new(&x, 9, &labels[..]).unwrap();
     let never = AtomicBool::new(false);
     for grid in [None, Some(Grid { scale: 100.0, most: 1024.0, units: 1024.0 })] {
         let found = |run| pass(records, Loss::Squared, &w, ELIMINATED, grid, run).unwrap();
@@ -71,7 +71,7 @@ fn the_caller_can_stop_a_pass() {
     let stopped = AtomicBool::new(true);
     for parallel in [false, true] {
         let run = Run::new(Isa::Portable, parallel, &stopped);
-        let records = Records::new(&x, 2, &labels).unwrap();
+        let records = Records::new(&x, 2, &labels[..]).unwrap();
         assert_eq!(pass(records, Loss::Logistic, &w, ELIMINATED, None, run), Err(Error::Canceled));
         assert_eq!(to_integers(&x, 2, 1.0, 1000.0, run), Err(Error::Canceled));
     }

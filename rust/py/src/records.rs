@@ -1,10 +1,11 @@
 //! Records of real numbers, of either precision, and their labels.
 
 use hdp_fast_core::memory::collected;
+use hdp_fast_core::simd::Labels;
 use pyo3::Borrowed;
 use pyo3::prelude::*;
 
-use crate::array::{Floats, Integers, SingleFloats};
+use crate::array::{Floats, Integers, ShortIntegers, SingleFloats};
 use crate::error::raise;
 use crate::run::streaming_cost;
 
@@ -32,11 +33,28 @@ macro_rules! with_slice {
 }
 pub(crate) use with_slice;
 
+/// Labels as real numbers or as small integers.
+#[derive(FromPyObject)]
+pub enum LabelsArgument<'py> {
+    Reals(Floats<'py>),
+    Integers(ShortIntegers<'py>),
+}
+
+impl LabelsArgument<'_> {
+    /// The labels where they are.
+    pub fn get(&self) -> PyResult<Labels<'_>> {
+        Ok(match self {
+            LabelsArgument::Reals(labels) => labels.as_slice()?.into(),
+            LabelsArgument::Integers(labels) => labels.as_slice()?.into(),
+        })
+    }
+}
+
 /// The argument `records`: entries, columns and labels.
 pub struct Labeled<'py> {
     pub entries: Entries<'py>,
     pub columns: usize,
-    pub labels: Floats<'py>,
+    pub labels: LabelsArgument<'py>,
 }
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Labeled<'py> {
@@ -51,7 +69,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Labeled<'py> {
 impl Labeled<'_> {
     /// How many there are.
     pub fn len(&self) -> PyResult<usize> {
-        Ok(self.labels.as_slice()?.len())
+        Ok(self.labels.get()?.len())
     }
 
     /// A rough cost of a pass over all entries, in nanoseconds.
@@ -63,7 +81,7 @@ impl Labeled<'_> {
 /// Runs a kernel on records of whatever precision they have.
 macro_rules! with_records {
     ($py:expr, $threads:expr, $records:expr, $cost:expr, |$whole:ident, $run:ident| $body:expr) => {{
-        let (columns, labels) = ($records.columns, $records.labels.as_slice()?);
+        let (columns, labels) = ($records.columns, $records.labels.get()?);
         $crate::records::with_slice!(&$records.entries, |entries| run($py, $threads, $cost, |$run| {
             let $whole = hdp_fast_core::sgd::Records::new(entries, columns, labels)?;
             $body

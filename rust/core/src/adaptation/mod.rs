@@ -13,7 +13,7 @@
 //! use hdp_fast_core::simd::Isa;
 //!
 //! let run = Run::alone(Isa::detect()?);
-//! let records = Records::new(&[1.0, 2.0], 1, &[1.0, 1.0])?;
+//! let records = Records::new(&[1.0, 2.0], 1, &[1.0, 1.0][..])?;
 //! let weighted = pass(records, Loss::Squared, &[1.0], Weights::Given(&[0.5, 0.5]), None, run)?;
 //! assert_eq!((weighted.objective, weighted.losses), (0.5, Some(vec![0.0, 1.0])));
 //!

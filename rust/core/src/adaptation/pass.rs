@@ -46,14 +46,16 @@ pub fn pass<T: Real>(
     run: Run<'_>,
 ) -> Result<Found> {
     check(model.len(), records.columns, loss)?;
-    weights.check(records.labels.len())?;
-    grid.map_or(Ok(()), |grid| grid.check(records.labels.len()))?;
+    let rule = "an adaptation takes real numbers";
+    let labels = records.labels.reals().ok_or_else(|| Error::parameter("labels", "integers", rule))?;
+    weights.check(labels.len())?;
+    grid.map_or(Ok(()), |grid| grid.check(labels.len()))?;
     let mut rounded = Vec::new();
-    let task = Task { records, loss, model: T::all_of(model, &mut rounded)?, weights, grid };
-    let kept = if matches!(weights, Weights::Given(_)) { records.labels.len() } else { 0 };
+    let task = Task { records, labels, loss, model: T::all_of(model, &mut rounded)?, weights, grid };
+    let kept = if matches!(weights, Weights::Given(_)) { labels.len() } else { 0 };
     let mut losses: Vec<f64> = zeros(Some(kept))?;
     let size = task.part_rows();
-    let count = records.labels.len().div_ceil(size);
+    let count = labels.len().div_ceil(size);
     let mut gradients: Vec<f64> = zeros(count.checked_mul(model.len()))?;
     let mut kept = losses.chunks_mut(size);
     let part = |gradient| Part { objective: 0.0, gradient, losses: kept.next().unwrap_or_default() };
@@ -96,6 +98,7 @@ fn total(mut gradients: Vec<f64>, weights: usize) -> Vec<f64> {
 #[derive(Clone, Copy)]
 struct Task<'a, T> {
     records: Records<'a, T>,
+    labels: &'a [f64],
     loss: Loss,
     model: &'a [T],
     weights: Weights<'a>,
@@ -113,13 +116,13 @@ impl<T: Real> Task<'_, T> {
 
     /// The number of rows of a part, so large that the sums take no more room than the rows.
     fn part_rows(&self) -> usize {
-        let share = self.records.labels.len().div_ceil(PARTS).max(2 * self.classes());
+        let share = self.labels.len().div_ceil(PARTS).max(2 * self.classes());
         share.next_multiple_of(self.block_rows())
     }
 
     /// Adds up at most `count` records from the first one on.
     fn add_up(&self, first: usize, count: usize, part: &mut Part<'_>, run: Run<'_>) -> Result<()> {
-        let (size, end) = (self.block_rows(), self.records.labels.len().min(first + count));
+        let (size, end) = (self.block_rows(), self.labels.len().min(first + count));
         let (mut scores, mut losses): (Vec<f64>, Vec<f64>) =
             (zeros(size.checked_mul(self.classes()))?, zeros(Some(size))?);
         for start in (first..end).step_by(size) {
@@ -140,13 +143,13 @@ impl<T: Real> Task<'_, T> {
         part: &mut Part<'_>,
         run: Run<'_>,
     ) -> f64 {
-        let Records { entries, columns, labels } = self.records;
+        let Records { entries, columns, .. } = self.records;
         let (entries, next) = entries[start * columns..].split_at(losses.len() * columns);
         let next = &next[..next.len().min(entries.len())];
         let (ahead, later) = next.split_at(next.len() / 2);
         let rows = RowBlock { entries, columns, ahead };
         block_products(run.isa, rows, self.model, scores);
-        let labels = &labels[start..][..losses.len()];
+        let labels = &self.labels[start..][..losses.len()];
         vectorized(run.isa, Evaluate { loss: self.loss, labels, scores, losses });
         let mut objective = 0.0;
         let weights = match self.weights {

@@ -11,7 +11,7 @@
 //! use hdp_fast_core::sgd::{Domain, Draws, Loss, Noise, Objective, Output, Plan, Records, learn};
 //! use hdp_fast_core::simd::Isa;
 //!
-//! let records = Records::new(&[1.0, -1.0, 1.0], 1, &[1.0, -1.0, 1.0])?;
+//! let records = Records::new(&[1.0, -1.0, 1.0], 1, &[1.0, -1.0, 1.0][..])?;
 //! let plan = Plan {
 //!     objective: Objective::Linear(Loss::Hinge(1.0)),
 //!     steps: 50,

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::memory::{self, zeros};
 use crate::noise::Seed;
 use crate::run::Run;
-use crate::simd::{Examples, Grid, Isa, Real, Room, Rows, add_gradients, add_quantized, clipped_scores};
+use crate::simd::{Examples, Grid, Isa, Labels, Real, Room, Rows, add_gradients, add_quantized, clipped_scores};
 
 /// Rows that a thread takes at a time. Sums are over parts, so that their rounding does not depend on the threads.
 const PART: usize = 1024;
@@ -25,12 +25,13 @@ const CHUNK: usize = 1 << 12;
 pub struct Records<'a, T> {
     pub(crate) entries: &'a [T],
     pub(crate) columns: usize,
-    pub(crate) labels: &'a [f64],
+    pub(crate) labels: Labels<'a>,
 }
 
 impl<'a, T: Real> Records<'a, T> {
     /// Records of `columns` entries each, row by row, with one label each. There must be at least one of both.
-    pub fn new(entries: &'a [T], columns: usize, labels: &'a [f64]) -> Result<Records<'a, T>> {
+    pub fn new(entries: &'a [T], columns: usize, labels: impl Into<Labels<'a>>) -> Result<Records<'a, T>> {
+        let labels = labels.into();
         if columns == 0 || labels.is_empty() || labels.len().checked_mul(columns) != Some(entries.len()) {
             let (rows, entries) = (labels.len(), entries.len());
             return Err(Error::Shape(format!("{rows} labels and {columns} columns do not fit {entries} entries")));
@@ -90,7 +91,7 @@ pub fn learn<T: Real>(
 #[derive(Clone, Copy)]
 struct Gradients<'a, T> {
     rows: Rows<'a, T>,
-    labels: &'a [f64],
+    labels: Labels<'a>,
     objective: Objective,
     most: f64,
     grid: Option<Grid>,
@@ -286,8 +287,8 @@ fn of_scores<T: Real>(
         return Err(Error::Shape(format!("the model has {} weights, but {rule}", model.len())));
     }
     run.try_for_each_chunk(&mut values, CHUNK, |chunk, values| {
-        let labels = &records.labels[chunk * CHUNK..];
-        values.iter_mut().zip(labels).for_each(|(score, &label)| *score = value(*score, label));
+        let first = chunk * CHUNK;
+        values.iter_mut().enumerate().for_each(|(i, score)| *score = value(*score, records.labels.get(first + i)));
         Ok(())
     })?;
     Ok(values)

@@ -3,6 +3,7 @@
 //! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
 //! kept in lanes and products are not fused with them, so that all arms round alike.
 
+use super::labels::Labels;
 use super::prefetch::prefetch;
 use super::real::Real;
 
@@ -42,7 +43,7 @@ pub struct Examples<'a, T, L> {
     /// The rows.
     pub rows: Rows<'a, T>,
     /// One label for each row.
-    pub labels: &'a [f64],
+    pub labels: Labels<'a>,
     /// The loss of the predictions, which are inner products of the row with w.
     pub loss: L,
     /// The largest norm of a gradient, above 0; longer ones are shrunk to it.
@@ -96,7 +97,7 @@ impl<T: Real, L> Examples<'_, T, L> {
         }
         if let Some(&row) = rows.get(i + ahead) {
             prefetch(self.rows.row(row));
-            prefetch(&self.labels[row..=row]);
+            self.labels.ask(row);
         }
     }
 
@@ -250,7 +251,7 @@ mod tests {
         labels: &'a [f64],
         most: f64,
     ) -> Examples<'a, T, Difference> {
-        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels, loss: Difference, most }
+        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels: labels.into(), loss: Difference, most }
     }
 
     #[test]

@@ -8,13 +8,13 @@ use bytemuck::{Pod, Zeroable};
 
 use super::Isa;
 use super::gradients::{Derivatives, Examples, Grid};
-use super::real::{InLines, Line, Real};
+use super::real::{FOLDED, InLines, Line, Real};
 use super::terms::{Plain, Terms};
 use crate::error::Result;
 use crate::memory::zeros;
 
 /// The rows of a block, whose factors are computed together.
-pub const HEIGHT: usize = 16;
+pub const HEIGHT: usize = FOLDED;
 
 /// A block has fewer rows where they would take more bytes than this, a part of the second cache.
 const MOST_BYTES: usize = 1 << 18;
@@ -155,7 +155,7 @@ fn one_by_one<T: Real, D: Derivatives, A: Terms<T>, L: Line<T, LANES>, const LAN
         for (class, score) in scores.iter_mut().enumerate() {
             *score = [dot::<T, L, LANES>(row, &w[class * columns..][..columns]).get()];
         }
-        let label = examples.labels[rows[i]];
+        let label = examples.labels.get(rows[i]);
         factors(examples, terms, scores, &[squared], &[label], multiples, |_| row.iter().copied());
         for (class, [factor]) in multiples.iter().enumerate() {
             let sum = &mut sum[class * columns..][..columns];
@@ -200,8 +200,10 @@ impl<T: Real, D: Derivatives, A: Terms<T>> InLines<T> for InBlocks<'_, T, D, A> 
             for (class, sum) in sum.chunks_exact_mut(columns).enumerate() {
                 for (line, sum) in sum.chunks_mut(LANES).enumerate() {
                     let sums = &mut sums[line * classes + class];
-                    for (sum, more) in sum.iter_mut().zip(*sums) {
-                        *sum += A::total(more, terms);
+                    match <&mut [f64; LANES]>::try_from(&mut *sum) {
+                        // A loop of known length becomes vectors.
+                        Ok(sum) => (0..LANES).for_each(|lane| sum[lane] += A::total(sums[lane], terms)),
+                        Err(_) => sum.iter_mut().zip(&*sums).for_each(|(sum, more)| *sum += A::total(*more, terms)),
                     }
                     *sums = [T::default(); LANES];
                 }
@@ -264,7 +266,7 @@ fn gather<T: Real, D, L: Line<T, LANES>, const LANES: usize>(
     size: usize,
     copies: &mut [[[T; LANES]; HEIGHT]],
 ) -> ([f64; HEIGHT], [f64; HEIGHT]) {
-    let (mut squared, mut labels) = ([0.0; HEIGHT], [0.0; HEIGHT]);
+    let (mut squares, mut labels) = ([L::splat(T::default()); HEIGHT], [0.0; HEIGHT]);
     for i in 0..HEIGHT {
         if i >= size {
             copies.iter_mut().for_each(|line| line[i] = [T::default(); LANES]);
@@ -273,23 +275,23 @@ fn gather<T: Real, D, L: Line<T, LANES>, const LANES: usize>(
         if i < HEIGHT - LATE {
             examples.ask(rows, i);
         }
-        labels[i] = examples.labels[rows[i]];
+        labels[i] = examples.labels.get(rows[i]);
         let (whole, end) = examples.rows.row(rows[i]).as_chunks::<LANES>();
         let (lines, last) = copies.split_at_mut(whole.len());
-        let mut squares = L::splat(T::default());
+        let mut sum = L::splat(T::default());
         for (line, numbers) in lines.iter_mut().zip(whole) {
             let numbers = L::load(numbers);
-            squares = squares.add(numbers.multiply(numbers));
+            sum = sum.add(numbers.multiply(numbers));
             line[i] = numbers.store();
         }
         if let [last] = last {
             let numbers = L::load_start(end);
-            squares = squares.add(numbers.multiply(numbers));
+            sum = sum.add(numbers.multiply(numbers));
             last[i] = numbers.store();
         }
-        squared[i] = squares.fold().get();
+        squares[i] = sum;
     }
-    (squared, labels)
+    (folded(&squares), labels)
 }
 
 /// The inner products of a block of rows with each model.
@@ -318,6 +320,7 @@ fn products<T: Real, L: Line<T, LANES>, const LANES: usize, const R: usize, cons
     class: usize,
     scores: &mut [[f64; HEIGHT]],
 ) -> usize {
+    let mut all = [[L::splat(T::default()); HEIGHT]; M];
     for first in (0..HEIGHT).step_by(R) {
         let mut sums = [[L::splat(T::default()); M]; R];
         for (rows, models) in rows.iter().zip(models.chunks_exact(scores.len())) {
@@ -335,11 +338,24 @@ fn products<T: Real, L: Line<T, LANES>, const LANES: usize, const R: usize, cons
         }
         for r in 0..R {
             for m in 0..M {
-                scores[class + m][first + r] = sums[r][m].fold().get();
+                all[m][first + r] = sums[r][m];
             }
         }
     }
+    for m in 0..M {
+        scores[class + m] = folded(&all[m]);
+    }
     M
+}
+
+/// The sums of the lanes of each row's line.
+#[inline(always)]
+fn folded<T: Real, L: Line<T, LANES>, const LANES: usize>(lines: &[L; HEIGHT]) -> [f64; HEIGHT] {
+    let (sums, mut out) = (L::fold_all(lines), [0.0; HEIGHT]);
+    for i in 0..HEIGHT {
+        out[i] = sums[i].get();
+    }
+    out
 }
 
 /// Adds to the sums of each model the rows of a block times their factors.
@@ -349,13 +365,41 @@ fn add_up<T: Real, A: Terms<T>, L: Line<T, LANES>, const LANES: usize>(
     factors: &[[T; HEIGHT]],
     sums: &mut [[T; LANES]],
 ) {
-    for (rows, sums) in rows.iter().zip(sums.chunks_exact_mut(factors.len())) {
-        for (sum, factors) in sums.iter_mut().zip(factors) {
-            let mut total = L::load(sum);
-            for i in 0..HEIGHT {
-                total = A::add(total, L::splat(factors[i]), L::load(&rows[i]));
-            }
-            *sum = total.store();
+    let mut class = 0;
+    while class < factors.len() {
+        class += match factors.len() - class {
+            1 => multiples::<T, A, L, LANES, 1>(rows, factors, class, sums),
+            5.. => multiples::<T, A, L, LANES, 5>(rows, factors, class, sums),
+            _ => multiples::<T, A, L, LANES, 2>(rows, factors, class, sums),
         }
     }
+}
+
+/// Adds them to the sums of M models; M.
+#[inline(always)]
+fn multiples<T: Real, A: Terms<T>, L: Line<T, LANES>, const LANES: usize, const M: usize>(
+    rows: &[[[T; LANES]; HEIGHT]],
+    factors: &[[T; HEIGHT]],
+    class: usize,
+    sums: &mut [[T; LANES]],
+) -> usize {
+    let classes = factors.len();
+    let factors = &factors[class..][..M];
+    for (rows, sums) in rows.iter().zip(sums.chunks_exact_mut(classes)) {
+        let sums = &mut sums[class..][..M];
+        let mut totals = [L::splat(T::default()); M];
+        for m in 0..M {
+            totals[m] = L::load(&sums[m]);
+        }
+        for i in 0..HEIGHT {
+            let x = L::load(&rows[i]);
+            for m in 0..M {
+                totals[m] = A::add(totals[m], L::splat(factors[m][i]), x);
+            }
+        }
+        for m in 0..M {
+            sums[m] = totals[m].store();
+        }
+    }
+    M
 }

@@ -34,6 +34,7 @@ mod exponential;
 mod features;
 mod gradients;
 mod halfspaces;
+mod labels;
 mod lines;
 mod logarithm;
 mod losses;
@@ -67,7 +68,7 @@ mod x86_gfni;
 #[cfg(has_gfni_intrinsics)]
 mod x86_threshold_512;
 
-pub use answers::{Clear, FEW, answer_clear};
+pub use answers::{Clear, WORD, answer_clear};
 pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
@@ -78,6 +79,7 @@ pub use exponential::{exp, exponentials};
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Derivatives, Examples, Grid, Rows, clipped_scores, squared_norm};
 pub use halfspaces::{Group, LANES, add_halfspaces};
+pub use labels::Labels;
 pub use logarithm::ln_1p;
 pub use losses::{find_outside, take_bits, take_losses};
 pub use minibatch::{Room, add_gradients, add_quantized};

@@ -10,6 +10,9 @@ use bytemuck::Pod;
 use super::Isa;
 use crate::error::Result;
 
+/// The lines that are folded together.
+pub const FOLDED: usize = 16;
+
 /// A floating-point type of entries: `f32` or `f64`.
 pub trait Real:
     Default + Pod + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + AddAssign
@@ -76,6 +79,16 @@ pub trait Line<T: Real, const LANES: usize>: Copy {
         }
         let [a, b, c, d, e, f, g, h] = eight;
         ((a + e) + (c + g)) + ((b + f) + (d + h))
+    }
+
+    /// The sums of the lanes of each line, as [`Self::fold`] adds them up.
+    #[inline(always)]
+    fn fold_all(lines: &[Self; FOLDED]) -> [T; FOLDED] {
+        let mut sums = [T::default(); FOLDED];
+        for i in 0..FOLDED {
+            sums[i] = lines[i].fold();
+        }
+        sums
     }
 }
 

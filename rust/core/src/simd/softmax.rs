@@ -54,7 +54,7 @@ mod tests {
         labels: &'a [f64],
         most: f64,
     ) -> Examples<'a, T, Softmax> {
-        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels, loss: Softmax, most }
+        Examples { rows: Rows { entries, columns, bound: 2.0 }, labels: labels.into(), loss: Softmax, most }
     }
 
     #[test]

@@ -1,16 +1,17 @@
 //! Lines in the registers of x86-64: one of AVX-512, or two of AVX2.
 //!
-//! They are used in arms alone, which are entered where the machine has their instructions.
+//! They are used in arms alone, which are entered where the machine has their instructions. Many lines are folded together:
+//! each step adds halves of two lines, which it puts side by side, so that it leaves half as many registers.
 
 use std::arch::x86_64::*;
 
-use super::real::Line;
+use super::real::{FOLDED, Line};
 
 /// A line of this type and number of lanes in this number of registers, by these instructions.
 macro_rules! line {
     (
         $name:ident, $number:ty, $lanes:literal, $register:ty, $count:literal, $many:literal,
-        $splat:ident, $load:ident, $load_start:ident, $store:ident, $add:ident, $multiply:ident, $to_bits:ident, $add_bits:ident, $of_bits:ident
+        $splat:ident, $load:ident, $load_start:ident, $store:ident, $add:ident, $multiply:ident, $to_bits:ident, $add_bits:ident, $of_bits:ident, $fold:ident
     ) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name([$register; $count]);
@@ -69,6 +70,18 @@ macro_rules! line {
                 let sum = |i: usize| unsafe { $of_bits($add_bits($to_bits(self.0[i]), $to_bits(other.0[i]))) };
                 $name(std::array::from_fn(sum))
             }
+
+            #[inline(always)]
+            fn fold_all(lines: &[Self; FOLDED]) -> [$number; FOLDED] {
+                let mut sums = [0.0; FOLDED];
+                let mut registers = [lines[0].0; FOLDED];
+                for i in 1..FOLDED {
+                    registers[i] = lines[i].0;
+                }
+                // SAFETY: as for `splat`.
+                unsafe { $fold(&registers, &mut sums) };
+                sums
+            }
         }
     };
 }
@@ -88,7 +101,8 @@ line!(
     _mm256_mul_ps,
     _mm256_castps_si256,
     _mm256_add_epi32,
-    _mm256_castsi256_ps
+    _mm256_castsi256_ps,
+    fold_8_singles
 );
 line!(
     Avx2Doubles,
@@ -105,7 +119,8 @@ line!(
     _mm256_mul_pd,
     _mm256_castpd_si256,
     _mm256_add_epi64,
-    _mm256_castsi256_pd
+    _mm256_castsi256_pd,
+    fold_4_doubles
 );
 #[cfg(has_gfni_intrinsics)]
 line!(
@@ -123,7 +138,8 @@ line!(
     _mm512_mul_ps,
     _mm512_castps_si512,
     _mm512_add_epi32,
-    _mm512_castsi512_ps
+    _mm512_castsi512_ps,
+    fold_16_singles
 );
 #[cfg(has_gfni_intrinsics)]
 line!(
@@ -141,7 +157,8 @@ line!(
     _mm512_mul_pd,
     _mm512_castpd_si512,
     _mm512_add_epi64,
-    _mm512_castsi512_pd
+    _mm512_castsi512_pd,
+    fold_8_doubles
 );
 
 /// Loads the first `count` of eight numbers, and zeros.
@@ -194,4 +211,118 @@ unsafe fn load_16_singles(numbers: *const f32, count: usize) -> __m512 {
 unsafe fn load_8_doubles(numbers: *const f64, count: usize) -> __m512d {
     // SAFETY: the same.
     unsafe { _mm512_maskz_loadu_pd(((1u32 << count) - 1) as __mmask8, numbers) }
+}
+
+/// The sums of lines in two registers each. Loops alone: what the compiler would not inline, such as functions for arrays,
+/// would have no vectors.
+///
+/// # Safety
+///
+/// The machine must have AVX2.
+#[inline(always)]
+unsafe fn fold_8_singles(lines: &[[__m256; 2]; FOLDED], sums: &mut [f32; FOLDED]) {
+    for (lines, sums) in lines.as_chunks::<8>().0.iter().zip(sums.as_chunks_mut::<8>().0) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut eight = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
+                eight[i] = _mm256_add_ps(lines[i][0], lines[i][1]);
+            }
+            for i in 0..4 {
+                let (x, y) = (eight[i], eight[i + 4]);
+                eight[i] = _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(x, y), _mm256_permute2f128_ps::<0x31>(x, y));
+            }
+            for i in 0..2 {
+                let (x, y) = (_mm256_castps_pd(eight[2 * i]), _mm256_castps_pd(eight[2 * i + 1]));
+                let (low, high) = (_mm256_unpacklo_pd(x, y), _mm256_unpackhi_pd(x, y));
+                eight[i] = _mm256_add_ps(_mm256_castpd_ps(low), _mm256_castpd_ps(high));
+            }
+            let [x, y, ..] = eight;
+            let folded = _mm256_add_ps(_mm256_shuffle_ps::<0x88>(x, y), _mm256_shuffle_ps::<0xdd>(x, y));
+            _mm256_storeu_ps(sums.as_mut_ptr(), folded);
+        }
+    }
+}
+
+/// The same.
+///
+/// # Safety
+///
+/// The same.
+#[inline(always)]
+unsafe fn fold_4_doubles(lines: &[[__m256d; 2]; FOLDED], sums: &mut [f64; FOLDED]) {
+    for (lines, sums) in lines.as_chunks::<4>().0.iter().zip(sums.as_chunks_mut::<4>().0) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut four = [_mm256_setzero_pd(); 4];
+            for i in 0..4 {
+                four[i] = _mm256_add_pd(lines[i][0], lines[i][1]);
+            }
+            for i in 0..2 {
+                let (x, y) = (four[i], four[i + 2]);
+                four[i] = _mm256_add_pd(_mm256_permute2f128_pd::<0x20>(x, y), _mm256_permute2f128_pd::<0x31>(x, y));
+            }
+            let [x, y, ..] = four;
+            let folded = _mm256_add_pd(_mm256_unpacklo_pd(x, y), _mm256_unpackhi_pd(x, y));
+            _mm256_storeu_pd(sums.as_mut_ptr(), folded);
+        }
+    }
+}
+
+/// The same for lines in one register each.
+///
+/// # Safety
+///
+/// The machine must have AVX-512 F.
+#[cfg(has_gfni_intrinsics)]
+#[inline(always)]
+unsafe fn fold_16_singles(lines: &[[__m512; 1]; FOLDED], sums: &mut [f32; FOLDED]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut eight = [_mm512_setzero_ps(); 8];
+        for i in 0..8 {
+            // Lines that are 4 apart side by side.
+            let ([x], [y]) = (lines[i / 4 * 8 + i % 4], lines[i / 4 * 8 + i % 4 + 4]);
+            eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4::<0x44>(x, y), _mm512_shuffle_f32x4::<0xee>(x, y));
+        }
+        for i in 0..4 {
+            let (x, y) = (eight[i], eight[i + 4]);
+            eight[i] = _mm512_add_ps(_mm512_shuffle_f32x4::<0x88>(x, y), _mm512_shuffle_f32x4::<0xdd>(x, y));
+        }
+        for i in 0..2 {
+            let (x, y) = (_mm512_castps_pd(eight[2 * i]), _mm512_castps_pd(eight[2 * i + 1]));
+            let (low, high) = (_mm512_unpacklo_pd(x, y), _mm512_unpackhi_pd(x, y));
+            eight[i] = _mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high));
+        }
+        let [x, y, ..] = eight;
+        let folded = _mm512_add_ps(_mm512_shuffle_ps::<0x88>(x, y), _mm512_shuffle_ps::<0xdd>(x, y));
+        _mm512_storeu_ps(sums.as_mut_ptr(), folded);
+    }
+}
+
+/// The same.
+///
+/// # Safety
+///
+/// The same.
+#[cfg(has_gfni_intrinsics)]
+#[inline(always)]
+unsafe fn fold_8_doubles(lines: &[[__m512d; 1]; FOLDED], sums: &mut [f64; FOLDED]) {
+    for (lines, sums) in lines.as_chunks::<8>().0.iter().zip(sums.as_chunks_mut::<8>().0) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut four = [_mm512_setzero_pd(); 4];
+            for i in 0..4 {
+                let ([x], [y]) = (lines[i / 2 * 4 + i % 2], lines[i / 2 * 4 + i % 2 + 2]);
+                four[i] = _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(x, y), _mm512_shuffle_f64x2::<0xee>(x, y));
+            }
+            for i in 0..2 {
+                let (x, y) = (four[i], four[i + 2]);
+                four[i] = _mm512_add_pd(_mm512_shuffle_f64x2::<0x88>(x, y), _mm512_shuffle_f64x2::<0xdd>(x, y));
+            }
+            let [x, y, ..] = four;
+            let folded = _mm512_add_pd(_mm512_unpacklo_pd(x, y), _mm512_unpackhi_pd(x, y));
+            _mm512_storeu_pd(sums.as_mut_ptr(), folded);
+        }
+    }
 }

@@ -10,13 +10,16 @@ use crate::error::{Error, Result};
 use crate::memory::{collected, room, zeros};
 use crate::noise::{Rng, Seed, Stream};
 use crate::run::Run;
-use crate::simd::{Clear, FEW, Isa, answer_clear};
+use crate::simd::{Clear, Isa, WORD, answer_clear, ask_for_huge_pages};
 
 /// Queries whose coins come from one stream; fixed, so that results do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
 /// Queries that are answered before the number of bottoms among them is counted.
 const BLOCK: usize = CHUNK << 8;
+
+/// Open queries of a word from which on it is faster to look up all of them than one after the other.
+const MANY: u32 = 8;
 
 /// The answer that is no label.
 const BOTTOM: i8 = -1;
@@ -46,6 +49,7 @@ fn until_halted<T: Copy + Zeroable + PartialEq + Send>(
     answer: impl Fn(usize, &mut [T], &[u8], &mut Rng) -> Result<u64> + Sync + Send,
 ) -> Result<(Vec<T>, u64)> {
     let mut out: Vec<T> = zeros(Some(queries))?;
+    ask_for_huge_pages(&mut out);
     let (most, mut sum) = (bottoms.unwrap_or(u64::MAX), 0);
     for (block, answers) in out.chunks_mut(BLOCK).enumerate() {
         let found = AtomicU64::new(0);
@@ -169,44 +173,53 @@ impl Coins {
 
     /// Answers queries, clear ones many at a time; the number of bottoms.
     fn answer(&self, clear: Clear, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng, isa: Isa) -> Result<u64> {
-        let (mut open, mut most) = ([false; CHUNK / FEW], 0);
-        answer_clear(isa, clear, ones, bytes, out, &mut open, &mut most);
+        let (mut open, mut most) = ([0; CHUNK / WORD], 0);
+        let open = &mut open[..ones.len().div_ceil(WORD)];
+        answer_clear(isa, clear, ones, bytes, out, open, &mut most);
         if most as usize >= self.quick.len() {
             return Err(Error::parameter("ones", "entries above members", "each must lie in [0, members]"));
         }
-        let few = out.chunks_mut(FEW).zip(ones.chunks(FEW)).zip(bytes.chunks(FEW));
+        let words = out.chunks_mut(WORD).zip(ones.chunks(WORD)).zip(bytes.chunks(WORD)).zip(open);
         let mut bottoms = 0;
-        for (((out, ones), bytes), _) in few.zip(open).filter(|(_, open)| *open) {
-            self.answer_block(out, ones, bytes, rng);
-            bottoms += count(out, BOTTOM);
+        for (((out, ones), bytes), open) in words.filter(|(_, open)| **open != 0) {
+            if open.count_ones() < MANY {
+                // Clear answers are no bottoms.
+                bottoms += self.answer_some(*open, out, ones, bytes, rng);
+            } else {
+                let undecided = self.answer_all(out, ones, bytes);
+                self.answer_some(undecided, out, ones, bytes, rng);
+                bottoms += count(out, BOTTOM);
+            }
         }
         Ok(bottoms)
     }
 
-    /// Answers to a few queries, without a branch that depends on them unless a byte decides nothing.
-    #[inline]
-    fn answer_block(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
-        let mut undecided = false;
-        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
+    /// Answers queries, at most a word of them, without a branch that depends on them; which of them a byte does not
+    /// decide.
+    fn answer_all(&self, out: &mut [i8], ones: &[u32], bytes: &[u8]) -> u64 {
+        let mut undecided = 0;
+        for (i, ((out, &ones), &byte)) in out.iter_mut().zip(ones).zip(bytes).enumerate() {
             let (first, tail) = self.quick[self.place(ones)];
             // A mask, since a branch would be guessed wrong for every other query.
             let head = u8::from(byte < first).wrapping_neg() as i8;
             *out = tail ^ ((tail ^ self.heads) & head);
-            undecided |= byte == first;
+            undecided |= u64::from(byte == first) << i;
         }
-        if undecided {
-            self.resolve_ties(out, ones, bytes, rng);
-        }
+        undecided
     }
 
-    #[cold]
-    fn resolve_ties(&self, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) {
-        for ((out, &ones), &byte) in out.iter_mut().zip(ones).zip(bytes) {
-            let (first, tail) = self.quick[self.place(ones)];
-            if byte == first {
-                *out = if coin(self.words[self.place(ones)], byte, rng) { self.heads } else { tail };
-            }
+    /// Answers those of the queries that a word names; the number of bottoms among them.
+    #[inline]
+    fn answer_some(&self, mut open: u64, out: &mut [i8], ones: &[u32], bytes: &[u8], rng: &mut Rng) -> u64 {
+        let mut bottoms = 0;
+        while open != 0 {
+            let i = open.trailing_zeros() as usize;
+            let place = self.place(ones[i]);
+            out[i] = if coin(self.words[place], bytes[i], rng) { self.heads } else { self.quick[place].1 };
+            bottoms += u64::from(out[i] == BOTTOM);
+            open &= open - 1;
         }
+        bottoms
     }
 }
 
@@ -300,8 +313,8 @@ mod tests {
         let mut rng = Seed::reproducible([6; 32]).stream(Stream::Answer, 0);
         for byte in 0..=u8::MAX {
             let (mut raised, mut all) = ([0], [0]);
-            coins.answer_block(&mut raised, &[u32::MAX], &[byte], &mut rng);
-            coins.answer_block(&mut all, &[9], &[byte], &mut rng);
+            coins.answer_some(1, &mut raised, &[u32::MAX], &[byte], &mut rng);
+            coins.answer_some(1, &mut all, &[9], &[byte], &mut rng);
             assert!(raised == all || byte == coins.quick[9].0, "{byte}");
         }
     }

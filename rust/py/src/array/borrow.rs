@@ -51,6 +51,9 @@ pub fn in_use(_: BorrowError) -> PyErr {
 /// int64, to read.
 pub type Integers<'py> = ToRead<'py, i64>;
 
+/// int16, to read.
+pub type ShortIntegers<'py> = ToRead<'py, i16>;
+
 /// float64, to read.
 pub type Floats<'py> = ToRead<'py, f64>;
 

@@ -12,7 +12,7 @@ use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 pub use bits::{Answers, answers, changed_bits};
-pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, SingleFloats, Weights};
+pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, ShortIntegers, SingleFloats, Weights};
 pub use fresh::{filled, fresh};
 pub use pack::{matrix, packed_rows, vector};
 
