@@ -1,7 +1,7 @@
 //! Glue of `hdp_fast.local`.
 
 use hdp_fast_core::local::{self, Hadamard, Kary, Range, Window};
-use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
+use hdp_fast_core::noise::{CHUNK, Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
 
@@ -23,7 +23,7 @@ fn range((low, width): Ends) -> PyResult<Range> {
 #[pyfunction]
 pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
     match array::answers("bits", bits)? {
-        Answers::Bits(bits) => array::changed_bits("bits", &bits, local::CHUNK, |_, _, _| Ok(())).map(drop),
+        Answers::Bits(bits) => array::changed_bits("bits", &bits, CHUNK, |_, _, _| Ok(())).map(drop),
         Answers::Fractions(_) => Ok(()),
     }
 }
@@ -40,7 +40,7 @@ pub fn randomized_response<'py>(
     match array::answers("bits", bits)? {
         Answers::Bits(bits) => {
             let response = local::BinaryResponse::new(epsilon);
-            array::changed_bits("bits", &bits, local::CHUNK, |run, chunk, bits| {
+            array::changed_bits("bits", &bits, CHUNK, |run, chunk, bits| {
                 response.answer(chunk, bits, &seed, run.isa);
                 Ok(())
             })

@@ -2,7 +2,7 @@
 
 use super::Range;
 use crate::error::Result;
-use crate::noise::{Bernoulli, Fixed, Seed, Stream, round};
+use crate::noise::{Bernoulli, CHUNK, Fixed, Seed, Stream, round};
 use crate::params::Epsilon;
 use crate::run::Run;
 use crate::simd::Isa;
@@ -13,10 +13,6 @@ pub fn truth_probability(epsilon: Epsilon) -> Fixed {
     let advantage = (epsilon.capped() / 2.0).tanh() / 2.0;
     Fixed((1 << 63) + Fixed::certainly_below(advantage).0.min((1 << 63) - 1))
 }
-
-/// The number of bits whose coins come from one stream. It is fixed, so that results do not depend on the number of
-/// threads.
-pub const CHUNK: usize = 1 << 14;
 
 /// Binary randomized response to chunks of [`CHUNK`] bits.
 pub struct BinaryResponse(Bernoulli);

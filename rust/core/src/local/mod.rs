@@ -36,7 +36,7 @@ mod window;
 use crate::noise::Fixed;
 use crate::params::Epsilon;
 
-pub use binary::{BinaryResponse, CHUNK, randomized_response, rounded_response, truth_probability};
+pub use binary::{BinaryResponse, randomized_response, rounded_response, truth_probability};
 pub use hadamard::Hadamard;
 pub use kary::Kary;
 pub use range::{Range, noisy};

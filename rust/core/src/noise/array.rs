@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::run::Run;
 
 /// The number of draws from one stream. It is fixed, so that results do not depend on the number of threads.
-pub(super) const CHUNK: usize = 1 << 14;
+pub const CHUNK: usize = 1 << 14;
 
 /// Fills an array with independent draws: `draw` makes one from a stream of the seed.
 pub fn draws<T: Send>(
