@@ -646,45 +646,50 @@ def _draw(
     """One int for size None, else an array of that shape, drawn in one call."""
     if size is None:
         return int(draw(*arguments, 1, make_key(random_state))[0])
-    sides = size if isinstance(size, tuple) else (size,)
-    shape = tuple(nonnegative_int("size", side) for side in sides)
-    values: NDArray[Any] = draw(*arguments, math.prod(shape), make_key(random_state))
+    values: NDArray[Any]
+    if not isinstance(size, tuple):
+        values = draw(*arguments, nonnegative_int("size", size), make_key(random_state))
+        return values
+    shape = tuple(nonnegative_int("size", side) for side in size)
+    values = draw(*arguments, math.prod(shape), make_key(random_state))
     return values.reshape(shape)
 
 
 def _probability(name: str, value: Number) -> tuple[int, int]:
-    fraction = _to_fraction(name, value)
-    if fraction is None or not 0 <= fraction <= 1:
+    exact = _to_exact(name, value)
+    if not 0 <= exact <= 1:
         refuse(name, value, "a probability must lie in [0, 1]")
-    return fraction.as_integer_ratio()
+    return exact.as_integer_ratio()
 
 
 def _rate(name: str, value: Number) -> tuple[int, int]:
-    fraction = _to_fraction(name, value)
-    if fraction is None or fraction < 0:
+    exact = _to_exact(name, value)
+    if not 0 <= exact < math.inf:
         refuse(name, value, "it must be finite and at least 0")
-    return fraction.as_integer_ratio()
+    return exact.as_integer_ratio()
 
 
 def _scale(name: str, value: Number) -> tuple[int, int]:
-    fraction = _to_fraction(name, value)
-    if fraction is None or not 0 < fraction < _LARGEST_SCALE:
+    exact = _to_exact(name, value)
+    if not 0 < exact < _LARGEST_SCALE:
         refuse(name, value, "it must be above 0, or nothing is private, and below 2**50")
-    return fraction.as_integer_ratio()
+    return exact.as_integer_ratio()
 
 
 def _positive(name: str, value: Number) -> Fraction:
-    fraction = _to_fraction(name, value)
-    if fraction is None or fraction <= 0:
+    exact = _to_exact(name, value)
+    if not 0 < exact < math.inf:
         refuse(name, value, "it must be finite and above 0")
-    return fraction
+    return Fraction(exact)
 
 
-def _to_fraction(name: str, value: Number) -> Fraction | None:
-    """The value as the fraction that it is; None for an infinity or NaN."""
+def _to_exact(name: str, value: Number) -> Number:
+    """The value as a float, which may be infinite or NaN, or as the fraction that it is."""
+    # The check for any other class takes as long as some hundred draws.
+    if type(value) is float:
+        return value
     if not isinstance(value, Rational):
-        real = number(name, value)
-        return Fraction(real) if math.isfinite(real) else None
+        return number(name, value)
     # Plain ints: a numpy integer would keep its 64 bits, and wrap around in a product.
     fraction = Fraction(int(value.numerator), int(value.denominator))
     if max(abs(fraction.numerator), fraction.denominator) >= _LARGEST_TERM:

@@ -74,16 +74,17 @@ def randomized_response(
         >>> estimate.low <= 0.3 <= estimate.high, budget.remaining.epsilon
         (True, 0.0)
     """
-    record = record_of("local.randomized_response", epsilon, random_state)
     # A number beyond float64 is refused, and numpy must not warn of it.
     with np.errstate(all="ignore"):
-        bits = array("bits", bits)
-        if budget is not None:
-            # What the call below refuses must be refused before anything is spent.
-            check_random_state(random_state)
-            _core.check_bits(bits)
+        entries = array("bits", bits)
+        if budget is None:
+            return _core.randomized_response(entries, epsilon, make_key(random_state))
+        record = record_of("local.randomized_response", epsilon, random_state)
+        # What the call below refuses must be refused before anything is spent.
+        check_random_state(random_state)
+        _core.check_bits(entries)
         with spend(budget, record):
-            return _core.randomized_response(bits, epsilon, make_key(random_state))
+            return _core.randomized_response(entries, epsilon, make_key(random_state))
 
 
 def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:

@@ -41,6 +41,11 @@ impl Error {
     pub fn parameter(name: &str, value: impl fmt::Display, rule: &str) -> Error {
         Error::Parameter(format!("{name} = {value}, but {rule}"))
     }
+
+    /// The error for an array of bits that holds something else. It may be private: neither place nor value is told.
+    pub fn not_bits(name: &str) -> Error {
+        Error::Parameter(format!("{name} holds something else, but every entry must be 0 or 1"))
+    }
 }
 
 impl fmt::Display for Error {

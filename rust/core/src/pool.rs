@@ -127,14 +127,14 @@ static CORES: AtomicUsize = AtomicUsize::new(0);
 /// the number of cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
     let allowed = |count: &usize| (1..=MOST_THREADS).contains(count);
-    let rule = format!("it must be an integer from 1 to {MOST_THREADS}");
+    let rule = || format!("it must be an integer from 1 to {MOST_THREADS}");
     if let Some(count) = argument {
-        return Some(count).filter(allowed).ok_or_else(|| Error::parameter("threads", count, &rule));
+        return Some(count).filter(allowed).ok_or_else(|| Error::parameter("threads", count, &rule()));
     }
     for name in ["HDP_FAST_NUM_THREADS", "RAYON_NUM_THREADS"] {
         if let Ok(text) = std::env::var(name) {
             let count = text.trim().parse().ok().filter(allowed);
-            return count.ok_or_else(|| Error::parameter(name, text, &rule));
+            return count.ok_or_else(|| Error::parameter(name, text, &rule()));
         }
     }
     if let Some(count) = std::env::var("OMP_NUM_THREADS").ok().and_then(|text| outermost(&text)) {

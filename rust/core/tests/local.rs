@@ -1,7 +1,7 @@
 //! Local randomizers: what they refuse, and their laws under a fixed key.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use hdp_fast_core::local::{Hadamard, Kary, Range, Window, keep_probability};
+use hdp_fast_core::local::{Categories, Hadamard, Kary, Range, Window, keep_probability};
 use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
@@ -29,10 +29,11 @@ fn nonsense_is_refused() {
     for (log2_steps, length) in [(8, 0), (8, 257), (61, 1), (64, 1), (u32::MAX, 1)] {
         assert!(Window::new(Range::UNIT, log2_steps, length, epsilon(1.0)).is_err());
     }
-    for k in [0, 1, (1 << 62) + 1, u64::MAX] {
+    for k in [0, 1, (1 << 31) + 1, 1 << 32, u64::MAX] {
         assert!(Kary::new(k, epsilon(1.0)).is_err());
     }
-    for (k, blocks, log2_size) in [(1, 1, 1), (4, 1, 2), (4, 0, 8), (4, 4, 0), (4, 1, 32), (4, 1, u32::MAX)] {
+    for (k, blocks, log2_size) in [(1, 1, 1), (4, 1, 2), (4, 0, 8), (4, 4, 0), (4, 1, 32), (4, 1, u32::MAX), (4, 2, 31)]
+    {
         assert!(Hadamard::new(k, blocks, log2_size, epsilon(1.0)).is_err());
     }
 }
@@ -67,8 +68,8 @@ fn all_outcomes_and_no_others_come_up() {
     let hadamard = Hadamard::new(9, 3, 2, privacy).unwrap();
     let draws: [(&str, usize, Draw); 3] = [
         ("window", 27, Box::new(move |rng| window.draw(0.7, words(rng), rng))),
-        ("kary", 9, Box::new(move |rng| kary.draw(70, words(rng), rng))),
-        ("hadamard", 12, Box::new(move |rng| hadamard.draw(-70, words(rng), rng))),
+        ("kary", 9, Box::new(move |rng| kary.draw(70, rng.next_u64(), rng))),
+        ("hadamard", 12, Box::new(move |rng| hadamard.draw(-70, rng.next_u64(), rng))),
     ];
     for (name, outcomes, draw) in draws {
         let mut seen = vec![0; outcomes];
@@ -82,8 +83,8 @@ fn with_epsilon_large_the_value_is_told() {
     let (mut rng, certain) = (stream(), epsilon(60.0));
     let (kary, hadamard) = (Kary::new(1000, certain).unwrap(), Hadamard::new(1000, 9, 7, certain).unwrap());
     for value in 0..1000 {
-        assert_eq!(kary.draw(value, words(&mut rng), &mut rng), value);
-        let column = hadamard.draw(value, words(&mut rng), &mut rng);
+        assert_eq!(kary.draw(value, rng.next_u64(), &mut rng), value);
+        let column = hadamard.draw(value, rng.next_u64(), &mut rng);
         let (block, row) = (value % 9, 1 + value / 9);
         assert_eq!((column >> 7, (column & 127 & row).count_ones() % 2), (block, 0));
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use hdp_fast_core::local::{randomized_response, truth_probability};
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Fixed, Geometric, Rational, Rng, RoundedGaussian, Seed,
-    Stream, Weighted, coins, draws, scale_at_least,
+    Stream, Weighted, coins, scale_at_least, uniform_integers,
 };
 use hdp_fast_core::params::Epsilon;
 use hdp_fast_core::run::Run;
@@ -482,9 +482,9 @@ const LENGTHS: [usize; 5] = [0, 1, 1 << 14, (1 << 14) + 1, 200_000];
 fn randomized_response_does_not_depend_on_the_number_of_threads() {
     for length in LENGTHS {
         let [alone, together] = alone_and_together(|run| {
-            let mut bits = vec![0; length];
-            randomized_response(&mut bits, epsilon(1.0), &seed(), run).unwrap();
-            bits
+            let mut answers = vec![7; length];
+            randomized_response(&vec![0; length], &mut answers, epsilon(1.0), &seed(), run).unwrap();
+            answers
         });
         assert_eq!(alone, together, "{length} bits");
         assert!(alone.iter().all(|&bit| bit <= 1));
@@ -497,7 +497,7 @@ fn arrays_do_not_depend_on_the_number_of_threads() {
         let [alone, together] = alone_and_together(|run| {
             let mut bits = vec![7; length];
             let coin = ratio_coin(1, 3);
-            coins(&mut bits, &coin, Stream::Bernoulli, &seed(), run, |out, coins| out.copy_from_slice(coins)).unwrap();
+            coins(&mut bits, &coin, Stream::Bernoulli, &seed(), run).unwrap();
             bits
         });
         assert_eq!(alone, together, "{length} draws");
@@ -506,9 +506,10 @@ fn arrays_do_not_depend_on_the_number_of_threads() {
     LENGTHS.into_iter().for_each(|length| drop(drawn(length)));
     for length in LENGTHS {
         let [alone, together] = alone_and_together(|run| {
-            let mut values = vec![0u64; length];
-            draws(&mut values, Stream::Noise, &seed(), run, Rng::next_u64).unwrap();
-            values.into_iter().flat_map(u64::to_le_bytes).collect()
+            let mut values = vec![-1; length];
+            uniform_integers(&mut values, 1000, Stream::Noise, &seed(), run).unwrap();
+            assert!(values.iter().all(|value| (0..1000).contains(value)));
+            values.into_iter().flat_map(i64::to_le_bytes).collect()
         });
         assert_eq!(alone, together, "{length} draws");
     }
@@ -532,9 +533,9 @@ fn coins_in_bytes_come_at_their_rate() {
 #[test]
 fn a_lie_is_the_same_coin_for_both_bits() {
     let answers = [0, 1].map(|bit| {
-        let mut bits = vec![bit; 50_000];
-        randomized_response(&mut bits, epsilon(0.5), &seed(), Run::alone(Isa::Portable)).unwrap();
-        bits
+        let mut answers = vec![7; 50_000];
+        randomized_response(&[bit; 50_000], &mut answers, epsilon(0.5), &seed(), Run::alone(Isa::Portable)).unwrap();
+        answers
     });
     assert!(answers[0].iter().zip(&answers[1]).all(|(no, yes)| no ^ yes == 1));
     let lies = answers[0].iter().filter(|&&bit| bit == 1).count() as f64;
@@ -542,12 +543,42 @@ fn a_lie_is_the_same_coin_for_both_bits() {
     assert!((lies - 50_000.0 * p).abs() < 6.0 * (50_000.0 * p * (1.0 - p)).sqrt(), "{lies} lies");
 }
 
+/// Bits kept or flipped by the coins that would be drawn alone, on every instruction set.
+#[test]
+fn kept_bits_are_those_of_coins_alone() {
+    for (numerator, denominator) in [(1, 3), (255, 256), (u64::MAX - 1, u64::MAX), (0, 1), (1, 1)] {
+        let coin = ratio_coin(numerator, denominator);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            for length in [0, 1, 63, 64, 65, 4095, 4096, 4097, 20_000] {
+                let bits: Vec<u8> = (0..length).map(|i| u8::from(i % 3 == 1)).collect();
+                let (mut coins, mut answers) = (vec![7; length], vec![7; length]);
+                coin.fill(&mut coins, Isa::Portable, &mut stream(3));
+                assert!(coin.keep(&bits, &mut answers, isa, &mut stream(3)));
+                let expected: Vec<u8> = bits.iter().zip(&coins).map(|(bit, coin)| bit ^ coin ^ 1).collect();
+                assert_eq!(answers, expected, "{isa:?} {length} {numerator}/{denominator}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_bit_is_refused_wherever_it_stands() {
+    for place in [0, 64, 4095, 4096, 19_999] {
+        let (mut bits, mut answers) = (vec![1; 20_000], vec![0; 20_000]);
+        bits[place] = 2;
+        let run = Run::alone(Isa::detect().unwrap());
+        let error = randomized_response(&bits, &mut answers, epsilon(1.0), &seed(), run).unwrap_err();
+        assert_eq!(error.to_string(), "bits holds something else, but every entry must be 0 or 1");
+        assert!(!ratio_coin(1, 1).keep(&bits, &mut answers, Isa::Portable, &mut stream(0)));
+    }
+}
+
 #[test]
 fn chunks_have_coins_of_their_own() {
-    let mut bits = vec![0; 8 << 14];
-    randomized_response(&mut bits, epsilon(1e-9), &seed(), Run::alone(Isa::Portable)).unwrap();
-    for (i, one) in bits.chunks(1 << 14).enumerate() {
-        for other in bits.chunks(1 << 14).skip(i + 1) {
+    let mut answers = vec![7; 8 << 14];
+    randomized_response(&[0; 8 << 14], &mut answers, epsilon(1e-9), &seed(), Run::alone(Isa::Portable)).unwrap();
+    for (i, one) in answers.chunks(1 << 14).enumerate() {
+        for other in answers.chunks(1 << 14).skip(i + 1) {
             let equal = one.iter().zip(other).filter(|(a, b)| a == b).count();
             assert!(equal.abs_diff(1 << 13) < 500, "{equal} of 16384 coins are equal");
         }

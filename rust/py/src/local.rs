@@ -1,14 +1,13 @@
 //! Glue of `hdp_fast.local`.
 
-use hdp_fast_core::local::{self, Hadamard, Kary, Range, Window};
-use hdp_fast_core::noise::{Rng, Seed, Stream, draws_for};
-use hdp_fast_core::params::Epsilon;
+use hdp_fast_core::local::{self, Categories, Hadamard, Kary, Range, Window};
+use hdp_fast_core::noise::{Seed, Stream, draws_for};
 use pyo3::prelude::*;
 
-use crate::array::{self, Answers, Floats, Integers, Vector, filled};
+use crate::array::{self, Answers, Floats, Integers, Vector, filled, returned};
 use crate::error::raise;
 use crate::noise::{DRAW, Fraction, integer_law, rational};
-use crate::run::streaming_cost;
+use crate::run::{run, streaming_cost};
 use crate::scalar;
 use crate::seed::Key;
 
@@ -21,10 +20,13 @@ fn range((low, width): Ends) -> PyResult<Range> {
 
 /// Refuses what randomized_response would refuse as its bits.
 #[pyfunction]
-pub fn check_bits(bits: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn check_bits(py: Python<'_>, bits: &Bound<'_, PyAny>) -> PyResult<()> {
     match array::answers("bits", bits)? {
-        Answers::Bits(bits) => array::changed_bits("bits", &bits, local::CHUNK, |_, _, _| Ok(())).map(drop),
-        Answers::Fractions(_) => Ok(()),
+        Answers::Bits(bits) => array::check_bits("bits", &bits),
+        Answers::Fractions(fractions) => {
+            let fractions = fractions.as_slice()?;
+            run(py, None, streaming_cost(size_of_val(fractions)), |run| local::check_fractions("bits", fractions, run))
+        }
     }
 }
 
@@ -40,12 +42,16 @@ pub fn randomized_response<'py>(
     match array::answers("bits", bits)? {
         Answers::Bits(bits) => {
             let response = local::BinaryResponse::new(epsilon);
-            array::changed_bits("bits", &bits, local::CHUNK, |run, chunk, bits| {
-                response.answer(chunk, bits, &seed, run.isa);
-                Ok(())
+            array::answered_bits("bits", &bits, |run, chunk, bits, answers| {
+                response.answer(chunk, bits, answers, &seed, run.isa)
             })
         }
-        Answers::Fractions(fractions) => rounded_bits(py, &fractions, Range::UNIT, epsilon, &seed),
+        Answers::Fractions(fractions) => {
+            let fractions = fractions.as_slice()?;
+            filled(py, fractions.len(), streaming_cost(12 * fractions.len()), |answers, run| {
+                local::fraction_response(fractions, answers, epsilon, &seed, run)
+            })
+        }
     }
 }
 
@@ -58,19 +64,9 @@ pub fn respond_binary<'py>(
     epsilon: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py>> {
-    rounded_bits(py, &values, range(ends)?, scalar::epsilon(epsilon)?, &seed)
-}
-
-fn rounded_bits<'py>(
-    py: Python<'py>,
-    values: &Floats<'_>,
-    range: Range,
-    epsilon: Epsilon,
-    seed: &Seed,
-) -> PyResult<Vector<'py>> {
-    let values = values.as_slice()?;
+    let (values, range, epsilon) = (values.as_slice()?, range(ends)?, scalar::epsilon(epsilon)?);
     filled(py, values.len(), streaming_cost(12 * values.len()), |bits, run| {
-        local::rounded_response(values, range, bits, epsilon, seed, run)
+        local::rounded_response(values, range, bits, epsilon, &seed, run)
     })
 }
 
@@ -104,7 +100,10 @@ pub fn respond_window<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let window = Window::new(range(ends)?, log2_steps, length, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, &seed, |value, words, rng| window.draw(value, words, rng))
+    let values = values.as_slice()?;
+    filled(py, values.len(), DRAW * values.len() as f64, |out, run| {
+        draws_for(values, out, Stream::Response, &seed, run, |value, words, rng| window.draw(value, words, rng))
+    })
 }
 
 /// k-ary randomized response to integers in [0, k), int64 (n,); any other counts as the nearer end.
@@ -117,7 +116,7 @@ pub fn respond_kary<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let kary = Kary::new(k, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, &seed, |value, words, rng| kary.draw(value, words, rng))
+    reports(py, values.as_slice()?, &seed, &kary)
 }
 
 /// Hadamard response, in blocks of 2^log2_size columns, to integers as in respond_kary.
@@ -132,18 +131,25 @@ pub fn respond_hadamard<'py>(
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
     let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
-    responses(py, values.as_slice()?, &seed, |value, words, rng| hadamard.draw(value, words, rng))
+    reports(py, values.as_slice()?, &seed, &hadamard)
 }
 
-fn responses<'py, const WORDS: usize, I: Copy + Sync>(
+fn reports<'py>(
     py: Python<'py>,
-    values: &[I],
+    values: &[i64],
     seed: &Seed,
-    draw: impl Fn(I, [u64; WORDS], &mut Rng) -> i64 + Sync + Send,
+    categories: &(impl Categories + Send),
 ) -> PyResult<Vector<'py, i64>> {
-    filled(py, values.len(), DRAW * values.len() as f64, |out, run| {
-        draws_for(values, out, Stream::Response, seed, run, draw)
-    })
+    let cost = streaming_cost(2 * size_of_val(values));
+    filled(py, values.len(), cost, |out, run| local::report(categories, values, out, seed, run))
+}
+
+/// How often each of 0, ..., size - 1 occurs: int64 (size,); None if there is any other number.
+#[pyfunction]
+pub fn count_reports<'py>(py: Python<'py>, reports: Integers<'py>, size: usize) -> PyResult<Option<Vector<'py, i64>>> {
+    let reports = reports.as_slice()?;
+    let counts = run(py, None, streaming_cost(size_of_val(reports)), |run| local::count_reports(reports, size, run))?;
+    Ok(counts.map(|counts| returned(py, counts)))
 }
 
 /// The probability with which randomized response tells the truth: numerator of a fraction over 2**64.

@@ -2,9 +2,10 @@
 
 use hdp_fast_core::noise::{
     Bernoulli, Candidates, DiscreteGaussian, DiscreteLaplace, Geometric, IntegerNoise, Rational, RoundedGaussian,
-    Stream, Weighted, coins, draws, noise,
+    Stream, Weighted, coins, noise,
 };
 use num_bigint::BigUint;
+use pyo3::Borrowed;
 use pyo3::prelude::*;
 
 use crate::array::{Integers, Vector, Weights, filled};
@@ -19,10 +20,23 @@ pub const DRAW: f64 = 8.0;
 const WEIGHTED_DRAW: f64 = 30.0;
 
 /// A non-negative fraction as hdp_fast.noise hands it over, its denominator positive.
-pub type Fraction = (BigUint, BigUint);
+pub struct Fraction(BigUint, BigUint);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Fraction {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Fraction> {
+        // Words are read much faster than integers of any length.
+        if let Ok((numerator, denominator)) = value.extract::<(u64, u64)>() {
+            return Ok(Fraction(numerator.into(), denominator.into()));
+        }
+        let (numerator, denominator) = value.extract()?;
+        Ok(Fraction(numerator, denominator))
+    }
+}
 
 /// The same as a rational number.
-pub fn rational((numerator, denominator): Fraction) -> Rational {
+pub fn rational(Fraction(numerator, denominator): Fraction) -> Rational {
     Rational::new(numerator, denominator)
 }
 
@@ -38,7 +52,7 @@ pub fn bernoulli<'py>(
     let size = count("size", size, 0)?;
     let coin = if exponential { Bernoulli::exp_minus } else { Bernoulli::ratio }(rational(p));
     filled(py, size, streaming_cost(size.saturating_mul(3)), |out, run| {
-        coins(out, &coin, Stream::Bernoulli, &seed, run, |out, coins| out.copy_from_slice(coins))
+        coins(out, &coin, Stream::Bernoulli, &seed, run)
     })
 }
 
@@ -80,7 +94,7 @@ pub fn uniform_integers<'py>(
 ) -> PyResult<Vector<'py, i64>> {
     let size = count("size", size, 0)?;
     filled(py, size, DRAW * size as f64, |out, run| {
-        draws(out, Stream::Integers, &seed, run, |rng| rng.below(bound) as i64)
+        hdp_fast_core::noise::uniform_integers(out, bound, Stream::Integers, &seed, run)
     })
 }
 

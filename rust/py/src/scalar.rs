@@ -22,8 +22,10 @@ pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usi
 pub fn word<T: Copy>(name: &str, value: &Bound<'_, PyAny>, words: &[(&str, T)]) -> PyResult<T> {
     let text = value.extract::<String>().unwrap_or_default();
     let meaning = words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning);
-    let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-    meaning.ok_or_else(|| parameter(name, show(value), &format!("it must be one of {}", allowed.join(", "))))
+    meaning.ok_or_else(|| {
+        let allowed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        parameter(name, show(value), &format!("it must be one of {}", allowed.join(", ")))
+    })
 }
 
 /// A privacy parameter.

@@ -105,8 +105,7 @@ class Aggregate(ABC):
             raise ShapeError(f"reports has shape {added.shape}, but it must have one dimension")
         if added.size and added.dtype.kind not in "bui":
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
-        parts = (added[i : i + _CHUNK] for i in range(0, added.size, _CHUNK))
-        total = sum(map(self._count, parts), start=self._empty())
+        total = self._count_all(added)
         with _ADDING.hold():
             self._total, self._reports = self._total + total, self._reports + added.size
         return self
@@ -167,6 +166,11 @@ class Aggregate(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._reports:,} reports of {self._randomizer!r})"
+
+    def _count_all(self, reports: NDArray[Any]) -> Any:
+        """Returns the state of reports alone, and raises the errors of `_count`."""
+        parts = (reports[i : i + _CHUNK] for i in range(0, reports.size, _CHUNK))
+        return sum(map(self._count, parts), start=self._empty())
 
     def _count(self, part: NDArray[Any]) -> Any:
         """Returns the state of some reports alone, which must be in range.

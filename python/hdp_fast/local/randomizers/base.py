@@ -98,7 +98,7 @@ class Randomizer(ABC, Generic[A]):
         if numbers.ndim != 1:
             raise ShapeError(f"u has shape {numbers.shape}, but it must have one dimension")
         check_random_state(random_state)
-        return self._draw(self._to_values(numbers), random_state)
+        return self._draw(numbers, random_state)
 
     def log_probability(self, w: ArrayLike, u: ArrayLike) -> Floats:
         """Computes ln Pr[sample(u) = w], the log-likelihood of reports given values.
@@ -243,7 +243,8 @@ class Randomizer(ABC, Generic[A]):
         """Converts numbers of any type to the values that they stand for."""
 
     @abstractmethod
-    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports: ...
+    def _draw(self, numbers: NDArray[Any], random_state: RandomState) -> Reports:
+        """Draws a report about each of the values that numbers of any type stand for."""
 
     @abstractmethod
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats: ...

@@ -75,7 +75,7 @@ class BinaryResponse(MeanRandomizer):
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
         if values.dtype.kind in "bui" and self.bounds == (0.0, 1.0):
-            bits = values > 0
+            bits = values if values.dtype == np.bool_ else values > 0
             return _core.randomized_response(bits, self.epsilon, make_key(random_state))
         return _core.respond_binary(
             floats(values), self._low_and_width(), self.epsilon, make_key(random_state)

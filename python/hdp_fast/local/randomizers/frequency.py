@@ -122,6 +122,12 @@ class FrequencyAggregate(Aggregate):
     def _empty(self) -> Integers:
         return np.zeros(self._randomizer.report_range[1] + 1, np.int64)
 
+    def _count_all(self, reports: NDArray[Any]) -> Integers:
+        plain = reports.dtype == np.int64 and reports.flags.c_contiguous and reports.flags.aligned
+        counts = _core.count_reports(reports, self._total.size) if plain else None
+        # The other way counts all other types, and says what is out of range.
+        return super()._count_all(reports) if counts is None else counts
+
     def _sum(self, part: NDArray[Any]) -> Integers:
         return np.bincount(part, minlength=self._randomizer.report_range[1] + 1)
 
@@ -151,14 +157,17 @@ class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
         object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
 
     def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        return self._to_integers(numbers).clip(0, self.k - 1)
+
+    def _to_integers(self, numbers: NDArray[Any]) -> Integers:
+        """Converts numbers of any type to integers; those out of range stay so."""
         last = self.k - 1
         if numbers.dtype.kind == "f":
             reals = floats(numbers)
             return np.where(reals == np.floor(reals), reals.clip(0, last), last).astype(np.int64)
         if numbers.dtype == np.uint64:
             numbers = np.minimum(numbers, np.uint64(self.k))
-        values: Integers = np.require(numbers, np.int64, ["C", "A"]).clip(0, last)
-        return values
+        return np.require(numbers, np.int64, ["C", "A"])
 
     def _dimension(self) -> int:
         return self.k
@@ -241,7 +250,8 @@ class KaryResponse(FrequencyRandomizer):
         """The least and the greatest report: 0 and k - 1."""
         return 0, self.k - 1
 
-    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, numbers: NDArray[Any], random_state: RandomState) -> Reports:
+        values = self._to_integers(numbers)
         return _core.respond_kary(values, self.k, self.epsilon, make_key(random_state))
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:
@@ -351,9 +361,10 @@ class HadamardResponse(FrequencyRandomizer):
         blocks, log2_size = self._sizes
         return 0, (blocks << log2_size) - 1
 
-    def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+    def _draw(self, numbers: NDArray[Any], random_state: RandomState) -> Reports:
         return _core.respond_hadamard(
-            values, self.k, *self._sizes, self.epsilon, make_key(random_state)
+            self._to_integers(numbers),
+            *(self.k, *self._sizes, self.epsilon, make_key(random_state)),
         )
 
     def _log_probability(self, reports: Floats, values: NDArray[Any]) -> Floats:

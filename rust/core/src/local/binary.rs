@@ -1,11 +1,11 @@
 //! Binary randomized response.
 
 use super::Range;
-use crate::error::Result;
-use crate::noise::{Bernoulli, Fixed, Seed, Stream, round};
+use crate::error::{Error, Result};
+use crate::noise::{Bernoulli, CHUNK, Fixed, Seed, Stream, round};
 use crate::params::Epsilon;
 use crate::run::Run;
-use crate::simd::Isa;
+use crate::simd::{Isa, find_outside};
 
 /// The probability with which binary randomized response keeps a bit: e^epsilon / (1 + e^epsilon), rounded towards 1/2
 /// to a multiple of 2^-64.
@@ -13,10 +13,6 @@ pub fn truth_probability(epsilon: Epsilon) -> Fixed {
     let advantage = (epsilon.capped() / 2.0).tanh() / 2.0;
     Fixed((1 << 63) + Fixed::certainly_below(advantage).0.min((1 << 63) - 1))
 }
-
-/// The number of bits whose coins come from one stream. It is fixed, so that results do not depend on the number of
-/// threads.
-pub const CHUNK: usize = 1 << 14;
 
 /// Binary randomized response to chunks of [`CHUNK`] bits.
 pub struct BinaryResponse(Bernoulli);
@@ -27,31 +23,31 @@ impl BinaryResponse {
         BinaryResponse(Bernoulli::fixed(truth_probability(epsilon)))
     }
 
-    /// Answers with the bits of a chunk, in place, and coins of the chunk's own.
-    pub fn answer(&self, chunk: usize, bits: &mut [u8], seed: &Seed, isa: Isa) {
-        let mut truths = [0; CHUNK];
-        let truths = &mut truths[..bits.len()];
-        self.0.fill(truths, isa, &mut seed.stream(Stream::Response, chunk as u64));
-        bits.iter_mut().zip(truths).for_each(|(bit, truth)| *bit ^= *truth ^ 1);
+    /// Answers with the bits of a chunk and coins of the chunk's own. Returns false if any of the bits is neither 0 nor 1;
+    /// what is in `answers` means nothing then.
+    #[must_use]
+    pub fn answer(&self, chunk: usize, bits: &[u8], answers: &mut [u8], seed: &Seed, isa: Isa) -> bool {
+        self.0.keep(bits, answers, isa, &mut seed.stream(Stream::Response, chunk as u64))
     }
 }
 
-/// Binary randomized response, in place: each bit is kept with probability [`truth_probability`] and flipped otherwise.
+/// Binary randomized response to as many bits as there are `answers`: each bit is kept with probability
+/// [`truth_probability`] and flipped otherwise. Refuses bits that are neither 0 nor 1.
 ///
 /// Guarantee: pure epsilon-DP for each bit on its own, whatever the other bits are.
 ///
 /// Cost: one byte of the stream for each bit, and rarely more.
-pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
+pub fn randomized_response(bits: &[u8], answers: &mut [u8], epsilon: Epsilon, seed: &Seed, run: Run<'_>) -> Result<()> {
     let response = BinaryResponse::new(epsilon);
-    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
-        response.answer(chunk, bits, seed, run.isa);
-        Ok(())
+    run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
+        let bits = &bits[chunk * CHUNK..][..answers.len()];
+        if response.answer(chunk, bits, answers, seed, run.isa) { Ok(()) } else { Err(Error::not_bits("bits")) }
     })
 }
 
 /// Randomized response to numbers in a range: a number's position in [0, 1] is rounded to 1 with exactly that
-/// probability, else to 0, and [`randomized_response`] answers with the bit, which is written to `bits`. The mean of
-/// the numbers follows from the answers as that of bits does.
+/// probability, else to 0, and [`randomized_response`] answers with the bit. The mean of the numbers follows from the
+/// answers as that of bits does.
 ///
 /// Guarantee: pure epsilon-DP for each number on its own, whatever the other numbers are.
 ///
@@ -59,16 +55,55 @@ pub fn randomized_response(bits: &mut [u8], epsilon: Epsilon, seed: &Seed, run: 
 pub fn rounded_response(
     numbers: &[f64],
     range: Range,
-    bits: &mut [u8],
+    answers: &mut [u8],
+    epsilon: Epsilon,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<()> {
+    respond_rounded(numbers, range, |_| Ok(()), answers, epsilon, seed, run)
+}
+
+/// The same for fractions, and refuses what lies outside \[0, 1\] or is NaN.
+pub fn fraction_response(
+    fractions: &[f64],
+    answers: &mut [u8],
+    epsilon: Epsilon,
+    seed: &Seed,
+    run: Run<'_>,
+) -> Result<()> {
+    // A chunk that was looked at is in a fast cache when it is rounded.
+    let check = |fractions: &[f64]| check_fractions("bits", fractions, run);
+    respond_rounded(fractions, Range::UNIT, check, answers, epsilon, seed, run)
+}
+
+/// Refuses what lies outside \[0, 1\] or is NaN. The array may be private: neither place nor value is told.
+pub fn check_fractions(name: &str, fractions: &[f64], run: Run<'_>) -> Result<()> {
+    let mut outside = 0;
+    for part in fractions.chunks(CHUNK) {
+        run.check()?;
+        find_outside(run.isa, part, &mut outside);
+    }
+    if outside == 0 {
+        return Ok(());
+    }
+    Err(Error::Parameter(format!("{name} holds something else, but every entry must lie in [0, 1]")))
+}
+
+fn respond_rounded(
+    numbers: &[f64],
+    range: Range,
+    check: impl Fn(&[f64]) -> Result<()> + Sync + Send,
+    answers: &mut [u8],
     epsilon: Epsilon,
     seed: &Seed,
     run: Run<'_>,
 ) -> Result<()> {
     let response = BinaryResponse::new(epsilon);
-    run.try_for_each_chunk(bits, CHUNK, |chunk, bits| {
-        let numbers = &numbers[chunk * CHUNK..][..bits.len()];
+    run.try_for_each_chunk(answers, CHUNK, |chunk, answers| {
+        let (numbers, mut bits) = (&numbers[chunk * CHUNK..][..answers.len()], [0; CHUNK]);
+        check(numbers)?;
+        let bits = &mut bits[..answers.len()];
         round(numbers, range.ends(), bits, run.isa, &mut seed.stream(Stream::Bernoulli, chunk as u64));
-        response.answer(chunk, bits, seed, run.isa);
-        Ok(())
+        if response.answer(chunk, bits, answers, seed, run.isa) { Ok(()) } else { Err(Error::not_bits("bits")) }
     })
 }

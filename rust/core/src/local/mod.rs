@@ -17,17 +17,19 @@
 //! use hdp_fast_core::simd::Isa;
 //!
 //! let epsilon = Epsilon::new(1.0)?;
-//! let mut bits: Vec<u8> = (0..10_000).map(|person| u8::from(person % 10 < 3)).collect();
-//! randomized_response(&mut bits, epsilon, &Seed::from_os()?, Run::alone(Isa::detect()?))?;
+//! let bits: Vec<u8> = (0..10_000).map(|person| u8::from(person % 10 < 3)).collect();
+//! let mut answers = vec![0; bits.len()];
+//! randomized_response(&bits, &mut answers, epsilon, &Seed::from_os()?, Run::alone(Isa::detect()?))?;
 //!
 //! let truth = truth_probability(epsilon).to_f64();
-//! let mean = bits.iter().map(|&bit| f64::from(bit)).sum::<f64>() / 10_000.0;
+//! let mean = answers.iter().map(|&bit| f64::from(bit)).sum::<f64>() / 10_000.0;
 //! let share = (mean - (1.0 - truth)) / (2.0 * truth - 1.0);
 //! assert!((share - 0.3).abs() < 0.1);
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```
 
 mod binary;
+mod category;
 mod hadamard;
 mod kary;
 mod range;
@@ -36,7 +38,10 @@ mod window;
 use crate::noise::Fixed;
 use crate::params::Epsilon;
 
-pub use binary::{BinaryResponse, CHUNK, randomized_response, rounded_response, truth_probability};
+pub use binary::{
+    BinaryResponse, check_fractions, fraction_response, randomized_response, rounded_response, truth_probability,
+};
+pub use category::{Categories, count_reports, report};
 pub use hadamard::Hadamard;
 pub use kary::Kary;
 pub use range::{Range, noisy};

@@ -1,9 +1,9 @@
 //! The range of private numbers, and integer noise on a grid over it.
 
 use crate::error::{Error, Result};
-use crate::noise::{IntegerNoise, Rng, Seed, Stream, change_for, rounded_position};
+use crate::noise::{CHUNK, IntegerNoise, Rng, Seed, Stream, rounded_position};
 use crate::run::Run;
-use crate::simd::position;
+use crate::simd::{Isa, MOST_STEPS, ROUNDED, add_saturating, position, round_to_grid};
 
 /// The range of numbers from `low` to `low + width`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,25 @@ impl Range {
     pub(super) fn grid_point(self, value: f64, log2_steps: u32, word: u64, rng: &mut Rng) -> u64 {
         rounded_position(self.position(value), log2_steps, word, rng)
     }
+
+    /// Draws such a point for each number, at most [`BLOCK`] of them.
+    fn grid_points(self, numbers: &[f64], log2_steps: u32, words: &[u64], points: &mut [i64], isa: Isa, rng: &mut Rng) {
+        let mut settled = [false; BLOCK / ROUNDED];
+        if log2_steps <= MOST_STEPS {
+            let steps = (1u64 << log2_steps) as f64;
+            round_to_grid(isa, numbers, self.ends(), steps, words, points, &mut settled);
+        }
+        let parts = numbers.chunks(ROUNDED).zip(words.chunks(ROUNDED)).zip(points.chunks_mut(ROUNDED));
+        for (((numbers, words), points), _) in parts.zip(settled).filter(|(_, settled)| !settled) {
+            for ((&number, &word), point) in numbers.iter().zip(words).zip(points) {
+                *point = self.grid_point(number, log2_steps, word, rng) as i64;
+            }
+        }
+    }
 }
+
+/// Numbers that are rounded at a time.
+const BLOCK: usize = 512;
 
 /// Rounds each number to the grid of 2^log2_steps steps over the range and adds integer noise, saturating; log2_steps may
 /// be at most 60.
@@ -63,9 +81,17 @@ pub fn noisy(
     run: Run<'_>,
 ) -> Result<()> {
     check_steps(log2_steps)?;
-    let begin = |out: &mut [i64], rng: &mut Rng| noise.fill(out, rng);
-    change_for(numbers, out, Stream::Response, seed, run, begin, |number, answer, [word], rng| {
-        *answer = answer.saturating_add(range.grid_point(number, log2_steps, word, rng) as i64);
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        let mut rng = seed.stream(Stream::Response, chunk as u64);
+        noise.fill(out, run.isa, &mut rng);
+        let (numbers, mut words, mut points) = (&numbers[chunk * CHUNK..], [0; BLOCK], [0; BLOCK]);
+        for (numbers, out) in numbers.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+            let (words, points) = (&mut words[..out.len()], &mut points[..out.len()]);
+            rng.words(words);
+            range.grid_points(&numbers[..out.len()], log2_steps, words, points, run.isa, &mut rng);
+            add_saturating(run.isa, out, points);
+        }
+        Ok(())
     })
 }
 

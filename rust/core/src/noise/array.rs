@@ -1,24 +1,25 @@
 //! Arrays of independent draws that do not depend on the number of threads.
 
+use bytemuck::cast_slice_mut;
+
 use super::bernoulli::Bernoulli;
 use super::rng::{Rng, Seed, Stream};
 use crate::error::Result;
 use crate::run::Run;
+use crate::simd::Isa;
 
 /// The number of draws from one stream. It is fixed, so that results do not depend on the number of threads.
-pub(super) const CHUNK: usize = 1 << 14;
+pub const CHUNK: usize = 1 << 14;
 
-/// Fills an array with independent draws: `draw` makes one from a stream of the seed.
-pub fn draws<T: Send>(
-    out: &mut [T],
-    purpose: Stream,
-    seed: &Seed,
-    run: Run<'_>,
-    draw: impl Fn(&mut Rng) -> T + Sync + Send,
-) -> Result<()> {
+/// Fills an array with independent uniform integers below a positive bound of at most 2^63.
+pub fn uniform_integers(out: &mut [i64], bound: u64, purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let mut rng = seed.stream(purpose, chunk as u64);
-        out.iter_mut().for_each(|value| *value = draw(&mut rng));
+        for out in out.chunks_mut(BLOCK) {
+            let out: &mut [u64] = cast_slice_mut(out);
+            rng.words(out);
+            out.iter_mut().for_each(|value| *value = rng.below_from(*value, bound));
+        }
         Ok(())
     })
 }
@@ -26,13 +27,13 @@ pub fn draws<T: Send>(
 /// A law of integers that is drawn in blocks, faster than one by one.
 pub trait IntegerNoise: Send + Sync {
     /// Fills an array with independent draws.
-    fn fill(&self, out: &mut [i64], rng: &mut Rng);
+    fn fill(&self, out: &mut [i64], isa: Isa, rng: &mut Rng);
 }
 
 /// Fills an array with independent draws of a law.
 pub fn noise(out: &mut [i64], law: &dyn IntegerNoise, purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
-        law.fill(out, &mut seed.stream(purpose, chunk as u64));
+        law.fill(out, run.isa, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }
@@ -50,47 +51,22 @@ pub fn draws_for<const WORDS: usize, I: Copy + Sync, T: Send>(
     run: Run<'_>,
     draw: impl Fn(I, [u64; WORDS], &mut Rng) -> T + Sync + Send,
 ) -> Result<()> {
-    change_for(inputs, out, purpose, seed, run, |_, _| (), |input, value, words, rng| *value = draw(input, words, rng))
-}
-
-/// The same for values that `begin` prepares in chunks, from the same stream, and `change` changes, each by its input.
-pub fn change_for<const WORDS: usize, I: Copy + Sync, T: Send>(
-    inputs: &[I],
-    out: &mut [T],
-    purpose: Stream,
-    seed: &Seed,
-    run: Run<'_>,
-    begin: impl Fn(&mut [T], &mut Rng) + Sync + Send,
-    change: impl Fn(I, &mut T, [u64; WORDS], &mut Rng) + Sync + Send,
-) -> Result<()> {
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let mut rng = seed.stream(purpose, chunk as u64);
-        begin(out, &mut rng);
         let (inputs, mut words) = (&inputs[chunk * CHUNK..], [[0; WORDS]; BLOCK]);
         for (inputs, out) in inputs.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
             rng.words(words[..out.len()].as_flattened_mut());
             let values = out.iter_mut().zip(inputs).zip(&words);
-            values.for_each(|((value, &input), &words)| change(input, value, words, &mut rng));
+            values.for_each(|((value, &input), &words)| *value = draw(input, words, &mut rng));
         }
         Ok(())
     })
 }
 
-/// Calls `act(chunk, coins)` for every chunk of `data`, with one independent coin of 0 or 1 for each element of the
-/// chunk.
-pub fn coins<T: Send>(
-    data: &mut [T],
-    coin: &Bernoulli,
-    purpose: Stream,
-    seed: &Seed,
-    run: Run<'_>,
-    act: impl Fn(&mut [T], &[u8]) + Sync + Send,
-) -> Result<()> {
-    run.try_for_each_chunk(data, CHUNK, |chunk, data| {
-        let mut coins = [0; CHUNK];
-        let coins = &mut coins[..data.len()];
-        coin.fill(coins, run.isa, &mut seed.stream(purpose, chunk as u64));
-        act(data, coins);
+/// Fills an array with independent coins of 0 or 1.
+pub fn coins(out: &mut [u8], coin: &Bernoulli, purpose: Stream, seed: &Seed, run: Run<'_>) -> Result<()> {
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        coin.fill(out, run.isa, &mut seed.stream(purpose, chunk as u64));
         Ok(())
     })
 }

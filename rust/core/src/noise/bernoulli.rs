@@ -6,7 +6,7 @@ use num_traits::One;
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
 use super::uniform::Uniform;
-use crate::simd::{COINS, Isa, UNDECIDED, toss};
+use crate::simd::{COINS, Isa, keep_or_flip};
 
 /// The probability k / 2^64 for a word k, hence below 1. Comparing a uniform number with it takes one word and is
 /// exact.
@@ -47,45 +47,45 @@ impl Fixed {
 /// Coins that are tossed at a time.
 const BLOCK: usize = 1 << 12;
 
-/// Fills an array with coins of 0 or 1: `toss` settles what uniform bytes can settle, and `resolve(i, rng)` coin i of the
-/// others, once all bytes of a block are drawn.
+/// Fills an array with coins of 0 or 1: `toss(start, bytes, open)` makes coins of the uniform bytes from `start` on as far
+/// as they settle them, and marks the others, for which `resolve(i, rng)` says whether coin i becomes the other side.
 #[inline]
 pub(super) fn fill_coins(
     out: &mut [u8],
     rng: &mut Rng,
-    mut toss: impl FnMut(&mut [u8], &mut [u8]),
+    mut toss: impl FnMut(usize, &mut [u8], &mut [u64]),
     resolve: impl Fn(usize, &mut Rng) -> bool,
 ) {
     for (block, out) in out.chunks_mut(BLOCK).enumerate() {
-        let mut marks = [0; BLOCK / COINS];
+        let (start, mut marks) = (block * BLOCK, [0; BLOCK / COINS]);
+        let open = &mut marks[..out.len().div_ceil(COINS)];
         rng.fill(out);
-        toss(out, &mut marks);
-        let (whole, rest) = out.as_chunks_mut::<COINS>();
-        let start = block * BLOCK;
-        for (part, coins) in whole.iter_mut().enumerate().filter(|(part, _)| marks[*part] >= UNDECIDED) {
-            let mut open = undecided(coins);
-            while open > 0 {
-                let i = open.trailing_zeros() as usize;
-                coins[i] = u8::from(resolve(start + part * COINS + i, rng));
-                open &= open - 1;
-            }
-        }
-        let start = start + whole.len() * COINS;
-        for (i, coin) in rest.iter_mut().enumerate().filter(|(_, coin)| **coin == UNDECIDED) {
-            *coin = u8::from(resolve(start + i, rng));
-        }
+        toss(start, out, open);
+        for_each_mark(open, |i| out[i] ^= u8::from(resolve(start + i, rng)));
     }
 }
 
-/// A bit for every undecided coin.
+/// Calls `act` for the place of every one, in ascending order.
 #[inline]
-fn undecided(coins: &[u8; COINS]) -> u64 {
-    let (words, _) = coins.as_chunks::<8>();
-    words.iter().enumerate().fold(0, |open, (i, &word)| {
-        let marks = (u64::from_le_bytes(word) & u64::from_le_bytes([UNDECIDED; 8])) / u64::from(UNDECIDED);
-        // The multiplication gathers the lowest bits of eight bytes in the top byte.
-        open | marks.wrapping_mul(0x0102_0408_1020_4080) >> 56 << (8 * i)
-    })
+fn for_each_mark(marks: &[u64], mut act: impl FnMut(usize)) {
+    let (mut places, mut count) = ([0; 4 * COINS], 0);
+    for (part, &marks) in marks.iter().enumerate() {
+        let start = part * COINS;
+        // The first place is listed without a branch, which the processor could not foresee; few parts have another one.
+        places[count] = start + marks.trailing_zeros() as usize;
+        count += usize::from(marks != 0);
+        let mut others = marks & marks.wrapping_sub(1);
+        while others != 0 {
+            places[count] = start + others.trailing_zeros() as usize;
+            count += 1;
+            others &= others - 1;
+        }
+        if count >= 3 * COINS {
+            places[..count].iter().for_each(|&place| act(place));
+            count = 0;
+        }
+    }
+    places[..count].iter().for_each(|&place| act(place));
 }
 
 /// A probability that is known to any number of digits.
@@ -124,7 +124,9 @@ impl Bernoulli {
 
     /// The coin of a probability that is a multiple of 2^-64.
     pub fn fixed(p: Fixed) -> Bernoulli {
-        Bernoulli::ratio(Rational::new(p.0.into(), BigUint::one() << 64u32))
+        // Its digits are at hand, and after a tie no more than zeros follow.
+        let exact = Exact::Ratio(Rational::new_raw(p.0.into(), BigUint::one() << 64u32));
+        Bernoulli { certain: (p.0 == 0).then_some(false), first: p.0, exact }
     }
 
     fn new(certain: Option<bool>, exact: Exact) -> Bernoulli {
@@ -145,15 +147,46 @@ impl Bernoulli {
 
     /// Fills `out` with independent draws of 0 or 1. Nearly always takes one byte of the stream for each.
     pub fn fill(&self, out: &mut [u8], isa: Isa, rng: &mut Rng) {
-        if let Some(outcome) = self.certain {
-            return out.fill(u8::from(outcome));
+        match self.certain {
+            Some(outcome) => out.fill(u8::from(outcome)),
+            // A bit of 1 that is kept with this probability.
+            None => {
+                let _ = self.keep_uncertain(|_, count| &[1; BLOCK][..count], out, isa, rng);
+            }
         }
-        let first = (self.first >> 56) as u8;
-        let toss = |bytes: &mut [u8], marks: &mut [u8]| toss(isa, bytes, first, marks);
+    }
+
+    /// Fills `out` with bits, each kept with this probability and flipped otherwise. Nearly always takes one byte of the
+    /// stream for each. Returns false if any of the bits is neither 0 nor 1; what is in `out` means nothing then.
+    #[must_use]
+    pub fn keep(&self, bits: &[u8], out: &mut [u8], isa: Isa, rng: &mut Rng) -> bool {
+        match self.certain {
+            Some(outcome) => {
+                let flip = u8::from(!outcome);
+                out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit ^ flip);
+                bits.iter().fold(0, |seen, bit| seen | bit) <= 1
+            }
+            None => self.keep_uncertain(|start, count| &bits[start..][..count], out, isa, rng),
+        }
+    }
+
+    fn keep_uncertain<'a>(
+        &self,
+        bits: impl Fn(usize, usize) -> &'a [u8],
+        out: &mut [u8],
+        isa: Isa,
+        rng: &mut Rng,
+    ) -> bool {
+        let (first, mut right) = ((self.first >> 56) as u8, true);
+        let toss = |start, bytes: &mut [u8], open: &mut [u64]| {
+            right &= keep_or_flip(isa, bytes, bits(start, bytes.len()), first, open);
+        };
+        // Whatever is open counts as flipped yet.
         fill_coins(out, rng, toss, |_, rng| {
             let word = u64::from(first) << 56 | rng.next_u64() >> 8;
             self.resolve_tie(word, rng)
         });
+        right
     }
 
     #[inline]

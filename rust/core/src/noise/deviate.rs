@@ -73,7 +73,12 @@ impl Deviate {
         match &self.table {
             Some(table) => match &self.quick {
                 Some(size) => {
-                    let quick = |zigzag, word| self.propose_quickly(size, zigzag, word);
+                    let quick = |outcomes: &[u64], words: &[u64], values: &mut [i64], accepted: &mut [bool]| {
+                        let inputs = outcomes.iter().zip(words);
+                        for ((&zigzag, &word), (value, accepted)) in inputs.zip(values.iter_mut().zip(accepted)) {
+                            (*value, *accepted) = self.propose_quickly(size, zigzag, word);
+                        }
+                    };
                     fill_accepted(table, out, rng, quick, |zigzag, word, rng| self.propose(zigzag, word, rng));
                 }
                 None => out.iter_mut().for_each(|value| *value = self.draw(rng)),

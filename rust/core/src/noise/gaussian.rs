@@ -7,12 +7,13 @@ use num_traits::{ToPrimitive, Zero};
 
 use super::array::IntegerNoise;
 use super::bracket::{Bracket, MOST_TERMS};
-use super::exponential::{ROUNDING, begun_exp_minus_coin, exp_minus_coin, is_below_line};
+use super::exponential::{ROUNDING, begun_exp_minus_coin, exp_minus_coin};
 use super::interval::{Interval, Rational};
 use super::kept::Kept;
 use super::laplace::{DiscreteLaplace, FEW_DRAWS};
 use super::rng::Rng;
 use super::table::{BLOCK, Law, Table, Weights, fill_unfolded, unfolded};
+use crate::simd::{Isa, LARGEST_BLOCK, propose};
 
 /// The largest sigma of a table, in blocks; it keeps tables in the fastest cache.
 const MOST_BLOCKS: u32 = 64;
@@ -62,11 +63,15 @@ impl DiscreteGaussian {
 }
 
 impl IntegerNoise for DiscreteGaussian {
-    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+    fn fill(&self, out: &mut [i64], isa: Isa, rng: &mut Rng) {
         match self {
             DiscreteGaussian::Inversion(table) => fill_unfolded(table, out, rng),
             DiscreteGaussian::Blocks(blocks) => {
-                let quick = |zigzag, word| blocks.propose_quickly(zigzag, word);
+                let quick = |outcomes: &[u64], words: &[u64], values: &mut [i64], accepted: &mut [bool]| {
+                    if blocks.size <= LARGEST_BLOCK {
+                        propose(isa, outcomes, words, blocks.size, blocks.half_precision, values, accepted);
+                    }
+                };
                 fill_accepted(&blocks.table, out, rng, quick, |zigzag, word, rng| blocks.propose(zigzag, word, rng));
             }
             _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),
@@ -75,30 +80,35 @@ impl IntegerNoise for DiscreteGaussian {
 }
 
 /// Fills an array with what is accepted: `propose` makes a value, or nothing, of an outcome of the table and a word.
-/// `quick` makes the same value where little arithmetic shows that it is accepted, which is nearly always.
+/// `quick` makes the same values of many of them, and marks those for which little arithmetic shows that they are
+/// accepted, which is nearly always.
 #[inline(always)]
 pub(super) fn fill_accepted<L: Law>(
     table: &Table<L>,
     out: &mut [i64],
     rng: &mut Rng,
-    quick: impl Fn(u64, u64) -> (i64, bool),
+    quick: impl Fn(&[u64], &[u64], &mut [i64], &mut [bool]),
     propose: impl Fn(u64, u64, &mut Rng) -> Option<i64>,
 ) {
     let (mut outcomes, mut words, mut done) = ([0; BLOCK], [0; BLOCK], 0);
     while done < out.len() {
-        let count = (out.len() - done).min(BLOCK);
-        table.fill(&mut outcomes[..count], rng);
-        rng.words(&mut words[..count]);
-        for (&outcome, &word) in outcomes[..count].iter().zip(&words[..count]) {
-            let (value, accepted) = quick(outcome, word);
-            if accepted {
-                out[done] = value;
-                done += 1;
-            } else if let Some(value) = propose(outcome, word, rng) {
-                out[done] = value;
-                done += 1;
+        let out = &mut out[done..];
+        let (count, mut accepted, mut kept) = (out.len().min(BLOCK), [false; BLOCK], 0);
+        let (outcomes, words) = (&mut outcomes[..count], &mut words[..count]);
+        table.fill(outcomes, rng);
+        rng.words(words);
+        quick(outcomes, words, &mut out[..count], &mut accepted[..count]);
+        // Those that are accepted move up.
+        for i in 0..count {
+            if accepted[i] {
+                out[kept] = out[i];
+                kept += 1;
+            } else if let Some(value) = propose(outcomes[i], words[i], rng) {
+                out[kept] = value;
+                kept += 1;
             }
         }
+        done += kept;
     }
 }
 
@@ -204,19 +214,6 @@ impl Blocks {
                 return value;
             }
         }
-    }
-
-    /// What is proposed, and whether it is certainly accepted. Nothing here can overflow where it is: the rest of the
-    /// place is below the block's size, and blocks beyond 2^12 are left to the other way.
-    #[inline(always)]
-    fn propose_quickly(&self, zigzag: u64, word: u64) -> (i64, bool) {
-        let (start, negative) = ((zigzag >> 1).wrapping_shl(self.size), zigzag & 1);
-        let rest = word.wrapping_shr(64 - self.size);
-        let value = start.wrapping_add(rest) as i64 ^ (negative as i64).wrapping_neg();
-        let over = rest.wrapping_add(negative);
-        let (gamma, error) = self.approximate_gamma(over, over.wrapping_add(start).wrapping_add(start));
-        let most = word.wrapping_shl(self.size) | (1u64.wrapping_shl(self.size)).wrapping_sub(1);
-        (value, is_below_line(most, gamma + error) & (zigzag < 1 << 12))
     }
 
     /// The integer at a uniform place in the block, unless it is rejected.
@@ -332,7 +329,7 @@ mod tests {
         });
     }
 
-    /// Drawn one by one from the same outcomes and words.
+    /// One by one from the same outcomes and words.
     #[test]
     fn arrays_hold_what_blocks_propose() {
         for sigma in [64u64, 65, 10_000, 1 << 40, 1 << 50] {
@@ -340,15 +337,26 @@ mod tests {
             let DiscreteGaussian::Blocks(blocks) = DiscreteGaussian::new(&sigma, 1000) else { unreachable!() };
             let mut rng = Seed::reproducible([7; 32]).stream(Stream::Noise, 0);
             let mut certain = 0;
-            for _ in 0..5000 {
-                let (zigzag, word) = (blocks.table.draw(&mut rng), rng.next_u64());
-                let (value, accepted) = blocks.propose_quickly(zigzag, word);
-                if accepted {
-                    certain += 1;
-                    assert_eq!(blocks.propose(zigzag, word, &mut rng), Some(value));
-                }
+            let (mut zigzags, mut words) = (vec![0; 5000], vec![0; 5000]);
+            blocks.table.fill(&mut zigzags, &mut rng);
+            rng.words(&mut words);
+            let (mut values, mut accepted) = (vec![0; 5000], vec![false; 5000]);
+            if blocks.size <= LARGEST_BLOCK {
+                propose(
+                    Isa::Portable,
+                    &zigzags,
+                    &words,
+                    blocks.size,
+                    blocks.half_precision,
+                    &mut values,
+                    &mut accepted,
+                );
             }
-            assert!(certain > 4800, "{certain}");
+            for i in (0..5000).filter(|&i| accepted[i]) {
+                certain += 1;
+                assert_eq!(blocks.propose(zigzags[i], words[i], &mut rng), Some(values[i]));
+            }
+            assert!(certain > 4800 || blocks.size > LARGEST_BLOCK, "{certain}");
         }
     }
 

@@ -26,7 +26,7 @@ impl<T> Kept<T> {
     pub fn table(&self, scale: &Rational, make: impl FnOnce() -> T) -> Arc<T> {
         let known = self.0.load();
         let entries = || known.iter().flat_map(|tables| tables.iter());
-        if let Some((_, table)) = entries().find(|(known, _)| known == scale) {
+        if let Some((_, table)) = entries().find(|(known, _)| is_same(known, scale)) {
             return table.clone();
         }
         let table = Arc::new(make());
@@ -34,6 +34,11 @@ impl<T> Kept<T> {
         self.0.store(Some(Arc::new(newest.chain(entries().take(MOST - 1).cloned()).collect())));
         table
     }
+}
+
+/// Whether two fractions in lowest terms are the same: comparing their terms takes no division.
+fn is_same(known: &Rational, scale: &Rational) -> bool {
+    known.numer() == scale.numer() && known.denom() == scale.denom()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use super::geometric::{Inversion, Rejection};
 use super::interval::Rational;
 use super::rng::Rng;
 use crate::error::{Error, Result};
+use crate::simd::Isa;
 
 /// Below this number of draws new tables of an inversion cost much more than they save.
 pub const FEW_DRAWS: usize = 64;
@@ -56,7 +57,7 @@ impl DiscreteLaplace {
 }
 
 impl IntegerNoise for DiscreteLaplace {
-    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+    fn fill(&self, out: &mut [i64], _: Isa, rng: &mut Rng) {
         match &self.0 {
             Method::Inversion(inversion) => inversion.fill_signed(out, rng),
             _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),
@@ -86,7 +87,7 @@ impl Geometric {
 }
 
 impl IntegerNoise for Geometric {
-    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+    fn fill(&self, out: &mut [i64], _: Isa, rng: &mut Rng) {
         match &self.0 {
             Method::Inversion(inversion) => inversion.fill(out, rng),
             _ => out.iter_mut().for_each(|value| *value = self.draw(rng)),

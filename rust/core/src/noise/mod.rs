@@ -41,7 +41,7 @@ mod table;
 mod uniform;
 mod weighted;
 
-pub use array::{IntegerNoise, change_for, coins, draws, draws_for, noise};
+pub use array::{CHUNK, IntegerNoise, coins, draws_for, noise, uniform_integers};
 pub use bernoulli::{Bernoulli, Fixed};
 pub use exponential::{exp_minus_coin, high, upper_half};
 pub use gaussian::DiscreteGaussian;

@@ -10,10 +10,8 @@ use crate::simd::{Isa, position, toss_positions};
 /// A float is a finite binary number: it stays exact when it is multiplied by a power of two and its integer part is
 /// taken away.
 pub fn round(numbers: &[f64], (low, width): (f64, f64), bits: &mut [u8], isa: Isa, rng: &mut Rng) {
-    let mut start = 0;
-    let toss = |bytes: &mut [u8], marks: &mut [u8]| {
-        toss_positions(isa, bytes, &numbers[start..][..bytes.len()], low, width, marks);
-        start += bytes.len();
+    let toss = |start, bytes: &mut [u8], open: &mut [u64]| {
+        toss_positions(isa, bytes, &numbers[start..][..bytes.len()], low, width, open);
     };
     let digits = |i: usize| position(numbers[i], low, width) * 256.0;
     fill_coins(bits, rng, toss, |i, rng| below(digits(i).fract(), || rng.next_u64()));

@@ -13,6 +13,7 @@ use super::kept::Kept;
 use super::laplace::FEW_DRAWS;
 use super::rng::Rng;
 use super::table::{Law, Table, fill_unfolded, unfolded};
+use crate::simd::Isa;
 
 /// Sigmas below it, and from 1 on, may have a table of integers; it keeps tables in the fastest cache.
 const LARGEST_SIGMA: usize = 64;
@@ -59,15 +60,20 @@ impl RoundedGaussian {
             RoundedGaussian::Deviate(deviate) => deviate.draw(rng),
         }
     }
-}
 
-impl IntegerNoise for RoundedGaussian {
-    fn fill(&self, out: &mut [i64], rng: &mut Rng) {
+    /// Fills an array with independent draws.
+    pub fn fill(&self, out: &mut [i64], rng: &mut Rng) {
         match self {
             RoundedGaussian::Inversion(table) => fill_unfolded(table, out, rng),
             RoundedGaussian::Deviate(deviate) => deviate.fill(out, rng),
             RoundedGaussian::Zero => out.fill(0),
         }
+    }
+}
+
+impl IntegerNoise for RoundedGaussian {
+    fn fill(&self, out: &mut [i64], _: Isa, rng: &mut Rng) {
+        RoundedGaussian::fill(self, out, rng);
     }
 }
 

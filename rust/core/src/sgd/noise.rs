@@ -2,7 +2,7 @@
 
 use num_bigint::BigUint;
 
-use crate::noise::{ContinuousGaussian, IntegerNoise, Rational, Rng, RoundedGaussian, Seed, Stream};
+use crate::noise::{ContinuousGaussian, Rational, Rng, RoundedGaussian, Seed, Stream};
 use crate::simd::{Grid, Real};
 
 /// The largest norm K of a gradient rounded to integers. The grid is so fine that rounding costs nothing beside any

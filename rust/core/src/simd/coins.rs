@@ -1,86 +1,131 @@
-//! Many coins at a time, a uniform byte for each: what the byte does not settle is marked.
+//! Many coins at a time, a uniform byte for each: what a byte does not settle is marked, a bit for each coin.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer.
+//! Positions are compared by plain Rust, of which each arm is compiled for longer vectors. Bits have arms of their own,
+//! since comparisons of bytes give the marks of many coins in one instruction.
 
-/// Coins whose marks are gathered in one byte.
+use super::Isa;
+#[cfg(target_arch = "x86_64")]
+use super::x86_coins;
+
+/// Coins whose marks are gathered in one word.
 pub const COINS: usize = 64;
 
-/// What becomes of a byte that does not settle its coin.
-pub const UNDECIDED: u8 = 2;
+/// Replaces each uniform byte by its bit if the byte is below `first`, else by the other bit; and marks in `open` each
+/// byte that equals `first`, the i-th of every [`COINS`] by bit i. Returns false if any of the bits is neither 0 nor 1:
+/// then what the bytes are replaced by means nothing.
+///
+/// There are as many bits as bytes, and a word of `open` for every [`COINS`] of them.
+pub fn keep_or_flip(isa: Isa, bytes: &mut [u8], bits: &[u8], first: u8, open: &mut [u64]) -> bool {
+    assert!(bytes.len() == bits.len() && open.len() == bytes.len().div_ceil(COINS));
+    let ((whole, rest), (bits, bits_of_rest)) = (bytes.as_chunks_mut(), bits.as_chunks());
+    let (open, open_of_rest) = open.split_at_mut(whole.len());
+    let seen = match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2 if isa.available() => x86_coins::flip_avx2(whole, bits, first, open),
+        #[cfg(has_gfni_intrinsics)]
+        Isa::Gfni if isa.available() => x86_coins::flip_avx512(whole, bits, first, open),
+        _ => flip_portably(whole, bits, first, open),
+    };
+    let seen_in_rest = match open_of_rest.first_mut() {
+        Some(open) => flipped(rest, bits_of_rest, first, open),
+        None => 0,
+    };
+    seen | seen_in_rest <= 1
+}
 
-dispatched! {
-    /// Replaces each uniform byte by 1 if it is below `first`, by [`UNDECIDED`] if it equals it, else by 0. Of every
-    /// [`COINS`] of them one byte of `marks` says whether any is undecided, by being at least that.
-    toss(bytes: &mut [u8], first: u8, marks: &mut [u8]) = tossed
+fn flip_portably(bytes: &mut [[u8; COINS]], bits: &[[u8; COINS]], first: u8, open: &mut [u64]) -> u8 {
+    let parts = bytes.iter_mut().zip(bits).zip(open);
+    parts.fold(0, |seen, ((bytes, bits), open)| seen | flipped(bytes, bits, first, open))
+}
+
+/// Returns the disjunction of the bits.
+#[inline(always)]
+fn flipped(bytes: &mut [u8], bits: &[u8], first: u8, open: &mut u64) -> u8 {
+    let (mut ties, mut seen) = ([0; COINS], 0);
+    for ((byte, &bit), tie) in bytes.iter_mut().zip(bits).zip(&mut ties) {
+        *tie = u8::from(*byte == first);
+        *byte = bit ^ u8::from(*byte >= first);
+        seen |= bit;
+    }
+    *open = gathered(&ties);
+    seen
 }
 
 dispatched! {
-    /// The same for coins whose probabilities are the positions of numbers in the range from `low` to `low + width`: a
-    /// byte equals the first digits of its position times 256, or is below.
-    toss_positions(bytes: &mut [u8], numbers: &[f64], low: f64, width: f64, marks: &mut [u8]) = placed
+    /// Replaces uniform bytes by coins whose probabilities are the positions of numbers in the range from `low` to `low +
+    /// width`: by 1 if the byte is below the first digits of its position times 256, else by 0. Marks bytes that equal
+    /// those digits as [`keep_or_flip`] does, unless nothing follows the digits.
+    toss_positions(bytes: &mut [u8], numbers: &[f64], low: f64, width: f64, open: &mut [u64]) = placed
 }
 
 /// The position of a number in a range, from 0 at its low end to 1 at its high end. A number out of range counts as the
 /// nearer end and NaN as the low end.
 #[inline(always)]
 pub fn position(number: f64, low: f64, width: f64) -> f64 {
-    let position = (number - low) / width;
-    if position > 0.0 { position.min(1.0) } else { 0.0 }
+    clamped((number - low) / width)
+}
+
+/// The nearest number in \[0, 1\], and 0 for NaN: by an instruction for each end.
+#[inline(always)]
+pub(super) fn clamped(number: f64) -> f64 {
+    let number = if number > 0.0 { number } else { 0.0 };
+    if number < 1.0 { number } else { 1.0 }
 }
 
 #[inline(always)]
-fn tossed(bytes: &mut [u8], first: u8, marks: &mut [u8]) {
-    marked(bytes, marks, |coins| {
-        coins.iter_mut().fold(0, |mark, byte| {
-            *byte = u8::from(*byte < first) | u8::from(*byte == first) << 1;
-            mark | *byte
-        })
-    });
-}
-
-#[inline(always)]
-fn placed(bytes: &mut [u8], numbers: &[f64], low: f64, width: f64, marks: &mut [u8]) {
+fn placed(bytes: &mut [u8], numbers: &[f64], low: f64, width: f64, open: &mut [u64]) {
     // A range of width 1 from 0 on, as that of fractions, needs no division.
     if (low, width) == (0.0, 1.0) {
-        scaled(bytes, numbers, marks, |number| if number > 0.0 { number.min(1.0) } else { 0.0 });
+        scaled(bytes, numbers, open, clamped);
     } else {
-        scaled(bytes, numbers, marks, |number| position(number, low, width));
+        scaled(bytes, numbers, open, |number| position(number, low, width));
     }
 }
 
 #[inline(always)]
-fn scaled(bytes: &mut [u8], numbers: &[f64], marks: &mut [u8], position: impl Fn(f64) -> f64) {
-    let mut numbers = numbers.chunks(COINS);
-    marked(bytes, marks, |coins| {
-        let numbers = numbers.next().unwrap_or_default();
-        coins.iter_mut().zip(numbers).fold(0, |mark, (byte, &number)| {
-            let (digits, scaled) = (f64::from(*byte), position(number) * 256.0);
-            *byte = u8::from(digits < scaled) + u8::from((digits < scaled) & (digits + 1.0 > scaled));
-            mark | *byte
-        })
-    });
-}
-
-/// Calls `toss` for every [`COINS`] bytes, and keeps what it returns. The compiler knows the length of nearly all.
-#[inline(always)]
-fn marked(bytes: &mut [u8], marks: &mut [u8], mut toss: impl FnMut(&mut [u8]) -> u8) {
+fn scaled(bytes: &mut [u8], numbers: &[f64], open: &mut [u64], position: impl Fn(f64) -> f64) {
     let (whole, rest) = bytes.as_chunks_mut::<COINS>();
-    let last = whole.len();
-    for (coins, mark) in whole.iter_mut().zip(&mut *marks) {
-        *mark = toss(coins);
+    let (numbers, numbers_of_rest) = numbers.as_chunks::<COINS>();
+    let (open, open_of_rest) = open.split_at_mut(whole.len());
+    // The compiler knows the length of nearly all.
+    for ((bytes, numbers), open) in whole.iter_mut().zip(numbers).zip(open) {
+        *open = compared(bytes, numbers, &position);
     }
-    if !rest.is_empty() {
-        marks[last] = toss(rest);
+    if let Some(open) = open_of_rest.first_mut() {
+        *open = compared(rest, numbers_of_rest, &position);
     }
+}
+
+#[inline(always)]
+fn compared(bytes: &mut [u8], numbers: &[f64], position: impl Fn(f64) -> f64) -> u64 {
+    let mut ties = [0; COINS];
+    for ((byte, &number), tie) in bytes.iter_mut().zip(numbers).zip(&mut ties) {
+        let (digits, scaled) = (f64::from(*byte), position(number) * 256.0);
+        let (started, over) = (u8::from(digits < scaled), u8::from(digits + 1.0 > scaled));
+        *byte = started & (over ^ 1);
+        *tie = started & over;
+    }
+    gathered(&ties)
+}
+
+/// A bit for every byte that is 1; all others are 0.
+#[inline(always)]
+fn gathered(ties: &[u8; COINS]) -> u64 {
+    if ties.iter().fold(0, |any, tie| any | tie) == 0 {
+        return 0;
+    }
+    let (words, _) = ties.as_chunks::<8>();
+    // The multiplication gathers the lowest bits of eight bytes in the top byte.
+    let gather = |&word| u64::from_le_bytes(word).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    words.iter().map(gather).enumerate().fold(0, |marks, (i, byte)| marks | byte << (8 * i))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::noise::{Seed, Stream};
-    use crate::simd::Isa;
 
-    const LENGTHS: [usize; 10] = [0, 1, 15, 63, 64, 65, 127, 128, 129, 1000];
+    const LENGTHS: [usize; 11] = [0, 1, 15, 63, 64, 65, 127, 128, 129, 192, 1000];
 
     fn arms() -> impl Iterator<Item = Isa> {
         Isa::ALL.into_iter().filter(|isa| isa.available())
@@ -92,33 +137,46 @@ mod tests {
         bytes
     }
 
-    /// What a coin of probability `scaled` / 256 becomes.
-    fn tossed_alone(byte: u8, scaled: f64) -> u8 {
-        match f64::from(byte) {
-            byte if byte + 1.0 <= scaled => 1,
-            byte if byte < scaled => UNDECIDED,
-            _ => 0,
-        }
+    /// The coins and marks that a function makes one by one.
+    fn alone(length: usize, mut one: impl FnMut(usize, u8) -> (u8, bool)) -> (Vec<u8>, Vec<u64>) {
+        let (coins, ties): (Vec<u8>, Vec<bool>) =
+            bytes(length).into_iter().enumerate().map(|(i, byte)| one(i, byte)).unzip();
+        let marks =
+            ties.chunks(COINS).map(|ties| (0..).zip(ties).fold(0, |marks, (i, &tie)| marks | u64::from(tie) << i));
+        (coins, marks.collect())
     }
 
-    fn marks_agree(coins: &[u8], marks: &[u8]) {
-        for (coins, mark) in coins.chunks(COINS).zip(marks) {
-            assert_eq!(*mark >= UNDECIDED, coins.contains(&UNDECIDED));
+    #[test]
+    fn every_arm_keeps_and_flips_as_one_by_one() {
+        for (length, first) in LENGTHS.into_iter().flat_map(|length| [0, 1, 127, 128, 255].map(|first| (length, first)))
+        {
+            let bits: Vec<u8> = bytes(length + 1)[1..].iter().map(|byte| byte & 1).collect();
+            let expected = alone(length, |i, byte| (bits[i] ^ u8::from(byte >= first), byte == first));
+            for isa in arms() {
+                let (mut coins, mut open) = (bytes(length), vec![7; length.div_ceil(COINS)]);
+                assert!(keep_or_flip(isa, &mut coins, &bits, first, &mut open));
+                assert_eq!((coins, open), expected, "{isa:?} {length} {first}");
+            }
         }
     }
 
     #[test]
-    fn every_arm_tosses_as_one_by_one() {
-        for (length, first) in LENGTHS.into_iter().flat_map(|length| [0, 1, 127, 128, 255].map(|first| (length, first)))
+    fn every_arm_sees_what_is_no_bit() {
+        for (length, wrong) in LENGTHS.into_iter().skip(1).flat_map(|length| [2, 128, 255].map(|wrong| (length, wrong)))
         {
-            for isa in arms() {
-                let (mut coins, mut marks) = (bytes(length), vec![0; length.div_ceil(COINS)]);
-                toss(isa, &mut coins, first, &mut marks);
-                let alone = |byte: u8| if byte == first { UNDECIDED } else { u8::from(byte < first) };
-                assert_eq!(coins, bytes(length).into_iter().map(alone).collect::<Vec<u8>>(), "{isa:?}");
-                marks_agree(&coins, &marks);
+            for (isa, place) in arms().flat_map(|isa| [0, length / 2, length - 1].map(|place| (isa, place))) {
+                let mut bits = vec![1; length];
+                bits[place] = wrong;
+                let (mut coins, mut open) = (bytes(length), vec![0; length.div_ceil(COINS)]);
+                assert!(!keep_or_flip(isa, &mut coins, &bits, 100, &mut open), "{isa:?} {length} {place}");
             }
         }
+    }
+
+    /// A byte of a coin of probability `scaled` / 256.
+    fn tossed(byte: u8, scaled: f64) -> (u8, bool) {
+        let byte = f64::from(byte);
+        (u8::from(byte + 1.0 <= scaled), byte < scaled && byte + 1.0 > scaled)
     }
 
     #[test]
@@ -132,13 +190,11 @@ mod tests {
                     None => low + width * (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64,
                 };
                 let numbers: Vec<f64> = (0..length).map(number).collect();
+                let expected = alone(length, |i, byte| tossed(byte, 256.0 * position(numbers[i], low, width)));
                 for isa in arms() {
-                    let (mut coins, mut marks) = (bytes(length), vec![0; length.div_ceil(COINS)]);
-                    toss_positions(isa, &mut coins, &numbers, low, width, &mut marks);
-                    let alone = |(byte, &number)| tossed_alone(byte, 256.0 * position(number, low, width));
-                    let expected: Vec<u8> = bytes(length).into_iter().zip(&numbers).map(alone).collect();
-                    assert_eq!(coins, expected, "{isa:?} {low} {width}");
-                    marks_agree(&coins, &marks);
+                    let (mut coins, mut open) = (bytes(length), vec![7; length.div_ceil(COINS)]);
+                    toss_positions(isa, &mut coins, &numbers, low, width, &mut open);
+                    assert_eq!((coins, open), expected.clone(), "{isa:?} {low} {width}");
                 }
             }
         }

@@ -28,11 +28,13 @@ mod beside;
 mod block;
 mod blocks;
 mod capped;
+mod categories;
 mod coins;
 mod disagreements;
 mod exponential;
 mod features;
 mod gradients;
+mod grid;
 mod halfspaces;
 mod labels;
 mod lines;
@@ -55,6 +57,8 @@ mod votes;
 #[cfg(target_arch = "x86_64")]
 mod x86_avx2;
 #[cfg(target_arch = "x86_64")]
+mod x86_coins;
+#[cfg(target_arch = "x86_64")]
 mod x86_lines;
 #[cfg(target_arch = "x86_64")]
 mod x86_screen;
@@ -73,11 +77,13 @@ pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{RowBlock, Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
-pub use coins::{COINS, UNDECIDED, position, toss, toss_positions};
+pub use categories::{Below, Columns, Divisor, Keep, REPORTS, tell_columns, tell_values};
+pub use coins::{COINS, keep_or_flip, position, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use exponential::{exp, exponentials};
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Derivatives, Examples, Grid, Rows, clipped_scores, squared_norm};
+pub use grid::{LARGEST_BLOCK, MOST_STEPS, ROUNDED, add_saturating, propose, round_to_grid};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use labels::Labels;
 pub use logarithm::ln_1p;

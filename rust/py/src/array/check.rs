@@ -55,6 +55,10 @@ pub fn checked<'py>(name: &str, value: &Bound<'py, PyAny>, dimensions: usize) ->
     if !matches!(array.dtype().kind(), b'b' | b'i' | b'u') {
         return Err(wrong_type(name, &array));
     }
+    // A byte has no order and needs no alignment.
+    if array.dtype().itemsize() == 1 {
+        return Ok(array);
+    }
     let native = array.dtype().call_method1("newbyteorder", ("=",))?;
     Ok(numpy.call_method1("require", (array, native, "A"))?.cast_into()?)
 }

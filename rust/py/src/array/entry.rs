@@ -1,15 +1,27 @@
 //! Entries of any integer type as bits.
 
-use hdp_fast_core::error::Error;
 use numpy::Element;
 use numpy::ndarray::ArrayView1;
-
-const RULE: &str = "every entry must be 0 or 1";
 
 /// An integer type that may hold bits.
 pub trait Entry: Element + Copy {
     /// The lowest bit, and whether there is anything else.
     fn split(self) -> (u8, bool);
+
+    /// The entries of a contiguous array, where each is a byte that counts as what it is.
+    fn as_bytes<'a>(_entries: &ArrayView1<'a, Self>) -> Option<&'a [u8]> {
+        None
+    }
+}
+
+impl Entry for u8 {
+    fn split(self) -> (u8, bool) {
+        (self & 1, self > 1)
+    }
+
+    fn as_bytes<'a>(entries: &ArrayView1<'a, u8>) -> Option<&'a [u8]> {
+        entries.to_slice()
+    }
 }
 
 impl Entry for bool {
@@ -27,7 +39,7 @@ macro_rules! entries {
         }
     )*};
 }
-entries!(u8 i8 u16 i16 u32 i32 u64 i64);
+entries!(i8 u16 i16 u32 i32 u64 i64);
 
 /// Writes the lowest bits of the entries; says whether any entry holds more.
 pub fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool {
@@ -43,9 +55,4 @@ pub fn split_row<T: Entry>(entries: ArrayView1<'_, T>, bits: &mut [u8]) -> bool 
         None => bits.iter_mut().zip(entries.iter()).for_each(&mut put),
     }
     wrong
-}
-
-/// The array may be private: neither place nor value is told.
-pub fn not_bits(name: &str) -> Error {
-    Error::Parameter(format!("{name} holds something else, but {RULE}"))
 }

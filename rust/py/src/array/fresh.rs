@@ -5,11 +5,15 @@ use hdp_fast_core::memory::check_array;
 use hdp_fast_core::run::Run;
 use numpy::{Element, PyArrayMethods, dtype};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 use super::Vector;
 use super::borrow::in_use;
 use crate::error::raise;
 use crate::run::run;
+
+/// numpy's function, since finding it takes longer than calling it.
+static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// A vector of `count` entries that `fill` has written to.
 ///
@@ -21,7 +25,8 @@ pub fn fresh<'py, T: Element>(
     fill: impl FnOnce(&mut [T]) -> PyResult<()>,
 ) -> PyResult<Vector<'py, T>> {
     check_array(count.saturating_mul(size_of::<T>())).map_err(raise)?;
-    let made = py.import("numpy")?.call_method1("empty", (count, dtype::<T>(py)))?;
+    let empty = EMPTY.import(py, "numpy", "empty")?;
+    let made = empty.call1((count, dtype::<T>(py)))?;
     let vector = made.cast_into::<numpy::PyArray1<T>>()?;
     fill(vector.try_readwrite().map_err(in_use)?.as_slice_mut()?)?;
     Ok(vector)

@@ -11,7 +11,7 @@ use hdp_fast_core::gf2::BitMatrix;
 use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
-pub use bits::{Answers, answers, changed_bits};
+pub use bits::{Answers, answered_bits, answers, check_bits};
 pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, ShortIntegers, SingleFloats, Weights};
 pub use fresh::{filled, fresh};
 pub use pack::{matrix, packed_rows, vector};

@@ -10,7 +10,7 @@ use super::Threads;
 use super::bits::{COPIED, bits};
 use super::borrow::in_use;
 use super::check::{checked, wrong_type};
-use super::entry::{Entry, not_bits, split_row};
+use super::entry::{Entry, split_row};
 use crate::error::{parameter, raise};
 use crate::run::{run, streaming_cost};
 
@@ -126,7 +126,7 @@ fn pack_rows<T: Entry>(name: &str, all: &ArrayView2<'_, T>, first: usize, out: &
             row[word] = pack_word(bits);
         }
     }
-    if wrong { Err(not_bits(name)) } else { Ok(()) }
+    if wrong { Err(Error::not_bits(name)) } else { Ok(()) }
 }
 
 /// Up to 64 bytes of 0 or 1 as a word: each multiplication gathers eight of them in its top byte.
