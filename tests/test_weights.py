@@ -201,7 +201,7 @@ def test_what_cannot_be_projected_leaves_all_arrays_as_they_are(weights, copies)
     out, memory = np.full(len(w), 7.0), np.tile(w, 2)[: len(w) + 1]
     before = memory.copy()
     for values, target in (w, w), (w, out), (memory[1:], memory[:-1]), (memory[:-1], memory[:-1]):
-        with pytest.raises(ParameterError, match="kappa n|w has an entry"):
+        with pytest.raises(ParameterError, match=r"kappa n|w has an entry"):
             project(values, 0.75, out=target)
     assert np.array_equal(w, np.tile(np.array(weights), copies), equal_nan=True)
     assert (out == 7).all()
