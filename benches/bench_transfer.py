@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 from _harness import Race, forget_plans, run_file
 from bench_score import pack_columns, pair_errors, pair_literals
-from bench_weights import draw_in_order, partition
+from bench_weights import draw_in_order
 
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import score
 from hdp_fast.reference.transfer import predict
+from hdp_fast.reference.weights import project_by_partition
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan
 
 D, SIZE = 64, 2
@@ -207,7 +208,7 @@ def run_rounds(X: Any, y: Any, made: Any, rounds: int, by_words: bool) -> list[i
     w, factors = np.ones(len(y)), np.exp(made.eta * np.array([-1.0, 0.0]))
     chosen = []
     for _ in range(rounds):
-        some = draw_in_order(partition(w, made.kappa), made.draws, rng)
+        some = draw_in_order(project_by_partition(w, made.kappa), made.draws, rng)
         if by_words:
             features, labels = pack_columns(rows[some]), score.packed(y[some])
             errors: Any = score.packed_conjunction_errors(

@@ -28,25 +28,6 @@ Floats = NDArray[np.float64]
 sizes = pytest.mark.sizes("n", SIZES, largest=(100_000_000,))
 
 
-def select_largest(w: Floats, kappa: float) -> float:
-    """The scale of the projection: only what may exceed 1 is sorted."""
-    n, mass = len(w), kappa * len(w)
-    most = min(n, int(mass) + 1)
-    parted = np.partition(w, n - most)
-    ascending = np.sort(parted[n - most :])
-    # sums[i]: of all weights up to the i-th of the largest.
-    sums = np.cumsum(ascending) + parted[: n - most].sum()
-    scales = (mass - np.arange(most - 1, -1, -1)) / sums
-    fits = np.flatnonzero((scales * ascending <= 1) & (scales > 0))
-    return float(scales[fits[-1]] if fits.size else 1 / ascending[most - round(mass)])
-
-
-def partition(w: Floats, kappa: float, out: Floats | None = None) -> Floats:
-    """The projection by numpy's selection, in new memory or a given one, which may be that of w."""
-    scaled = np.multiply(w, select_largest(w, kappa), out=out)
-    return np.minimum(scaled, 1.0, out=scaled)
-
-
 def weights_of(n: int) -> Floats:
     """Weights of which few are large."""
     return np.random.default_rng(1).random(n) ** 8 + 1e-9
@@ -74,21 +55,21 @@ def bench_project(race: Race, limits: Limits, n: int, into: str) -> None:
         return clock if into == "place" else action
 
     actions: dict[str, tuple[Action, Action]] = {
-        "new memory": (lambda: project(w, KAPPA), lambda: partition(w, KAPPA)),
+        "new memory": (lambda: project(w, KAPPA), lambda: reference.project_by_partition(w, KAPPA)),
         "given memory": (
             lambda: project(w, KAPPA, out=out),
-            lambda: partition(w, KAPPA, out=out),
+            lambda: reference.project_by_partition(w, KAPPA, out=out),
         ),
         "place": (
             lambda: project(out, KAPPA, out=out),
-            lambda: partition(out, KAPPA, out=out),
+            lambda: reference.project_by_partition(out, KAPPA, out=out),
         ),
     }
     ours, numpy = map(in_place, actions[into.removesuffix(", again")])
     timed_inside = into == "place"
     race.ours(ours, is_clock=timed_inside)
     if n <= LARGEST_NUMPY:
-        assert np.allclose(project(w, KAPPA), partition(w, KAPPA))
+        assert np.allclose(project(w, KAPPA), reference.project_by_partition(w, KAPPA))
         race.numpy("partition", numpy, is_clock=timed_inside)
         if into == "new memory":
             race.numpy("sort", lambda: reference.project(w, KAPPA))

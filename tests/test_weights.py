@@ -52,6 +52,9 @@ def test_projection_of_few_weights_is_exact(n, kappa):
             assert np.allclose(projected, wanted, rtol=1e-9, atol=0), name
             assert np.allclose(reference.project(w, kappa), wanted, rtol=1e-9, atol=0), name
             other = reference.project_by_partition(w, kappa)
+            place = w.copy()
+            assert reference.project_by_partition(place, kappa, out=place) is place
+            assert np.array_equal(place, other)
             assert np.allclose(other, wanted, rtol=1e-9, atol=0), name
 
 
@@ -188,11 +191,21 @@ def test_sums_beyond_the_floats_are_projected(w, kappa, wanted, copies):
     assert np.allclose(w, wanted, rtol=1e-9, atol=1e-305 if copies == 1 else 1e-9)
 
 
-def test_what_cannot_be_projected_in_place_stays_as_it_is():
-    w = np.array([1.7e308, 1.7e308, 1.7e308, 0, 0])
-    with pytest.raises(ParameterError, match="kappa n"):
-        project(w, 0.75, out=w)
-    assert w.tolist() == [1.7e308] * 3 + [0, 0]
+@pytest.mark.parametrize("copies", [1, 5_000])
+@pytest.mark.parametrize(
+    "weights",
+    [[1.7e308] * 3 + [0, 0], [1.0, 1, 1, 0, 0], [5e-324] * 3 + [0, 0], [1, math.nan, 1, 1, 1]],
+)
+def test_what_cannot_be_projected_leaves_all_arrays_as_they_are(weights, copies):
+    w = np.tile(np.array(weights), copies)
+    out, memory = np.full(len(w), 7.0), np.tile(w, 2)[: len(w) + 1]
+    before = memory.copy()
+    for values, target in (w, w), (w, out), (memory[1:], memory[:-1]), (memory[:-1], memory[:-1]):
+        with pytest.raises(ParameterError, match=r"kappa n|w has an entry"):
+            project(values, 0.75, out=target)
+    assert np.array_equal(w, np.tile(np.array(weights), copies), equal_nan=True)
+    assert (out == 7).all()
+    assert np.array_equal(memory, before, equal_nan=True)
 
 
 def test_neighbors_differ_by_no_more_than_the_densest_record():

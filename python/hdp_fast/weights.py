@@ -39,7 +39,7 @@ def project(
             0.
         kappa: Density, in (0, 1].
         out: Contiguous, writeable float64 array of shape (n,) that receives the result; w itself
-            for a projection in place. None makes a new array.
+            for a projection in place. None makes a new array. It stays as it is if w is refused.
 
     Returns:
         The projected weights, a float64 array of shape (n,); `out` if that was passed.
@@ -70,12 +70,12 @@ def project(
     if out is None:
         return _core.project(values, share)
     _check_out(out, values.shape)
-    if np.may_share_memory(values, out):
-        if out is not values:
-            np.copyto(out, values)
+    if out is values:
         _core.project_in_place(out, share)
     else:
-        _core.project_into(values, share, out)
+        # A copy of what overlaps: out is not written before all weights are known to be right.
+        source = values.copy() if np.may_share_memory(values, out) else values
+        _core.project_into(source, share, out)
     return out
 
 

@@ -24,8 +24,11 @@ def project(w: Floats, kappa: float) -> Floats:
     return projected
 
 
-def project_by_partition(w: Floats, kappa: float) -> Floats:
-    """The same, fastest in numpy: the weights that may be capped are partitioned, then sorted."""
+def project_by_partition(w: Floats, kappa: float, out: Floats | None = None) -> Floats:
+    """The same, fastest in numpy: the weights that may be capped are partitioned, then sorted.
+
+    The result is written to `out`, which may be w, or to a new array.
+    """
     n, mass = len(w), kappa * len(w)
     size = min(math.ceil(mass) + 1, n)
     parted = np.partition(w, n - size)
@@ -34,7 +37,7 @@ def project_by_partition(w: Floats, kappa: float) -> Floats:
     c = (mass - np.arange(size - 1, -1, -1)) / sums
     fits = np.flatnonzero((c * largest <= 1) & (c > 0))
     scale = c[fits[-1]] if fits.size else 1 / largest[size - round(mass)]
-    projected: Floats = w * scale
+    projected: Floats = np.multiply(w, scale, out=out)
     return np.minimum(projected, 1.0, out=projected)
 
 

@@ -44,6 +44,9 @@ const MOST_THREADS: usize = 1024;
 const STACK: usize = 2 << 20;
 const BESIDE: usize = 1 << 16;
 
+/// The most threads that the calling thread wakes; they wake the others.
+const MOST_WOKEN: usize = 4;
+
 /// How long the calling thread waits before it asks again whether to go on.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -69,6 +72,11 @@ pub fn supervise<R: Send>(
     let (sender, receiver) = channel();
     let flag = &canceled;
     let result = pool.in_place_scope(|scope| {
+        // Wakes threads beside that of the work. One that is woken by it instead is put behind it on the same core by
+        // Linux, and stays there for milliseconds, whatever other cores are idle.
+        for _ in 1..threads.min(MOST_WOKEN) {
+            scope.spawn(|_| ());
+        }
         // The task owns the sender: if it panics, the receiver below learns that there will be no result.
         scope.spawn(move |_| {
             let _ = sender.send(work(flag));

@@ -44,7 +44,8 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 #[pyclass(frozen, module = "hdp_fast.learners")]
 pub struct Features {
     pub columns: Arc<Columns>,
-    rows: Arc<BitMatrix>,
+    /// Only records that were taken from others are not there by rows: hardly anybody takes from them again.
+    rows: Option<Arc<BitMatrix>>,
 }
 
 #[pymethods]
@@ -59,20 +60,19 @@ impl Features {
         let rows = matrix("X", X, threads)?;
         let cost = streaming_cost(16 * rows.rows() * rows.words());
         let columns = run(X.py(), threads, cost, |run| Columns::pack(&rows, run))?;
-        Ok(Features { columns: Arc::new(columns), rows })
+        Ok(Features { columns: Arc::new(columns), rows: Some(rows) })
     }
 
     /// The records with these indices, int64 and contiguous; learn_indices checks them before.
     #[pyo3(name = "_take")]
     fn take(&self, py: Python<'_>, indices: Integers<'_>) -> PyResult<Features> {
         let indices = indices.as_slice()?;
-        let cost = READ * (indices.len() * self.rows.words()) as f64;
-        let (rows, columns) = run(py, None, cost, |run| {
-            let rows = self.rows.taken(indices, run)?;
-            let columns = Columns::pack(&rows, run)?;
-            Ok((rows, columns))
+        let cost = READ * (indices.len() * self.columns.features().div_ceil(64)) as f64;
+        let columns = run(py, None, cost, |run| match &self.rows {
+            Some(rows) => Columns::taken(rows, indices, run),
+            None => Columns::taken(&self.columns.rows(run)?, indices, run),
         })?;
-        Ok(Features { columns: Arc::new(columns), rows: Arc::new(rows) })
+        Ok(Features { columns: Arc::new(columns), rows: None })
     }
 
     /// The numbers of records and features, (m, d).

@@ -7,8 +7,9 @@ use crate::array::{self, Bits, Floats, Vector};
 use crate::error::raise;
 use crate::run::{run, streaming_cost};
 
-/// A rough cost of a multiplication and an addition in a register, in nanoseconds.
-const PRODUCT: f64 = 0.1;
+/// Rough costs of a multiplication and an addition in a register, and of all else for a score, in nanoseconds.
+const PRODUCT: f64 = 0.06;
+const SCORE: f64 = 0.6;
 
 /// How many records each halfspace gets wrong, int64; matrices are row by row.
 #[pyfunction]
@@ -23,7 +24,7 @@ pub fn halfspace_errors<'py>(
 ) -> PyResult<Vector<'py, i64>> {
     let (records, labels, weights, biases) = (X.as_slice()?, y.as_slice()?, W.as_slice()?, b.as_slice()?);
     let halfspaces = Halfspaces::new(weights.len() / biases.len().max(1), weights, biases).map_err(raise)?;
-    let cost = PRODUCT * weights.len() as f64 * labels.len() as f64;
+    let cost = (PRODUCT * weights.len() as f64 + SCORE * biases.len() as f64) * labels.len() as f64;
     let errors = run(py, threads, cost, |run| halfspaces.errors(records, labels, run))?;
     Ok(array::returned(py, errors))
 }

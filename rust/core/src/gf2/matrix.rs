@@ -48,31 +48,6 @@ impl BitMatrix {
         Ok(BitMatrix { rows, columns, data })
     }
 
-    /// A matrix of the rows with these indices, in their order. An index may come several times.
-    ///
-    /// Cost: a random read for every index.
-    pub fn taken(&self, numbers: &[i64], run: Run<'_>) -> Result<BitMatrix> {
-        let row = |&number: &i64| match usize::try_from(number) {
-            Ok(place) if place < self.rows => Ok(self.row(place)),
-            _ => Err(Error::parameter("indices", number, &format!("there are {} rows", self.rows))),
-        };
-        let words = self.words().max(1);
-        BitMatrix::pack(numbers.len(), self.columns, run, |first, out| {
-            let wanted = &numbers[first..];
-            if words == 1 {
-                // No call to copy a single word, so that the processor can look ahead for the next ones.
-                return out.iter_mut().zip(wanted).try_for_each(|(out, number)| {
-                    *out = row(number)?.first().copied().unwrap_or_default();
-                    Ok(())
-                });
-            }
-            out.chunks_exact_mut(words).zip(wanted).try_for_each(|(out, number)| {
-                out.copy_from_slice(row(number)?);
-                Ok(())
-            })
-        })
-    }
-
     /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -5,7 +5,7 @@ use super::rng::{Rng, Seed, Stream};
 use crate::error::{Error, Result};
 use crate::memory::{collected, copied, zeros};
 use crate::run::Run;
-use crate::simd::{ask_for_huge_pages, prefetch};
+use crate::simd::{Isa, PART, Parts, SUMS, TARGETS, ask_for_huge_pages, locate, prefetch};
 
 /// A distribution on indices with integer weights: each index has the probability weight / sum of the weights.
 ///
@@ -18,23 +18,16 @@ pub struct Weighted {
     table: Vec<u16>,
     start: usize,
     shift: u32,
+    /// Of the products that a draw is the upper half of, those with a lower half below this are drawn again.
+    uneven: u64,
+    isa: Isa,
 }
-
-/// Sums of which a part has leading digits.
-const SUMS: usize = 14;
-
-/// 16 leading digits of each sum in a part, from its beginning on, and the number of sums up to its beginning as two
-/// more. The largest possible digits stand for sums that there are not. It takes half a line of the caches.
-type Part = [u16; SUMS + 2];
 
 /// Weights that a thread adds up at a time, and parts that it makes.
 const CHUNK: usize = 1 << 14;
 
 /// Entries of a line of the caches.
 const LINE: usize = 32;
-
-/// Draws whose places in memory are asked for at a time.
-const GROUP: usize = 64;
 
 impl Weighted {
     /// The distribution of fewer than 2^32 weights, whose sum must be at least 1 and below 2^64.
@@ -72,22 +65,23 @@ impl Weighted {
         })?;
         // An eighth to a quarter as many parts as weights.
         let shift = (u64::BITS - (sum - 1).leading_zeros()).saturating_sub((running.len() / 8).max(1).ilog2() + 1);
-        let entries = usize::try_from((sum - 1) >> shift).ok().and_then(|last| (last + 1).checked_mul(SUMS + 2));
+        let entries = usize::try_from((sum - 1) >> shift).ok().and_then(|last| (last + 1).checked_mul(PART));
         let mut table: Vec<u16> = zeros(entries.map(|entries| entries + LINE))?;
         ask_for_huge_pages(&mut table);
         let start = table.as_ptr().align_offset(2 * LINE).min(LINE);
         let end = table.len() - LINE + start;
-        run.try_for_each_chunk(&mut table[start..end], CHUNK * (SUMS + 2), |chunk, parts| {
-            fill_parts((chunk * CHUNK) as u64, parts.as_chunks_mut().0, &running, shift);
+        run.try_for_each_chunk(&mut table[start..end], CHUNK * PART, |chunk, parts| {
+            fill_parts((chunk * CHUNK) as u64, parts, &running, shift);
             Ok(())
         })?;
-        Ok(Weighted { cumulative: running, table, start, shift })
+        Ok(Weighted { cumulative: running, table, start, shift, uneven: sum.wrapping_neg() % sum, isa: run.isa })
     }
 
-    /// Draws one index.
+    /// Draws one index, by a search that takes longer the more weights there are.
     #[inline]
     pub fn draw(&self, rng: &mut Rng) -> usize {
-        self.located(self.target(rng))
+        let target = self.target(rng);
+        self.cumulative.partition_point(|&sum| sum <= target)
     }
 
     /// Appends `count` draws to `out`, the same as if drawn one by one. They are faster together, since many reads of
@@ -109,77 +103,62 @@ impl Weighted {
 
     /// Hands `count` draws to `take`. Places in memory are asked for a group ahead.
     fn draw_each(&self, count: usize, rng: &mut Rng, mut take: impl FnMut(usize)) {
-        let mut ahead = [0; GROUP];
-        for first in (0..count + GROUP).step_by(GROUP) {
+        let (parts, mut ahead) = (self.parts(), [0; TARGETS]);
+        for first in (0..count + TARGETS).step_by(TARGETS) {
             let now = ahead;
-            for target in &mut ahead[..GROUP.min(count.saturating_sub(first))] {
+            for target in &mut ahead[..TARGETS.min(count.saturating_sub(first))] {
                 *target = self.target(rng);
-                prefetch(self.part(*target));
+                prefetch(parts.of(*target));
             }
             if first > 0 {
-                now[..GROUP.min(count + GROUP - first)].iter().for_each(|&target| take(self.located(target)));
+                let places = self.locate(&now);
+                places[..TARGETS.min(count + TARGETS - first)].iter().for_each(|&place| take(place as usize));
             }
         }
     }
 
     #[inline]
     fn target(&self, rng: &mut Rng) -> u64 {
-        rng.below(self.cumulative[self.cumulative.len() - 1])
+        rng.below_even(self.cumulative[self.cumulative.len() - 1], self.uneven)
     }
 
-    #[inline]
-    fn part(&self, target: u64) -> &[u16] {
-        let entry = self.start + (target >> self.shift) as usize * (SUMS + 2);
-        &self.table[entry..entry + SUMS + 2]
+    fn parts(&self) -> Parts<'_> {
+        Parts { table: &self.table[self.start..], shift: self.shift }
     }
 
-    /// The number of cumulative sums up to the target.
-    #[inline]
-    fn located(&self, target: u64) -> usize {
-        let (sums, first) = self.part(target).split_at(SUMS);
-        let digits = leading_digits(target, self.shift);
-        let (mut below, mut same) = (0, false);
-        for &sum in sums {
-            below += u32::from(sum < digits);
-            same |= sum == digits;
-        }
-        let mut index = (u32::from(first[0]) + (u32::from(first[1]) << 16) + below) as usize;
-        if same || below == SUMS as u32 {
+    /// The number of cumulative sums up to each target.
+    fn locate(&self, targets: &[u64; TARGETS]) -> [u64; TARGETS] {
+        let (mut places, mut open) = ([0; TARGETS], 0);
+        locate(self.isa, self.parts(), targets, &mut places, &mut open);
+        while open > 0 {
+            let i = open.trailing_zeros() as usize;
             // The digits beyond decide, or further sums.
-            while self.cumulative[index] <= target {
-                index += 1;
+            while self.cumulative[places[i] as usize] <= targets[i] {
+                places[i] += 1;
             }
+            open &= open - 1;
         }
-        index
-    }
-}
-
-/// The leading digits of a place in its part.
-#[inline]
-fn leading_digits(place: u64, shift: u32) -> u16 {
-    if shift >= u16::BITS {
-        (place >> (shift - u16::BITS)) as u16
-    } else {
-        ((place & ((1 << shift) - 1)) << (u16::BITS - shift)) as u16
+        places
     }
 }
 
 /// Describes parts, of which the first has the number `number`.
-fn fill_parts(number: u64, parts: &mut [Part], cumulative: &[u64], shift: u32) {
+fn fill_parts(number: u64, table: &mut [u16], cumulative: &[u64], shift: u32) {
+    let parts = Parts { table: &[], shift };
     let mut index = cumulative.partition_point(|&sum| sum <= number << shift);
-    for (part, number) in parts.iter_mut().zip(number..) {
+    for (part, number) in table.chunks_exact_mut(PART).zip(number..) {
         let start = number << shift;
         while cumulative[index] == start {
             index += 1;
         }
-        *part = [u16::MAX; SUMS + 2];
+        part.fill(u16::MAX);
         (part[SUMS], part[SUMS + 1]) = (index as u16, (index >> 16) as u16);
         // The last part may end beyond all sums, and beyond a word.
         let inside = cumulative[index..].iter().take_while(|&&sum| sum >> shift == number);
         let mut count = 0;
         for &sum in inside {
             if count < SUMS {
-                part[count] = leading_digits(sum, shift);
+                part[count] = parts.digits(sum);
             }
             count += 1;
         }
@@ -201,7 +180,6 @@ fn too_large() -> Error {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::simd::Isa;
 
     /// Laws with long runs of small weights or zeros between large ones, and sums from 1 to nearly 2^64.
     fn shapes() -> Vec<Vec<u64>> {
@@ -225,9 +203,14 @@ mod tests {
             assert_eq!(sum, weights.iter().sum::<u64>());
             let places = (0..500).map(|_| rng.below(sum)).collect::<Vec<u64>>();
             let near = law.cumulative.iter().take(500).flat_map(|&sum| [sum.wrapping_sub(1), sum, sum + 1]);
-            for target in near.chain(places).chain([0, sum - 1]).filter(|&target| target < sum) {
-                let expected = law.cumulative.partition_point(|&sum| sum <= target);
-                assert_eq!(law.located(target), expected, "{target} of {sum}, {} weights", weights.len());
+            let targets: Vec<u64> = near.chain(places).chain([0, sum - 1]).filter(|&target| target < sum).collect();
+            for some in targets.chunks(TARGETS) {
+                let mut group = [0; TARGETS];
+                group[..some.len()].copy_from_slice(some);
+                for (target, place) in group.into_iter().zip(law.locate(&group)) {
+                    let expected = law.cumulative.partition_point(|&sum| sum <= target);
+                    assert_eq!(place, expected as u64, "{target} of {sum}, {} weights", weights.len());
+                }
             }
         }
     }

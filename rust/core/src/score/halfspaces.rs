@@ -56,14 +56,11 @@ impl<'a> Halfspaces<'a> {
         sum(self.biases.len(), count.div_ceil(TILE), run, |block, errors| {
             let labels = &labels[block * TILE..][..TILE.min(count - block * TILE)];
             let records = &records[block * size..][..labels.len() * self.features];
-            let words = collected(labels.iter().map(|&bit| u64::from(bit)))?;
-            let (lanes, rest) = turned(records, self.features)?;
-            let group = Group { features: self.features, lanes: &lanes, rest, labels: &words };
             let tile = match &rough {
                 Some(rough) => RoughRecords::new(self.features, records, labels)?.map(|records| (rough, records)),
                 None => None,
             };
-            self.add(tile, group, errors, run)
+            self.add(tile, Exact { records, labels, turned: None }, errors, run)
         })
     }
 
@@ -71,7 +68,7 @@ impl<'a> Halfspaces<'a> {
     fn add(
         &self,
         mut tile: Option<(&RoughHalfspaces, RoughRecords)>,
-        group: Group<'_>,
+        mut exact: Exact<'_>,
         errors: &mut [i64],
         run: Run<'_>,
     ) -> Result<()> {
@@ -79,7 +76,7 @@ impl<'a> Halfspaces<'a> {
             run.check()?;
             let first = number * BETWEEN_CHECKS;
             let Some((rough, records)) = &tile else {
-                self.add_exact(first, group, errors, run);
+                self.add_exact(first, exact.group(self.features)?, errors, run);
                 continue;
             };
             let mut counts = [0; BETWEEN_CHECKS];
@@ -94,6 +91,7 @@ impl<'a> Halfspaces<'a> {
             }
             for (i, (errors, count)) in errors.iter_mut().zip(counts).enumerate() {
                 if count == UNSURE {
+                    let group = exact.group(self.features)?;
                     self.add_exact(first + i, group, std::slice::from_mut(errors), run);
                 } else {
                     add((errors, count));
@@ -152,15 +150,28 @@ fn scores(weights: &[f64], records: &[f64]) -> [f64; ROWS] {
     scores
 }
 
-/// Records by rows as lanes by columns, and those that fill none.
-fn turned(records: &[f64], features: usize) -> Result<(Vec<f64>, &[f64])> {
-    let groups = records.chunks_exact(LANES * features);
-    let rest = groups.remainder();
-    let mut lanes: Vec<f64> = zeros(Some(records.len() - rest.len()))?;
-    for (rows, lanes) in groups.zip(lanes.chunks_exact_mut(LANES * features)) {
-        turn(rows.chunks_exact(features), lanes, LANES, |_, value| value);
+/// Records in double precision, which are turned only where they are needed.
+struct Exact<'a> {
+    records: &'a [f64],
+    labels: &'a [u8],
+    /// Lanes by columns, and labels as words.
+    turned: Option<(Vec<f64>, Vec<u64>)>,
+}
+
+impl Exact<'_> {
+    fn group(&mut self, features: usize) -> Result<Group<'_>> {
+        let groups = self.records.chunks_exact(LANES * features);
+        let rest = groups.remainder();
+        if self.turned.is_none() {
+            let mut lanes: Vec<f64> = zeros(Some(self.records.len() - rest.len()))?;
+            for (rows, lanes) in groups.zip(lanes.chunks_exact_mut(LANES * features)) {
+                turn(rows.chunks_exact(features), lanes, LANES, |_, value| value);
+            }
+            self.turned = Some((lanes, collected(self.labels.iter().map(|&bit| u64::from(bit)))?));
+        }
+        let (lanes, labels) = self.turned.as_ref().map_or((&[][..], &[][..]), |(lanes, labels)| (lanes, labels));
+        Ok(Group { features, lanes, rest, labels })
     }
-    Ok((lanes, rest))
 }
 
 #[cfg(test)]

@@ -22,8 +22,8 @@ const LARGE: usize = 1 << 21;
 /// Writes min(c w, 1) to `out`, which has the length of `w`, for the smallest c at which the sum is kappa n. Rounding
 /// may make the sum a little larger, never smaller.
 ///
-/// Refuses weights that are not finite numbers of at least 0, and fewer than kappa n weights above 0; kappa must lie in
-/// (0, 1].
+/// Refuses weights that are not finite numbers of at least 0, and fewer than kappa n weights above 0, before anything is
+/// written; kappa must lie in (0, 1].
 ///
 /// Cost: O(n) expected, two passes over w.
 pub fn project(w: &[f64], kappa: f64, out: Out<'_>, run: Run<'_>) -> Result<()> {
@@ -31,6 +31,7 @@ pub fn project(w: &[f64], kappa: f64, out: Out<'_>, run: Run<'_>) -> Result<()> 
     let past_caches = matches!(&out, Out::Used(out) if out.len() >= LARGE);
     let (Out::Fresh(out) | Out::Used(out)) = out;
     if !c.is_normal() {
+        count_positive(w, kappa)?;
         out.copy_from_slice(w);
         return project_extreme(out, kappa, run);
     }
@@ -63,11 +64,8 @@ fn cap(w: &mut [f64], c: f64, run: Run<'_>) -> Result<()> {
 ///
 /// Cost: a few passes more.
 fn project_extreme(w: &mut [f64], kappa: f64, run: Run<'_>) -> Result<()> {
-    let (target, positive) = (kappa * w.len() as f64, w.iter().filter(|&&w| w > 0.0).count() as f64);
-    if positive < target {
-        return Err(too_few(positive, target));
-    }
-    if positive == target {
+    let target = kappa * w.len() as f64;
+    if count_positive(w, kappa)? == target {
         w.iter_mut().for_each(|w| *w = f64::from(u8::from(*w > 0.0)));
         return Ok(());
     }
@@ -119,6 +117,12 @@ impl Unit {
     }
 }
 
-fn too_few(positive: f64, target: f64) -> Error {
-    Error::Parameter(format!("w has {positive} positive entries, but it must have at least kappa n = {target}"))
+/// The number of weights above 0; an error if there are fewer than kappa n.
+fn count_positive(w: &[f64], kappa: f64) -> Result<f64> {
+    let (target, positive) = (kappa * w.len() as f64, w.iter().filter(|&&w| w > 0.0).count() as f64);
+    if positive < target {
+        let rule = format!("it must have at least kappa n = {target}");
+        return Err(Error::Parameter(format!("w has {positive} positive entries, but {rule}")));
+    }
+    Ok(positive)
 }
