@@ -516,6 +516,19 @@ fn arrays_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn uniform_integers_are_those_drawn_one_by_one() {
+    for bound in [1, 2, 3, 10, 1 << 32, (1 << 32) + 1, (1 << 63) - 1, 1 << 63] {
+        let mut values = vec![-1; 1000];
+        uniform_integers(&mut values, bound, Stream::Integers, &seed(), Run::alone(Isa::Portable)).unwrap();
+        let mut rng = seed().stream(Stream::Integers, 0);
+        // So few draws that none of them is rejected, except for the largest bounds.
+        let count = if bound.is_power_of_two() || bound < 1 << 40 { 1000 } else { 1 };
+        values[..count].iter().for_each(|&value| assert_eq!(value as u64, rng.below(bound), "{bound}"));
+        assert!(values.iter().all(|&value| (value as u64) < bound));
+    }
+}
+
+#[test]
 fn coins_in_bytes_come_at_their_rate() {
     let rates =
         [(1u64, 256u64), (1, 1000), (1, 3), (255, 256), (65_535, 65_536), (u64::MAX - 1, u64::MAX), (1, 1 << 40)];

@@ -14,6 +14,7 @@ from ... import _core
 from ..._support.numbers import floats
 from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
+from ...exceptions import ParameterError
 from .base import TWO_64, Reports
 from .concentration import Deviation
 from .mean import Bounds, LinearMap, MeanRandomizer
@@ -74,12 +75,14 @@ class BinaryResponse(MeanRandomizer):
         return 0, 1
 
     def _draw(self, values: NDArray[Any], random_state: RandomState) -> Reports:
+        key = make_key(random_state)
         if values.dtype.kind in "bui" and self.bounds == (0.0, 1.0):
-            bits = values if values.dtype == np.bool_ else values > 0
-            return _core.randomized_response(bits, self.epsilon, make_key(random_state))
-        return _core.respond_binary(
-            floats(values), self._low_and_width(), self.epsilon, make_key(random_state)
-        )
+            try:
+                return _core.randomized_response(values, self.epsilon, key)
+            except ParameterError:
+                # Integers out of range count as the nearer bound; bits alone need no copy.
+                return _core.randomized_response(values > 0, self.epsilon, key)
+        return _core.respond_binary(floats(values), self._low_and_width(), self.epsilon, key)
 
     def _log_law(self, reports: Floats, positions: Floats) -> Floats:
         intercept, slope = map(float, self._linear_map)

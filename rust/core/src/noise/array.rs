@@ -18,7 +18,12 @@ pub fn uniform_integers(out: &mut [i64], bound: u64, purpose: Stream, seed: &See
         for out in out.chunks_mut(BLOCK) {
             let out: &mut [u64] = cast_slice_mut(out);
             rng.words(out);
-            out.iter_mut().for_each(|value| *value = rng.below_from(*value, bound));
+            if bound.is_power_of_two() {
+                // The leading digits, which is what the product means there; no word is rejected.
+                out.iter_mut().for_each(|value| *value = *value >> 1 >> (63 - bound.trailing_zeros()));
+            } else {
+                out.iter_mut().for_each(|value| *value = rng.below_from(*value, bound));
+            }
         }
         Ok(())
     })
