@@ -70,17 +70,15 @@ unsafe fn screen_avx2(tile: Tile<'_>, rough: Rough<'_>, counts: &mut [u8]) {
 #[inline]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn scores_avx2(tile: Tile<'_>, rough: Rough<'_>, first: usize, part: usize) -> [[__m256; FEW]; ABREAST] {
-    let mut scores = [[_mm256_setzero_ps(); FEW]; ABREAST];
+    let biases = &rough.biases[first..][..ABREAST];
     // SAFETY: weights and columns have the lengths that were checked.
     unsafe {
         let weights = rough.weights.as_ptr().add(first * rough.features);
         let (columns, signs) = (tile.columns.as_ptr().add(part), tile.signs.as_ptr().add(part));
         let signs: [__m256; FEW] = std::array::from_fn(|v| _mm256_loadu_ps(signs.add(8 * v)));
-        for (scores, bias) in scores.iter_mut().zip(&rough.biases[first..]) {
-            for (score, &sign) in scores.iter_mut().zip(&signs) {
-                *score = _mm256_mul_ps(_mm256_set1_ps(*bias), sign);
-            }
-        }
+        // No zeros that are written over: the compiler would write them to memory, a tenth of the time.
+        let mut scores: [[__m256; FEW]; ABREAST] =
+            std::array::from_fn(|i| signs.map(|sign| _mm256_mul_ps(_mm256_set1_ps(biases[i]), sign)));
         for feature in 0..rough.features {
             let column = columns.add(feature * TILE);
             let values: [__m256; FEW] = std::array::from_fn(|v| _mm256_loadu_ps(column.add(8 * v)));
@@ -91,8 +89,8 @@ unsafe fn scores_avx2(tile: Tile<'_>, rough: Rough<'_>, first: usize, part: usiz
                 }
             }
         }
+        scores
     }
-    scores
 }
 
 /// Registers of records in the AVX-512 arm: with six halfspaces they take 24 of the 32 for scores.
@@ -134,16 +132,14 @@ fn joined([a, b, c, d]: [__mmask16; MANY]) -> u64 {
 #[inline]
 #[target_feature(enable = "avx512f")]
 unsafe fn scores_avx512(tile: Tile<'_>, rough: Rough<'_>, first: usize) -> [[__m512; MANY]; ABREAST] {
-    let mut scores = [[_mm512_setzero_ps(); MANY]; ABREAST];
+    let biases = &rough.biases[first..][..ABREAST];
     // SAFETY: weights and columns have the lengths that were checked.
     unsafe {
         let (columns, weights) = (tile.columns.as_ptr(), rough.weights.as_ptr().add(first * rough.features));
         let signs: [__m512; MANY] = std::array::from_fn(|v| _mm512_loadu_ps(tile.signs.as_ptr().add(16 * v)));
-        for (scores, bias) in scores.iter_mut().zip(&rough.biases[first..]) {
-            for (score, &sign) in scores.iter_mut().zip(&signs) {
-                *score = _mm512_mul_ps(_mm512_set1_ps(*bias), sign);
-            }
-        }
+        // No zeros that are written over: the compiler would write them to memory, a tenth of the time.
+        let mut scores: [[__m512; MANY]; ABREAST] =
+            std::array::from_fn(|i| signs.map(|sign| _mm512_mul_ps(_mm512_set1_ps(biases[i]), sign)));
         for feature in 0..rough.features {
             let column = columns.add(feature * TILE);
             let values: [__m512; MANY] = std::array::from_fn(|v| _mm512_loadu_ps(column.add(16 * v)));
@@ -154,6 +150,6 @@ unsafe fn scores_avx512(tile: Tile<'_>, rough: Rough<'_>, first: usize) -> [[__m
                 }
             }
         }
+        scores
     }
-    scores
 }
