@@ -40,7 +40,7 @@ dispatched! {
 /// Writes the inner product of each row with each model, those of a row side by side.
 pub fn block_products<T: Real>(isa: Isa, block: RowBlock<'_, T>, models: &[T], out: &mut [f64]) {
     let one = models.len() == block.columns;
-    let done = if one { narrow::multiply(isa, block.entries, models, out) } else { 0 };
+    let done = if one { narrow::multiply(isa, block, models, out) } else { 0 };
     let rest = RowBlock { entries: &block.entries[done * block.columns..], ..block };
     all_products(isa, rest, models, &mut out[done..]);
 }
@@ -119,8 +119,8 @@ fn summed<T: Real>(block: RowBlock<'_, T>, factors: &[f64], sums: &mut [f64]) {
     let RowBlock { entries, columns, ahead } = block;
     let count = sums.len() / columns;
     let done = match (count, columns) {
-        (1, 8) => narrow::sum::<T, 8>(entries, factors, sums),
-        (1, 16) => narrow::sum::<T, 16>(entries, factors, sums),
+        (1, 8) => narrow::sum::<T, 8>(block, factors, sums),
+        (1, 16) => narrow::sum::<T, 16>(block, factors, sums),
         _ => 0,
     };
     let (entries, factors) = (&entries[done * columns..], &factors[done * count..]);
