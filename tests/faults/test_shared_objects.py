@@ -161,7 +161,7 @@ USES = {
 shared = weights.DenseWeights(200_000, .1, .1)
 use = lambda: shared.draw(1_000)
 wait = lambda: shared.draw(1)
-work = lambda: shared.draw(15_000_000)
+work = lambda: shared.draw(60_000_000)
 """,
     "AboveThreshold": """
 shared, values = comparisons(), np.zeros(200_000, np.int64)
