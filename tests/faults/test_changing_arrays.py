@@ -13,7 +13,10 @@ import numpy as np
 import pytest
 
 from hdp_fast import _core, adaptation, gf2, learners, local, noise, stability, weights
+from hdp_fast._support.validate import bits as bits_of
+from hdp_fast.budget import Budget
 from hdp_fast.exceptions import HdpFastError
+from hdp_fast.learners.softmax_model import validate_classes
 
 SECONDS = 30.0 if os.environ.get("HDP_FAST_FAULTS") == "long" else 0.3
 N = 60_000
@@ -26,9 +29,13 @@ class Race:
         self._coins = np.random.default_rng(seed)
         self._kept = []
 
-    def array(self, size, dtype, *values):
+    def array(self, size, dtype, *values, rare=()):
+        """An array of these values, and now and then a whole stretch of the rare ones."""
         made = self._coins.choice(np.array(values, dtype), size)
-        self._kept.append((made, self._coins.choice(np.array(values, dtype), (4, 4_096))))
+        patterns = self._coins.choice(np.array(values, dtype), (4, 4_096))
+        if rare:
+            patterns[0] = self._coins.choice(np.array(rare, dtype), 4_096)
+        self._kept.append((made, patterns))
         return made
 
     def run(self, work):
@@ -161,6 +168,39 @@ def device_responses(race):
     return work
 
 
+def paid_responses(race):
+    bits, budget = race.array(4_096, np.uint8, 0, 1, rare=(2, 255)), Budget(1e6)
+
+    def work():
+        before = budget.remaining.epsilon
+        try:
+            local.randomized_response(bits, epsilon=1, budget=budget)
+        except HdpFastError:
+            assert budget.remaining.epsilon == before
+
+    return work
+
+
+def reports(race):
+    told = race.array(4_096, np.int64, 0, 5, 6, rare=(-1, 7, 900, 2**40))
+    kary = local.KaryResponse(7, 1.0)
+
+    def work():
+        assert kary.aggregate(told).reports == len(told)
+
+    return work
+
+
+def classes(race):
+    y = race.array(4_096, np.int64, 0, 1, rare=(-1, 7, 2**40))
+
+    def work():
+        for labels in (validate_classes(y, len(y), 2), bits_of("y", y)):
+            assert 0 <= labels.min() <= labels.max() <= 1
+
+    return work
+
+
 def records(race, dtype=np.float64):
     X = race.array(20_000 * 3, dtype, 0, 1, -1, 1e30, np.inf, np.nan)
     return X, race.array(20_000, np.float64, 1, -1, 0, 2, np.inf, np.nan)
@@ -249,6 +289,7 @@ def systems(race):
 RACES = [
     *(count_votes, answer_ones, answer_counts, pluralities, answer_scores, compared, update),
     *(project, project_core, weighted, weighted_core, selected, responses, device_responses),
+    *(paid_responses, reports, classes),
     *(descended, losses, passes, discrepancies, separated, halfspaces, conjunctions, systems),
 ]
 

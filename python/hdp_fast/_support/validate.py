@@ -308,7 +308,9 @@ def bits(name: str, value: ArrayLike) -> NDArray[np.uint8]:
     # No temporary arrays: this is asked of a million labels before a descent reads some of them.
     if values.size and not 0 <= values.min() <= values.max() <= 1:
         raise _not_bits(name)
-    return values.astype(np.uint8)
+    made = values.astype(np.uint8)
+    # What another thread has changed since counts as the nearest bit.
+    return np.minimum(made, 1, out=made)
 
 
 def bit_entries(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -198,4 +198,5 @@ def validate_classes(y: ArrayLike, n: int, classes: int) -> NDArray[np.int16]:
             rule = f"every entry must be an integer from 0 to {classes - 1}"
             raise ParameterError(f"y holds something else, but {rule}")
         labels[start : start + _PART] = part
-    return labels
+    # What another thread has changed since counts as the nearest class.
+    return np.clip(labels, 0, classes - 1, out=labels)

@@ -82,6 +82,7 @@ def randomized_response(
         record = record_of("local.randomized_response", epsilon, random_state)
         # What the call below refuses must be refused before anything is spent.
         check_random_state(random_state)
+        entries = np.array(entries)  # another thread may change those of the caller
         _core.check_bits(entries)
         with spend(budget, record):
             return _core.randomized_response(entries, epsilon, make_key(random_state))

@@ -6,6 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.uncopyable import Turnstile
@@ -169,7 +170,8 @@ class Aggregate(ABC):
 
     def _count_all(self, reports: NDArray[Any]) -> Any:
         """Returns the state of reports alone, and raises the errors of `_count`."""
-        parts = (reports[i : i + _CHUNK] for i in range(0, reports.size, _CHUNK))
+        # Copies, since numpy counts in memory that another thread must not change after the check.
+        parts = (np.array(reports[i : i + _CHUNK]) for i in range(0, reports.size, _CHUNK))
         return sum(map(self._count, parts), start=self._empty())
 
     def _count(self, part: NDArray[Any]) -> Any:

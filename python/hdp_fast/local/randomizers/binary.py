@@ -80,8 +80,10 @@ class BinaryResponse(MeanRandomizer):
             try:
                 return _core.randomized_response(values, self.epsilon, key)
             except ParameterError:
-                # Integers out of range count as the nearer bound; bits alone need no copy.
-                return _core.randomized_response(values > 0, self.epsilon, key)
+                # Bits alone need no copy.
+                pass
+            # Integers out of range count as the nearer bound.
+            return _core.randomized_response(values > 0, self.epsilon, key)
         return _core.respond_binary(floats(values), self._low_and_width(), self.epsilon, key)
 
     def _log_law(self, reports: Floats, positions: Floats) -> Floats:

@@ -164,7 +164,7 @@ impl Bernoulli {
             Some(outcome) => {
                 let flip = u8::from(!outcome);
                 out.iter_mut().zip(bits).for_each(|(out, bit)| *out = bit ^ flip);
-                bits.iter().fold(0, |seen, bit| seen | bit) <= 1
+                out.iter().fold(0, |seen, bit| seen | bit) <= 1
             }
             None => self.keep_uncertain(|start, count| &bits[start..][..count], out, isa, rng),
         }

@@ -45,7 +45,9 @@ impl Columns {
             if let Some(wrong) = numbers.iter().find(|&&number| number as u64 >= matrix.rows() as u64) {
                 return Err(Error::parameter("indices", wrong, &format!("there are {} rows", matrix.rows())));
             }
-            places.iter_mut().zip(numbers).for_each(|(place, &number)| *place = number as usize);
+            // What another thread has changed since is not beyond the rows either.
+            let last = matrix.rows().saturating_sub(1);
+            places.iter_mut().zip(numbers).for_each(|(place, &number)| *place = last.min(number as usize));
             Ok(())
         })
     }

@@ -30,7 +30,7 @@ const SOME: usize = 16 * WORD;
 #[inline(always)]
 fn answered(clear: Clear, ones: &[u32], bytes: &[u8], answers: &mut [i8], open: &mut [u64], most: &mut u32) {
     let (between, either) = (clear.high - clear.low, clear.bytes[0] ^ clear.bytes[1]);
-    let mut marks = [0u8; SOME];
+    let (mut marks, mut kept) = ([0u8; SOME], [0u32; SOME]);
     let (later, bytes) = (ones.chunks(SOME).skip(1).chain([&[][..]]), bytes.chunks(SOME));
     let blocks =
         ones.chunks(SOME).zip(later).zip(bytes).zip(answers.chunks_mut(SOME)).zip(open.chunks_mut(SOME / WORD));
@@ -41,15 +41,18 @@ fn answered(clear: Clear, ones: &[u32], bytes: &[u8], answers: &mut [i8], open: 
         // There is no query behind the last one.
         marks[ones.len()..].fill(0);
         let marked = &mut marks[..ones.len()];
+        let kept = &mut kept[..ones.len()];
         let mut largest = *most;
-        for votes in ones {
-            largest = largest.max(*votes);
+        // What another thread changes after this is not looked at.
+        for (kept, votes) in kept.iter_mut().zip(ones) {
+            *kept = *votes;
+            largest = largest.max(*kept);
         }
         *most = largest;
-        for (answer, votes) in answers.iter_mut().zip(ones) {
+        for (answer, votes) in answers.iter_mut().zip(&*kept) {
             *answer = i8::from(*votes >= clear.high);
         }
-        for (mark, votes) in marked.iter_mut().zip(ones) {
+        for (mark, votes) in marked.iter_mut().zip(&*kept) {
             *mark = u8::from(votes.wrapping_sub(clear.low) < between);
         }
         for ((mark, answer), byte) in marked.iter_mut().zip(answers).zip(bytes) {

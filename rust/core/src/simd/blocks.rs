@@ -5,7 +5,7 @@
 
 use super::Isa;
 use super::gradients::folded;
-use super::narrow;
+use super::narrow::{self, RowBlock};
 use super::prefetch::prefetch;
 use super::real::Real;
 
@@ -19,17 +19,6 @@ const TOGETHER: usize = 4;
 pub trait Work {
     /// Does the work. It must be marked `#[inline(always)]`, so that it is compiled for every arm.
     fn work(self);
-}
-
-/// Consecutive rows, and entries that are fetched from memory while the rows are used, an equal share with each row.
-#[derive(Clone, Copy)]
-pub struct RowBlock<'a, T> {
-    /// The entries, row by row.
-    pub entries: &'a [T],
-    /// The number of entries in a row, at least 1.
-    pub columns: usize,
-    /// Entries that will be needed later. The memory can bring half as many as `entries` holds in the meantime.
-    pub ahead: &'a [T],
 }
 
 dispatched! {

@@ -4,7 +4,6 @@
 //! All is added up as for longer rows, see `simd/blocks.rs`.
 
 use super::Isa;
-use super::blocks::RowBlock;
 use super::prefetch::prefetch;
 use super::real::{FOLDED, InLines, Line, Real};
 
@@ -14,6 +13,17 @@ const LANES: usize = 8;
 /// Rows whose lanes are folded together, and those that are added to a sum together.
 const ROWS: usize = 8;
 const TOGETHER: usize = 4;
+
+/// Consecutive rows, and entries that are fetched from memory while the rows are used, an equal share with each row.
+#[derive(Clone, Copy)]
+pub struct RowBlock<'a, T> {
+    /// The entries, row by row.
+    pub entries: &'a [T],
+    /// The number of entries in a row, at least 1.
+    pub columns: usize,
+    /// Entries that will be needed later. The memory can bring half as many as `entries` holds in the meantime.
+    pub ahead: &'a [T],
+}
 
 dispatched! {
     eight_products<T: Real>(block: RowBlock<'_, T>, w: &[T], out: &mut [f64]) = products::<T, 8>
@@ -125,7 +135,7 @@ pub fn sum<T: Real, const N: usize>(block: RowBlock<'_, T>, factors: &[f64], sum
 mod tests {
     use super::*;
     use crate::noise::{Seed, Stream};
-    use crate::simd::{RowBlock, add_block, block_products};
+    use crate::simd::{add_block, block_products};
 
     #[test]
     fn short_rows_are_added_up_like_long_ones() {

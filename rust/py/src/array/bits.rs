@@ -20,7 +20,7 @@ pub fn bits(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let mut copy = bytes(array.len())?;
     read_bits(name, &array, &mut copy, |_, _, bits, copy| {
         copy.copy_from_slice(bits);
-        are_bits(bits)
+        are_bits(copy)
     })?;
     Ok(copy)
 }
@@ -52,10 +52,7 @@ fn read_bits<T: Send>(
     out: &mut [T],
     act: impl Fn(Run<'_>, usize, &[u8], &mut [T]) -> bool + Sync + Send,
 ) -> PyResult<()> {
-    if array.cast::<PyArray1<bool>>().is_ok() {
-        let bytes = array.call_method1("view", (dtype::<u8>(array.py()),))?.cast_into()?;
-        return read_entries::<u8, T>(name, &bytes, out, act);
-    }
+    let array = &integral(array)?;
     macro_rules! read_as {
         ($($type:ty)*) => {$(
             if let Ok(array) = array.cast::<PyArray1<$type>>() {
@@ -65,6 +62,14 @@ fn read_bits<T: Send>(
     }
     read_as!(u8 i8 u16 i16 u32 i32 u64 i64);
     Err(wrong_type(name, array))
+}
+
+/// The array, or for bool its bytes, since not all of them need be 0 or 1.
+pub fn integral<'py>(array: &Bound<'py, PyUntypedArray>) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if array.dtype().kind() != b'b' {
+        return Ok(array.clone());
+    }
+    Ok(array.call_method1("view", (dtype::<u8>(array.py()),))?.cast_into()?)
 }
 
 /// What agents answer: bits, or fractions to be rounded to bits. Their values are checked when they are read.

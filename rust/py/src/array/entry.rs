@@ -24,12 +24,6 @@ impl Entry for u8 {
     }
 }
 
-impl Entry for bool {
-    fn split(self) -> (u8, bool) {
-        (u8::from(self), false)
-    }
-}
-
 macro_rules! entries {
     ($($type:ty)*) => {$(
         impl Entry for $type {

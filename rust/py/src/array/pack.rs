@@ -7,7 +7,7 @@ use numpy::{PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 use super::Threads;
-use super::bits::{COPIED, bits};
+use super::bits::{COPIED, bits, integral};
 use super::borrow::in_use;
 use super::check::{checked, wrong_type};
 use super::entry::{Entry, split_row};
@@ -34,6 +34,7 @@ pub fn vector(name: &str, value: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
 }
 
 fn packed_entries(name: &str, array: &Bound<'_, PyUntypedArray>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    let array = &integral(array)?;
     macro_rules! packed_as {
         ($($type:ty)*) => {$(
             if let Ok(array) = array.cast::<PyArray2<$type>>() {
@@ -41,7 +42,7 @@ fn packed_entries(name: &str, array: &Bound<'_, PyUntypedArray>, threads: Thread
             }
         )*};
     }
-    packed_as!(bool u8 i8 u16 i16 u32 i32 u64 i64);
+    packed_as!(u8 i8 u16 i16 u32 i32 u64 i64);
     Err(wrong_type(name, array))
 }
 
