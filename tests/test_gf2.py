@@ -301,9 +301,10 @@ def test_from_dense_packs_any_layout_of_any_integer_dtype(dtype, layout):
 
 def test_bool_arrays_whose_bytes_are_no_bits_are_refused():
     X = np.full((3, 70), 2, np.uint8).view(bool)
-    for call in (lambda: gf2.BitMatrix.from_dense(X), lambda: gf2.solve(np.eye(3, dtype=bool), X[:, 0])):
-        with pytest.raises(ParameterError, match="must be 0 or 1"):
-            call()
+    with pytest.raises(ParameterError, match="must be 0 or 1"):
+        gf2.BitMatrix.from_dense(X)
+    with pytest.raises(ParameterError, match="must be 0 or 1"):
+        gf2.solve(np.eye(3, dtype=bool), X[:, 0])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

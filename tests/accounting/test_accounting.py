@@ -950,6 +950,18 @@ def test_largest_rounds_of_gaussians():
     assert accounting.largest_rounds(Pure(0.5), epsilon=1, delta=1e-12) == 2
 
 
+@pytest.mark.parametrize("draws", [10**6, 10**8])
+def test_largest_rate_ends_where_curves_do(draws):
+    rate = accounting.largest_rate(Pure(1e-9), draws=draws, rounds=1, epsilon=1, delta=1e-6)
+    assert rate == pytest.approx(10_000 / draws)
+    assert rate * draws <= 10_000
+
+
+def test_thin_subsamples_are_planned_until_they_are_tight():
+    many = [(Subsampled(GaussianMechanism(0.0784), draws=456, rate=5.13e-6), 43)]
+    assert accounting.epsilon(many, 1e-33) < 0.2
+
+
 def test_largest_rate_may_be_everything():
     result = accounting.largest_rate(Pure(0.1), draws=2, rounds=1, epsilon=1, delta=1e-6)
     assert result == 1

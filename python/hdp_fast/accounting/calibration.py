@@ -121,7 +121,7 @@ def largest_rate(
 
     Returns:
         A rate in (0, 1] that is small enough, below the largest one by a factor of at most 1 +
-            1e-5.
+            1e-5; at most 10,000 / draws, since there are curves up to that.
 
     Raises:
         ParameterError: An argument lies outside its range, or no rate above 1e-15 reaches the
@@ -148,7 +148,10 @@ def largest_rate(
 
 
 def guess_rate(base: Mechanism, *, draws: int, rounds: int, epsilon: float, delta: float) -> float:
-    """About what `largest_rate` returns, for comparisons: nothing shows that it is private."""
+    """About what `largest_rate` returns, for comparisons: nothing shows that it is private.
+
+    It is a number where `largest_rate` refuses, too.
+    """
     goal = _check_goal(epsilon, delta, "pld")
     Subsampled(base, draws=draws, rate=_LEAST_RATE)
     return _find_rate(describe(base), draws, rounds, goal, guessed=True)
@@ -166,7 +169,7 @@ def largest_draws(
     """Counts the draws at a rate with which `rounds` runs on subsamples are (epsilon, delta)-DP.
 
     It is within 1e-4 of the most, and 0 where not even one draw is private. Where it is `guessed`,
-    for comparisons, it is about the most and nothing shows that it is private.
+    for comparisons, it is about the most, at least 1, and nothing shows that it is private.
     """
     goal = _check_goal(epsilon, delta, "pld")
     # What can be said of the base and the rate is said of one draw.

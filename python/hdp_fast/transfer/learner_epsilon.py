@@ -217,10 +217,19 @@ def _cheapest(cost_of: _Cost) -> tuple[float, float, int]:
     return best, *cost_of(best, False)
 
 
-@lru_cache(maxsize=64)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The names of what a function takes."""
+def _parameters(method: Callable[..., Any]) -> frozenset[str]:
+    """The names of what a method takes; those of plain ones are remembered, which a search asks."""
+    function = getattr(method, "__func__", method)
+    # Other callables need not be hashable.
+    find = _parameters_of_function if inspect.isfunction(function) else _find_parameters
+    return find(function)
+
+
+def _find_parameters(function: Callable[..., Any]) -> frozenset[str]:
     return frozenset(inspect.signature(function).parameters)
+
+
+_parameters_of_function = lru_cache(maxsize=16)(_find_parameters)
 
 
 def compute_sample_size(
@@ -239,7 +248,7 @@ def compute_sample_size(
     if not hasattr(learner, "sample_size"):
         rule = "draws must be given for a learner without sample_size"
         raise ParameterError(f"draws = None, but {rule}")
-    names = _parameters(getattr(learner.sample_size, "__func__", learner.sample_size))
+    names = _parameters(learner.sample_size)
     options: dict[str, Any] = {"agnostic": agnostic} if "agnostic" in names else {}
     if opt:
         if "opt" not in names:

@@ -93,7 +93,7 @@ pub fn smallest_noise(
 }
 
 /// The largest rate at which `rounds` runs on subsamples meet the target, up to a factor of 1 + 1e-5 and never above;
-/// None where it is below 1e-15.
+/// None where it is below 1e-15. No rate is larger than a curve can be had for, see [`Mechanism::most_rate`].
 ///
 /// Cost: as [`smallest_noise`].
 pub fn largest_rate(
@@ -106,7 +106,8 @@ pub fn largest_rate(
 ) -> Result<Option<f64>> {
     // Where few draws are expected to change, curves are cheap: no large rate is tried unasked.
     let start = (0.01 / draws as f64).min(1.0);
-    let range = Range { start, low: LEAST_RATE, high: 1.0, falling: false, whole: false, tolerance: TOLERANCE };
+    let high = Mechanism { base, draws, rate: 1.0 }.most_rate();
+    let range = Range { start, low: LEAST_RATE, high, falling: false, whole: false, tolerance: TOLERANCE };
     let mechanism = |rate: f64| Mechanism { base, draws, rate };
     Search::new(range, target, care).run(|rate| Term { mechanism: mechanism(rate), rounds }, run)
 }

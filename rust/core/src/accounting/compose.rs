@@ -18,7 +18,7 @@ const LEAST_DELTA: f64 = 1e-40;
 
 /// The number of times that a grid may be planned anew, where delta turns out to be smaller than planned for by this
 /// difference of logarithms, or its curve much steeper: moments do not see how fast the curve of a heavy tail falls.
-const PASSES: usize = 4;
+const PASSES: usize = 8;
 const SURPRISE: f64 = 3.0;
 
 /// An epsilon whose delta is a smaller part than this of the one asked for comes from a grid that was too coarse. What

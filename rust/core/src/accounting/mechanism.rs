@@ -218,6 +218,16 @@ impl Mechanism {
         (draws.min(changes).min(atoms) * (1.0 - 8.0 * U)).floor().max(1.0)
     }
 
+    /// The largest rate with so many draws that [`Mechanism::checked`] takes, apart from rounding, but for 1 itself.
+    pub fn most_rate(&self) -> f64 {
+        let draws = self.draws as f64;
+        let atoms = match self.base {
+            Base::DiscreteLaplace(_, sensitivity) => MOST_SENSITIVITY / (sensitivity as f64 * draws),
+            _ => MOST_CHANGES / draws,
+        };
+        ((MOST_CHANGES / draws).min(atoms) * (1.0 - 8.0 * U)).min(1.0)
+    }
+
     /// The rho of a mechanism that is rho-zCDP as a whole.
     pub fn concentrated(&self) -> Option<f64> {
         let draws = self.draws as f64;

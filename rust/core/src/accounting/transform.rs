@@ -36,7 +36,7 @@ impl Transforms {
     /// A transform of 2^k points has a relative error in the 2-norm of at most k [`TRANSFORM`]. The mass at 0, nearly all
     /// of a thin subsample's, is not transformed: it is the same number at every frequency, and adding it costs one
     /// rounding. The power multiplies the error by the number of rounds, since no transform of a law exceeds 1 (by more
-    /// than its error, and what raised its masses: `growth`), and adds 6 U a round of its own, relative to the norm of
+    /// than its error, and what raised its masses: `growth`), and adds 8 U a round of its own, relative to the norm of
     /// the composed law, which is at most that of each.
     pub fn compose(&mut self, plan: &Plan, laws: &Composition, run: Run<'_>) -> Result<(&[f64], f64)> {
         let failed = |cause: realfft::FftError| Error::System(format!("a Fourier transform failed: {cause}"));

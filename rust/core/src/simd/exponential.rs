@@ -21,7 +21,7 @@ const TAYLOR: [f64; 14] = {
     terms
 };
 
-/// e^x, with a relative error of at most 5e-16 for x from -708 to 709; 0 below -709, infinite from 710 on, and no number
+/// e^x, with a relative error of at most 5e-16 for x from -708 to 709; 0 below -709, infinite from 709.5 on, and no number
 /// for what is none. It is the same on every machine.
 #[inline(always)]
 pub fn exp(x: f64) -> f64 {
