@@ -14,6 +14,7 @@ from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
+from hdp_fast.transfer.learner_epsilon import compute_sample_size
 from hdp_fast.weights import DenseWeights
 
 LEARNER = ExponentialLearner(Stumps(3), epsilon=1.0)
@@ -404,3 +405,18 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
 def test_learners_with_steps_that_cannot_be_planned(learner, change, match):
     with pytest.raises(ParameterError, match=match):
         plan(learner, **{**FREE, **change})
+
+
+@dataclasses.dataclass
+class PerError:
+    """How many records one error more takes; it has no hash."""
+
+    records: float
+
+    def __call__(self, alpha, beta, epsilon):
+        return self.records / alpha
+
+
+def test_sample_size_may_be_any_callable():
+    learner = dataclasses.make_dataclass("Learner", ["sample_size"])(PerError(10.0))
+    assert compute_sample_size(learner, 0.1, 0.05) == 100
