@@ -9,7 +9,7 @@ import pytest
 from harness import figure
 from processes import exit_code, forked, forking
 
-from hdp_fast import gf2, noise, parity, transfer
+from hdp_fast import gf2, noise, parity, statistics, transfer
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
 from hdp_fast.learners.feature_sums import feature_sums
 from hdp_fast.stability import HazardTable
@@ -66,6 +66,11 @@ def moments():
     return lambda: feature_sums(FeatureMap.identity(3000), X, codes, 1, bits=20, second=True)
 
 
+def bins():
+    values, edges = COINS.random(4 * 10**7), np.linspace(0, 1, 10**7)
+    return lambda: statistics.histogram(values, edges=edges, epsilon=1.0)
+
+
 def features():
     X, features = np.zeros((200_000, 500), np.float32), FeatureMap.pca(np.eye(500), 500)
     return lambda: features(X)
@@ -79,7 +84,7 @@ def search():
 
 KERNELS = [
     *(rank, no_parity, table, Gaussian_noise, weighted_draws),
-    *(draws, descent, conjunctions, moments, features, search),
+    *(draws, descent, conjunctions, moments, bins, features, search),
 ]
 
 

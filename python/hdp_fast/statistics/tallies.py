@@ -23,6 +23,9 @@ from .bounded_columns import Groups, keep_rows, read_groups, read_members
 from .release_noise import Asked, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 
+# Values that are assigned to bins by one call of numpy.
+_PIECE = 1 << 20
+
 
 def histogram(
     values: ArrayLike,
@@ -139,10 +142,17 @@ def _by_edges(values: ArrayLike, edges: Any) -> tuple[Integers, tuple[Any, ...]]
     column = numbers("values", values)
     if column.ndim != 1:
         raise ShapeError(f"values has {column.ndim} dimensions, but it must have one")
-    plain = floats(column)
-    filled = np.where(np.isnan(plain), ends[0], plain)
-    codes = np.searchsorted(ends, filled, side="right") - 1
-    return codes.clip(0, len(ends) - 2).astype(np.int64), tuple(ends.tolist())
+    # By pieces: a search of the whole column would hear Ctrl-C only when it is over.
+    codes = np.empty(len(column), np.int64)
+    for start in range(0, len(column), _PIECE):
+        piece = slice(start, start + _PIECE)
+        codes[piece] = _find_bins(ends, floats(column[piece]))
+    return codes, tuple(ends.tolist())
+
+
+def _find_bins(ends: Floats, values: Floats) -> Integers:
+    filled = np.where(np.isnan(values), ends[0], values)
+    return (np.searchsorted(ends, filled, side="right") - 1).clip(0, len(ends) - 2)
 
 
 def _read_edges(edges: Any) -> Floats:
