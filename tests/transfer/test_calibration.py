@@ -357,6 +357,21 @@ def test_thresholds_save_the_first_agents():
 
 
 @pytest.mark.parametrize("method", ["logistic", "isotonic"])
+def test_the_map_is_flat_beyond_its_knots(method):
+    """Nobody was asked about scores there: the shift of the end is all that is known."""
+    result = calibrate(method=method)
+    places = np.linspace(-200, 200, 4_001)
+    shifts = np.interp(places, result.knots, result.shifts)
+    np.testing.assert_array_equal(result.apply(places), places + shifts)
+    assert (np.diff(result.apply(places)) >= 0).all()
+    if method == "logistic":
+        inside = (result.knots[0] <= places) & (places <= result.knots[1])
+        line = result.slope * places + result.intercept
+        np.testing.assert_allclose(result.apply(places)[inside], line[inside], atol=1e-9)
+        assert abs(result.apply(np.array([200.0]))[0] - line[-1]) > 1
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
 def test_results_are_read_again(method):
     result = calibrate(method=method)
     text = result.to_json()

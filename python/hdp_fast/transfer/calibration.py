@@ -254,7 +254,8 @@ class _Task:
     ) -> CalibratedModel:
         scores = fit.axis.middles
         fitted = float(_slope(fit)), float(fit.coefficients[1])
-        bends = self.method == "isotonic" and step > 0
+        knots = scores if self.method == "isotonic" else thresholds[[0, -1]]
+        shifts = step * np.interp(knots, scores, target - scores)
         gain = -compare(fit, scores + step * (target - scores), scores).value
         return CalibratedModel(
             model=self.model,
@@ -267,8 +268,8 @@ class _Task:
             fitted=fitted,
             step=step,
             expected_gain=float(gain) if step else 0.0,
-            knots=scores if bends else np.zeros(0),
-            shifts=step * (target - scores) if bends else np.zeros(0),
+            knots=knots if step else np.zeros(0),
+            shifts=shifts if step else np.zeros(0),
             check=check,
             reliability=diagram,
             thresholds=thresholds,

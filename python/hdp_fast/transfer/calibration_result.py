@@ -1,4 +1,9 @@
-"""The result of a calibration: a model, what it was fitted to, and what speaks for it."""
+"""The result of a calibration: a model, what it was fitted to, and what speaks for it.
+
+The map of every result, whatever its method, is a score plus a shift that is linear between knots
+and constant beyond the first and the last: `f(s) = s + interp(s, knots, shifts)`. How far the map
+goes is part of the shifts already. No knots are the score itself. The map never falls.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +48,9 @@ class Check(NamedTuple):
 class CalibratedModel(JsonText):
     """What calibrate returns: a model whose log-odds are a map of the score of another one.
 
-    The log-odds of label 1 are `slope * score + intercept`, plus `shifts` between `knots` for the
-    isotonic method.
+    The log-odds of label 1 are the score plus a shift, which is linear between `knots` and constant
+    beyond the first and the last of them: nobody was asked about what lies there. Between the knots
+    of the logistic method they are `slope * score + intercept`.
 
     Attributes:
         model: The model whose scores are mapped; it is not written by to_json.
@@ -58,8 +64,9 @@ class CalibratedModel(JsonText):
         fitted: Slope and intercept of largest posterior.
         step: How far the map goes from the model as it was (0) to the fitted map (1).
         expected_gain: How much less log loss than before the fit expects of the map on the target.
-        knots: Scores between which `shifts` is linear, shape (k,); empty for "logistic".
-        shifts: What is added to the score, shape (k,), instead of slope and intercept.
+        knots: Increasing scores between which the shift is linear, shape (k,): two for "logistic".
+            Empty where the model is returned as it was.
+        shifts: What is added to the score at the knots, shape (k,), and beyond them.
         check: What the agents who were held out say of the map that was fitted to the others'
             answers; None where none were held out.
         reliability: Rates of label 1 in bins of the score.
@@ -130,9 +137,9 @@ class CalibratedModel(JsonText):
             A float64 array of that shape.
         """
         values = np.asarray(scores, np.float64)
-        if len(self.knots):
-            return values + np.interp(values, self.knots, self.shifts)
-        return self.slope * values + self.intercept
+        if not len(self.knots):
+            return values.copy()
+        return values + np.interp(values, self.knots, self.shifts)
 
     def predict_proba(self, X: Any) -> Floats:
         """Computes the probabilities of labels 0 and 1.
