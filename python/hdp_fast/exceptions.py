@@ -3,11 +3,36 @@
 from __future__ import annotations
 
 
+def printable(text: str) -> str:
+    r"""A text whose characters all print, as names in errors and on terminals are shown.
+
+    A column's name may hold what moves the cursor of a terminal, renames its window or turns the
+    direction of reading. Whatever `str.isprintable` does not call printable is written as Python
+    writes it in a literal.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text, with an escape for each character that does not print.
+
+    Examples:
+        >>> from hdp_fast.exceptions import printable
+        >>> print(printable("age\x1b[31m"), printable("age\u202e"))
+        age\x1b[31m age\u202e
+    """
+    if text.isprintable():
+        return text
+    escaped = (sign.encode("unicode_escape").decode() for sign in text)
+    pairs = zip(text, escaped, strict=True)
+    return "".join(sign if sign.isprintable() else code for sign, code in pairs)
+
+
 class HdpFastError(Exception):
     """The base class of every error that hdp_fast raises on purpose.
 
     The text names the argument, its value and the rule that it breaks. It never shows a private
-    value.
+    value, and all of it is `printable`.
 
     Examples:
         >>> from hdp_fast import accounting, exceptions, noise
@@ -19,6 +44,9 @@ class HdpFastError(Exception):
         p = 2, but a probability must lie in [0, 1]
         epsilon = 0, but it must be a finite number above 0
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class ShapeError(HdpFastError, ValueError):
@@ -130,3 +158,6 @@ class UtilityWarning(UserWarning):
         >>> print(notes[0].message)
         X has 2 records for 2 unknown bits: no error below 1/2 is promised, ...
     """
+
+    def __str__(self) -> str:
+        return printable(super().__str__())

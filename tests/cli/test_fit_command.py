@@ -372,6 +372,27 @@ def test_noise_alone_is_nothing_useful(capsys, folder, method):
     assert json.loads((folder / "model.json").read_text())["signal"] < 1
 
 
+def test_labels_by_chance_are_told_the_plan_alone(capsys, folder):
+    """The noise of gradients is known before any data: no words take it for a signal."""
+    head, *lines = (folder / "private.csv").read_text().splitlines()
+    rows = [line.split(",") for line in lines]
+    for row, label in zip(rows, RNG(1).permutation([row[3] for row in rows]), strict=True):
+        row[3] = label
+    (folder / "chance.csv").write_text("\n".join([head, *map(",".join, rows), ""]))
+    shown = {}
+    for table in ("private.csv", "chance.csv"):
+        argv = fit("--report", "page.html", "--method", "sgd", *SEED, table=table)
+        assert main([*argv, "--force"]) == 0
+        out, page = capsys.readouterr().out, (folder / "page.html").read_text()
+        (line,) = [line for line in out.splitlines() if line.startswith("plan ")]
+        shown[table] = line, json.loads((folder / "model.json").read_text())["signal"]
+        assert "signal" not in out
+        assert "known before any data: it says nothing about this model" in line
+        assert "Nothing that was released tells" in page
+        assert "above, this one may be no better all the same" in page
+    assert shown["private.csv"] == shown["chance.csv"]
+
+
 def test_columns_without_information_are_nothing_useful(capsys, folder):
     """By statistics, whose released weights show it; in 1 run of 100 they would not."""
     coins = RNG(5)

@@ -216,8 +216,7 @@ def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> No
 
 def _tabulate(coefficients: dict[str, float]) -> dict[str, str]:
     """A line for each coefficient."""
-    table = coefficient_table(coefficients.keys(), coefficients.values())
-    return {"coefficients": f"\n{table}"}
+    return {"coefficients": coefficient_table(coefficients.keys(), coefficients.values())}
 
 
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:

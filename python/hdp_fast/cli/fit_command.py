@@ -218,6 +218,15 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
     }
 
 
+def _describe_signal(method: str, signal: float) -> dict[str, str]:
+    """The signal under a name that does not promise too much."""
+    if method == "statistics":
+        return {"signal": f"{signal:.3g} times the noise"}
+    # Labels that are pure chance have the same.
+    level = f"noise is 1 / {signal:.3g} of the longest gradient"
+    return {"plan": f"{level}, as was known before any data: it says nothing about this model"}
+
+
 def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]:
     """What people read instead of the file."""
     effects = model.effects()
@@ -230,9 +239,9 @@ def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]
     }
     if all(len(effect) == 1 for effect in effects.values()):
         one = [effect[0] for effect in effects.values()]
-        words["weights"] = f"\n{coefficient_table(effects, one)}"
+        words["weights"] = coefficient_table(effects, one)
     if model.signal is not None:
-        words["signal"] = f"{model.signal:.3g} times the noise"
+        words |= _describe_signal(model.method, model.signal)
     words["record"] = record_of(model.record)
     words["output"] = str(arguments.output)
     words["report"] = arguments.report and str(arguments.report)

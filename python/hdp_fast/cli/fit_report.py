@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 from .report_charts import draw_bars
-from .report_page import Page, warn_of_seed, write_page, write_section, write_table
+from .report_page import (
+    Page,
+    warn_of_seed,
+    write_name,
+    write_page,
+    write_section,
+    write_table,
+    write_text,
+)
 
 # How many weights are drawn, and how many stand in the table.
 _DRAWN, _SHOWN = 20, 200
@@ -29,7 +36,7 @@ def render(summary: Mapping[str, Any]) -> str:
 
 def _head(page: Page, title: str) -> Iterator[str]:
     kind = "A regression" if page.find("labels") is None else "A classifier"
-    yield f"<h1>{escape(title)}</h1>"
+    yield f"<h1>{write_name(title)}</h1>"
     yield (
         f"<p>{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
         f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}</p>"
@@ -69,16 +76,18 @@ def _use_parts(page: Page) -> Iterator[str]:
         return
     words = _SIGNALS[page.find("method")].format(page.show("signal", 0))
     yield (
-        f"<p>{words} At 1 or below a model is no better than a constant; more rows, fewer columns "
-        "or a larger epsilon raise the number. How often the model errs only records that are "
-        "public, or a release of their own, can tell.</p>"
+        f"<p>{words} More rows, fewer columns or a larger epsilon raise the number. How often the "
+        "model errs only records that are public, or a release of their own, can tell.</p>"
     )
 
 
 _SIGNALS = {
-    "sgd": "The longest gradient is {} times as long as the noise in the mean of all steps.",
+    "sgd": "Nothing that was released tells. The noise level of the plan is public and was known "
+    "before any data: the longest gradient is {} times as long as the noise in the mean of all "
+    "steps. It would be the same for labels drawn by chance, and says nothing about this model. At "
+    "1 or below no model is better than a constant; above, this one may be no better all the same.",
     "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
-    "for a chance of a hundredth.",
+    "for a chance of a hundredth. At 1 or below the model is no better than a constant.",
 }
 
 
@@ -93,7 +102,7 @@ def _weight_parts(page: Page) -> Iterator[str]:
     unit = _unit(page)
     yield (
         "<p>What one standard deviation of a number, or of its square, or a category, adds to "
-        f"{unit}, largest first.</p>"
+        f"{write_text(unit)}, largest first.</p>"
     )
     if all(len(effect) == 1 for effect in effects.values()):
         bars = [(name, json.dumps(["effects", name, 0])) for name in ordered[:_DRAWN]]
@@ -101,9 +110,9 @@ def _weight_parts(page: Page) -> Iterator[str]:
         yield draw_bars(page.find_at, bars, "Largest weights", words, "weights", unit)
         heads = ["feature", "weight"]
     else:
-        heads = ["feature", *map(escape, labels)]
+        heads = ["feature", *map(write_name, labels)]
     rows = [
-        [escape(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
+        [write_name(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
         for name in ordered[:_SHOWN]
     ]
     yield write_table("Weights", heads, rows)
@@ -170,7 +179,7 @@ def _released_parts(page: Page) -> Iterator[str]:
 
 
 def _settings(page: Page) -> Iterator[str]:
-    rows = [[escape(name), page.show(f"settings.{name}", 0)] for name in page.find("settings")]
+    rows = [[write_name(name), page.show(f"settings.{name}", 0)] for name in page.find("settings")]
     rows.append(["features", f"{len(page.find('features')):,}"])
     table = write_table("Chosen before the file was read", ["setting", "value"], rows)
     yield from write_section("Settings, all of them public", iter([table]))

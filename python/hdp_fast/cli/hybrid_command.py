@@ -201,8 +201,8 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
     constants = summary["certificates"]["before"]["constants"]
     words["constant_errors"] = {"always 0": constants["zero"], "always 1": constants["one"]}
-    table = coefficient_table(summary["coefficients"].keys(), summary["coefficients"].values())
-    words["coefficients"] = f"\n{table}"
+    coefficients = summary["coefficients"]
+    words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values())
     words["records"] = None
     words |= {f"record {i}": one for i, one in enumerate(summary["records"], start=1)}
     return words

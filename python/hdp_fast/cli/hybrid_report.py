@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 from .report_charts import Bin, Interval, Row, draw_intervals, draw_reliability
-from .report_page import Page, warn_of_seed, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_name, write_page, write_section, write_table
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -24,7 +23,7 @@ def render(summary: Mapping[str, Any]) -> str:
 
 
 def _head(page: Page, title: str) -> Iterator[str]:
-    yield f"<h1>{escape(title)}</h1>"
+    yield f"<h1>{write_name(title)}</h1>"
     yield (
         f"<p>A model of {page.show('panel.rows')} records in {page.show('panel.file')} "
         f"(epsilon {page.show('settings.epsilon', 0)}, delta {page.show('settings.delta', 0)}), "
@@ -175,7 +174,7 @@ def _shift_parts(page: Page) -> Iterator[str]:
         )
     cells = [
         [
-            escape(column["name"]),
+            write_name(column["name"]),
             page.show(f"{p}.source"),
             page.show(f"{p}.target"),
             page.interval(p),
@@ -200,7 +199,7 @@ def _model_parts(page: Page) -> Iterator[str]:
     coefficients = page.find("coefficients")
     for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
         cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
-        rows.append([escape(name), *cells])
+        rows.append([write_name(name), *cells])
     yield write_table(
         "Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows
     )
@@ -222,7 +221,7 @@ def _record_parts(page: Page) -> Iterator[str]:
         )
         epsilon, delta = page.show(f"{p}.epsilon", 0), page.show(f"{p}.delta", 0)
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
-        rows.append([escape(record["mechanism"]), whom, epsilon, delta, *rest])
+        rows.append([write_name(record["mechanism"]), whom, epsilon, delta, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", "numerics", "coins"]
     yield write_table("Records of privacy", heads, rows)
     if page.has("budget"):
@@ -238,7 +237,7 @@ def _settings(page: Page) -> Iterator[str]:
 
 def _setting_parts(page: Page) -> Iterator[str]:
     rows = [
-        [escape(name.replace("_", " ")), page.show(f"settings.{name}", 0)]
+        [write_name(name.replace("_", " ")), page.show(f"settings.{name}", 0)]
         for name in page.find("settings")
     ]
     rows += [

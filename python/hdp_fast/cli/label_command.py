@@ -43,8 +43,8 @@ from .output import (
     inform,
     note_swapped,
     record_of,
-    say,
     say_protected,
+    say_table,
     show,
     spent,
 )
@@ -361,7 +361,7 @@ def _print(
 ) -> None:
     """Print the labeled table; if that fails, the labels are kept beside the record."""
     try:
-        say(table.removesuffix("\n"), f"; the labels are in {places.record}")
+        say_table(table, f"; the labels are in {places.record}")
     except (ParameterError, BrokenPipeError):
         summary["labels"] = texts
         raise

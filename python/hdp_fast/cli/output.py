@@ -15,7 +15,7 @@ from .. import plotting
 from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, printable
 from ..record import PrivacyRecord
 
 
@@ -227,27 +227,47 @@ def show(summary: dict[str, Any], as_json: bool, written: Path | None = None) ->
     say(json.dumps(summary, indent=2) if as_json else "\n".join(_lines(summary)), fate)
 
 
-def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> str:
-    """A text with a line for each coefficient, the largest first: its name, and four digits of it.
+class Block(str):
+    """A text of several lines, which stands below its name."""
+
+
+def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> Block:
+    """A line for each coefficient, the largest first: its name, and four digits of it.
 
     There are as many names as coefficients.
     """
-    rows = sorted(zip(names, coef, strict=True), key=lambda row: -abs(row[1]))
+    rows = sorted(zip(map(printable, names), coef, strict=True), key=lambda row: -abs(row[1]))
     texts = [(name, f"{value:.4g}") for name, value in rows]
     width = max((len(name) for name, _ in texts), default=0)
     digits = max((len(text) for _, text in texts), default=0)
-    return "\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts)
+    return Block("\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts))
 
 
 def say(text: str, fate: str = "") -> None:
     """Prints a text and flushes it, so that a failure shows now and not when Python ends.
 
+    What is neither printable nor a line break is escaped, since names of columns may hold anything.
     In the error, `fate` says what becomes of the text otherwise.
 
     Raises:
         ParameterError: The standard output is closed or its disk is full.
         BrokenPipeError: The reader of the output has stopped reading.
     """
+    _print("\n".join(map(printable, text.split("\n"))), fate)
+
+
+def say_table(text: str, fate: str = "") -> None:
+    """Prints a table in the format of its file: byte for byte, unless a terminal shows it.
+
+    Raises the errors of `say`.
+    """
+    if sys.stdout is not None and sys.stdout.isatty():
+        lines = text.replace("\r\n", "\n").split("\n")
+        text = "\n".join("\t".join(map(printable, line.split("\t"))) for line in lines)
+    _print(text.removesuffix("\n"), fate)
+
+
+def _print(text: str, fate: str) -> None:
     fault = "it is closed"
     try:
         if sys.stdout is not None:
@@ -255,7 +275,7 @@ def say(text: str, fate: str = "") -> None:
             return
     except UnicodeEncodeError:
         # A terminal may lack the letters of a column's name, and the result is paid for.
-        say(text.encode("ascii", "backslashreplace").decode(), fate)
+        _print(text.encode("ascii", "backslashreplace").decode(), fate)
         return
     except OSError as error:
         silence(sys.stdout)
@@ -269,7 +289,8 @@ def complain(text: str) -> None:
     """Prints one line on the error stream, if there is one."""
     try:
         if sys.stderr is not None:
-            print(f"hdp-fast: {' '.join(text.split())}", file=sys.stderr, flush=True)
+            line = printable(" ".join(text.split()))
+            print(f"hdp-fast: {line}", file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr)
 
@@ -296,7 +317,8 @@ def _lines(summary: dict[str, Any]) -> Iterator[str]:
     width = max(map(len, summary))
     for name, value in summary.items():
         if value is not None and name not in noted:
-            yield f"{name:<{width}}  {_text(value)}"
+            text = f"\n{value}" if isinstance(value, Block) else printable(_text(value))
+            yield f"{printable(name):<{width}}  {text}"
 
 
 def _text(value: Any) -> str:

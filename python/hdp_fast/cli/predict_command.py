@@ -11,7 +11,7 @@ from ..data.reading import parse_file
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from .appended_column import Values, append_columns, check_printable, name_new_column
-from .output import check_outputs, inform, is_standard, say
+from .output import check_outputs, inform, is_standard, say_table
 from .private_model import PrivateModel
 from .tables import FILE_HELP, add_delimiter, read_with_content, sign_of
 
@@ -55,7 +55,7 @@ def _predict(arguments: argparse.Namespace) -> None:
         columns |= _name_probabilities(model, table)
     result = append_columns(arguments.file, columns, sign_of(arguments), content)
     if output is None:
-        say(result.decode().removesuffix("\n"))
+        say_table(result.decode())
     else:
         files.write_atomically(output, result)
         names = ", ".join(columns)

@@ -14,7 +14,7 @@ from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from .appended_column import Append, Values, appender, check_printable, name_new_column
-from .output import check_outputs, is_standard, say, settle_output, show
+from .output import check_outputs, is_standard, say_table, settle_output, show
 from .tables import read, sign_of
 
 
@@ -140,4 +140,4 @@ def _write_predictions(places: Places, table: bytes, written: Path | None) -> No
     if places.predictions is not None:
         files.write_atomically(places.predictions, table)
     else:
-        say(table.decode().removesuffix("\n"), f"; the predictor is in {written}")
+        say_table(table.decode(), f"; the predictor is in {written}")

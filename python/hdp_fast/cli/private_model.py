@@ -60,8 +60,11 @@ class PrivateModel(JsonObject):
             label, scaled from its bounds to [-1, 1].
         method: Method that learned the model, "sgd" or "statistics".
         n: The public number of records.
-        signal: How far what was learned stands out of the noise, from public facts and released
-            numbers: at 1 or below the model is no better than a constant. None without noise.
+        signal: With the method "sgd" the noise of the plan, as the length of the longest gradient
+            over it: public, known before any data, the same for labels that are pure chance. With
+            "statistics" how far the released weights stand out of their noise. At 1 or below the
+            model is no better than a constant; above, only that of statistics tells that it is.
+            None without noise.
         record: What protects the records; None without noise.
     """
 
@@ -323,10 +326,11 @@ def _weigh(released: CenteredModel) -> tuple[Floats, float, Link]:
 
 
 def _signal(released: CenteredModel) -> float:
-    """How far what was learned stands out of the noise.
+    """How far signal stands out of noise: that of the plan, or of what was learned.
 
-    For gradients, the longest one over the noise in the mean of all steps. For statistics, the
-    weights over what noise alone would make of them, but for a chance of a hundredth.
+    For gradients, the longest one that the plan allows over the noise in the mean of all steps,
+    whatever the labels are. For statistics, the released weights over what noise alone would make
+    of them, but for a chance of a hundredth.
     """
     model: Any = released.model
     if isinstance(model, StatisticsModel):

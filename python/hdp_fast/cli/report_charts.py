@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, NamedTuple
 
+from ..exceptions import printable
+from .report_page import write_text
+
 # A path such as "shift.columns.3.low" in, the entry of the JSON out.
 Find = Callable[[str], Any]
 
@@ -75,7 +78,9 @@ def draw_intervals(
     parts = [_x_axis(scale, _TOP, bottom, axis, _WIDTH / 2 + _LEFT / 2 - _RIGHT / 2)]
     for place, row in enumerate(rows):
         middle = _TOP + _ROW * (place + 0.5)
-        label = f'<text x="{_LEFT - 10}" y="{middle + 4:g}" class="name">{escape(row.name)}</text>'
+        label = (
+            f'<text x="{_LEFT - 10}" y="{middle + 4:g}" class="name">{write_text(row.name)}</text>'
+        )
         parts.append(label)
         step = 10.0 if len(row.intervals) > 1 else 0.0
         for number, interval in enumerate(row.intervals):
@@ -100,7 +105,7 @@ def _across(find: Find, interval: Interval, scale: Scale, y: float, name: str) -
         at = f'cx="{scale.place(value)}" cy="{y:g}" data-cx-key="{interval.value}"'
         parts.append(f'<circle {at} r="4.5"/>')
     body = "".join(parts)
-    return f'<g class="{interval.kind}"><title>{escape(words)}</title>{body}</g>'
+    return f'<g class="{interval.kind}"><title>{write_text(words)}</title>{body}</g>'
 
 
 def draw_bars(
@@ -116,7 +121,7 @@ def draw_bars(
         parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" class="name">{_cut(name)}</text>')
         ends = f'x1="{scale.place(0)}" x2="{scale.place(value)}" y1="{y:g}" y2="{y:g}"'
         line = f'<line class="bar" {ends} data-x2-key="{escape(path)}"/>'
-        words = escape(f"{name}: {value:.3g}")
+        words = write_text(f"{name}: {value:.3g}")
         kind = "after" if value >= 0 else "before"
         parts.append(f'<g class="{kind}"><title>{words}</title>{line}</g>')
     return _frame(parts, (_WIDTH, bottom + _BOTTOM), title, description, key, scale.attributes("x"))
@@ -124,7 +129,8 @@ def draw_bars(
 
 def _cut(name: str) -> str:
     """A name that fits to the left of a chart."""
-    return escape(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}\u2026")
+    name = printable(name)
+    return write_text(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}\u2026")
 
 
 class Bin(NamedTuple):
@@ -157,7 +163,7 @@ def draw_reliability(
         line += f'data-x1-key="{one.predicted}" data-y1-key="{one.low}" data-y2-key="{one.high}"/>'
         mark = f'<circle cx="{at}" cy="{y.place(rate)}" r="4.5" '
         mark += f'data-cx-key="{one.predicted}" data-cy-key="{one.rate}"/>'
-        text = f"<title>{escape(words)}</title>"
+        text = f"<title>{write_text(words)}</title>"
         parts.append(f'<g class="{one.kind}" data-bin="{place}">{text}{line}{mark}</g>')
     attributes = x.attributes("x") + y.attributes("y")
     size = (_MARGIN + _SIDE + _RIGHT, bottom + _BOTTOM)
@@ -183,7 +189,7 @@ def _x_axis(scale: Scale, top: float, bottom: float, name: str, middle: float) -
         at = scale.place(tick)
         parts.append(f'<line class="grid" x1="{at}" x2="{at}" y1="{top}" y2="{bottom:g}"/>')
         parts.append(f'<text class="tick" x="{at}" y="{bottom + 17:g}">{tick:.3g}</text>')
-    parts.append(f'<text class="axis" x="{middle:g}" y="{bottom + 38:g}">{escape(name)}</text>')
+    parts.append(f'<text class="axis" x="{middle:g}" y="{bottom + 38:g}">{write_text(name)}</text>')
     return "".join(parts)
 
 
@@ -195,7 +201,7 @@ def _y_axis(scale: Scale, left: float, right: float, name: str) -> str:
         parts.append(f'<text class="name" x="{left - 8:g}" y="{at + 4:g}">{tick:.3g}</text>')
     middle = scale.place((scale.low + scale.high) / 2)
     turned = f'transform="rotate(-90 16 {middle:g})"'
-    parts.append(f'<text class="axis" x="16" y="{middle:g}" {turned}>{escape(name)}</text>')
+    parts.append(f'<text class="axis" x="16" y="{middle:g}" {turned}>{write_text(name)}</text>')
     return "".join(parts)
 
 
@@ -213,6 +219,6 @@ def _frame(
     kind = ' class="wide"' if width == _WIDTH else ""
     head = f'<svg role="img"{kind} {names} viewBox="0 0 {width:g} {height:g}"{attributes} '
     head += f'style="min-width:{0.55 * width:g}px;max-width:{width:g}px">'
-    words = f'<title id="{key}-title">{escape(title)}</title>'
-    words += f'<desc id="{key}-desc">{escape(description)}</desc>'
+    words = f'<title id="{key}-title">{write_text(title)}</title>'
+    words += f'<desc id="{key}-desc">{write_text(description)}</desc>'
     return f'<div class="scroll" tabindex="0">{head}{words}{"".join(parts)}</svg></div>'

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from ..exceptions import printable
+
 # Nothing is loaded and nothing is run, whatever the names of columns hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -58,9 +60,12 @@ class Page:
         return self.summary.get(name) is not None
 
     def show(self, path: str, digits: int = 3) -> str:
-        """The entry, marked by its path; a number has this many digits after the point."""
+        """The entry, marked by its path; a number has this many digits after the point.
+
+        The element keeps the direction of reading of a name to itself.
+        """
         entry = self.find(path)
-        return f'<span data-key="{escape(path)}">{escape(_word(entry, digits))}</span>'
+        return f'<bdi data-key="{escape(path)}">{write_text(_word(entry, digits))}</bdi>'
 
     def find_at(self, path: str) -> Any:
         """The entry at a path that is written as a JSON list: names of columns may hold points."""
@@ -72,11 +77,21 @@ class Page:
     def show_at(self, *path: str | int, digits: int = 4) -> str:
         """A number at a path of these parts."""
         key = json.dumps(path)
-        return f'<span data-key="{escape(key)}">{self.find_at(key):.{digits}f}</span>'
+        return f'<bdi data-key="{escape(key)}">{self.find_at(key):.{digits}f}</bdi>'
 
     def interval(self, path: str, low: str = "low", high: str = "high") -> str:
         """Both ends of an interval below a path."""
         return f"{self.show(f'{path}.{low}')} to {self.show(f'{path}.{high}')}"
+
+
+def write_text(text: str) -> str:
+    """A text as HTML; what does not print is escaped, as on a terminal."""
+    return escape(printable(text))
+
+
+def write_name(name: str) -> str:
+    """A name that keeps its direction of reading to itself."""
+    return f"<bdi>{write_text(name)}</bdi>"
 
 
 def _word(entry: Any, digits: int) -> str:
@@ -100,7 +115,7 @@ def write_page(page: Page, title: str, parts: Iterable[str]) -> str:
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<title>{escape(title)}</title>
+<title>{write_text(title)}</title>
 <style>{_STYLE}</style>
 </head>
 <body>

@@ -12,7 +12,9 @@ import numpy as np
 from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
+from ..exceptions import printable
 from .output import (
+    Block,
     check_outputs,
     check_report,
     deliver,
@@ -121,7 +123,7 @@ def _summarize(
 
 def _words(summary: dict[str, Any]) -> dict[str, Any]:
     """What people read instead of long entries; files and --json have all of them."""
-    words = {**summary, "statistics": f"\n{_table(summary['statistics'])}", "records": None}
+    words = {**summary, "statistics": _table(summary["statistics"]), "records": None}
     words["settings"] = {
         name: value for name, value in summary["settings"].items() if value is not None
     }
@@ -134,13 +136,13 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
     return words
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> str:
+def _table(rows: Sequence[dict[str, Any]]) -> Block:
     """Lines of columns; those that no row has are left out."""
     cells = [
         {
             "statistic": row["statistic"],
-            "column": row.get("column", ""),
-            "group": row.get("group", ""),
+            "column": printable(row.get("column", "")),
+            "group": _text(row.get("group")),
             "item": _text(row.get("item")),
             "value": _text(row["value"]),
             "from": _text(row.get("low")),
@@ -152,9 +154,10 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     heads = [head for head in cells[0] if any(row[head] for row in cells)]
     widths = {head: max(len(head), *(len(row[head]) for row in cells)) for head in heads}
     lines = [dict(zip(heads, heads, strict=True)), *cells]
-    return "\n".join(
+    texts = (
         "  ".join(_align(head, row[head], widths[head]) for head in heads).rstrip() for row in lines
     )
+    return Block("\n".join(texts))
 
 
 def _align(head: str, text: str, width: int) -> str:
@@ -164,7 +167,7 @@ def _align(head: str, text: str, width: int) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
 def _error(row: dict[str, Any]) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 from .report_charts import Interval, Row, draw_intervals
-from .report_page import Page, warn_of_seed, write_page, write_section, write_table
+from .report_page import Page, warn_of_seed, write_name, write_page, write_section, write_table
 
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
@@ -55,7 +54,7 @@ def _numbers(page: Page, rows: list[Placed]) -> Iterator[str]:
         cells = [
             [
                 row["statistic"],
-                escape(row.get("column", "")),
+                write_name(row.get("column", "")),
                 *_group(page, row),
                 page.show(f"statistics.{place}.value"),
                 page.interval(f"statistics.{place}"),
@@ -69,11 +68,11 @@ def _numbers(page: Page, rows: list[Placed]) -> Iterator[str]:
 
 def _group_head(page: Page) -> list[str]:
     by = page.find("settings.by")
-    return [] if by is None else [escape(by)]
+    return [] if by is None else [write_name(by)]
 
 
 def _group(page: Page, row: Mapping[str, Any]) -> list[str]:
-    return [] if page.find("settings.by") is None else [escape(str(row.get("group", "")))]
+    return [] if page.find("settings.by") is None else [write_name(str(row.get("group", "")))]
 
 
 def _quantiles(page: Page, rows: list[Placed]) -> Iterator[str]:
@@ -81,7 +80,7 @@ def _quantiles(page: Page, rows: list[Placed]) -> Iterator[str]:
     if chosen:
         cells = [
             [
-                escape(row["column"]),
+                write_name(row["column"]),
                 *_group(page, row),
                 page.show(f"statistics.{place}.item", 0),
                 page.show(f"statistics.{place}.value"),
@@ -114,9 +113,10 @@ def _histogram_parts(page: Page, rows: list[Placed]) -> Iterator[str]:
         words = "; ".join(f"{row['item']}: {row['value']:,}" for _, row in chosen[:_DRAWN])
         yield draw_intervals(page.find, bars, title, words, f"histogram-{number}", "rows")
         cells = [
-            [escape(item), page.show(f"{path}.value"), page.interval(path)] for item, path in paths
+            [write_name(item), page.show(f"{path}.value"), page.interval(path)]
+            for item, path in paths
         ]
-        yield write_table(escape(title), ["", "rows", "interval"], cells)
+        yield write_table(write_name(title), ["", "rows", "interval"], cells)
 
 
 def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
     if chosen:
         cells = [
             [
-                escape(row["column"]),
+                write_name(row["column"]),
                 page.show(f"statistics.{place}.item"),
                 page.show(f"statistics.{place}.value"),
                 page.show(f"statistics.{place}.count_error", 0),
@@ -139,7 +139,7 @@ def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
 def _records(page: Page) -> Iterator[str]:
     rows = [
         [
-            escape(record["mechanism"]),
+            write_name(record["mechanism"]),
             *(page.show(f"records.{i}.{name}", 0) for name in ("epsilon", "delta")),
             *(page.show(f"records.{i}.{name}") for name in ("noise", "numerics", "rng")),
         ]
