@@ -69,6 +69,13 @@ def test_the_calibrated_coefficients_are_the_model(made):
     )
 
 
+def log_odds(model, floats, homes):
+    """What intercept and coefficients say of rows, in the units of the table."""
+    slopes = model["coefficients"]
+    numbers = sum(slopes[name] * np.array(values) for name, values in floats.items())
+    return model["intercept"] + np.array([slopes[home] for home in homes]) + numbers
+
+
 def test_predictions_are_calibrated_probabilities(made):
     folder, truth, result = made
     rows = list(csv.DictReader((folder / "later.predicted.csv").read_text().splitlines()))
@@ -79,14 +86,15 @@ def test_predictions_are_calibrated_probabilities(made):
     assert (
         result["certificates"]["after"]["low"] <= error <= result["certificates"]["after"]["high"]
     )
-    # What the coefficients say, in the units of the table.
     table = read_table(folder / "later.csv")
     floats = {name: [float(row[name]) for row in rows] for name in ("age", "visits")}
     homes = [f"home={row['home']}" for row in rows]
-    coef = result["coefficients"]
-    odds = result["intercept"] + np.array([coef[home] for home in homes])
-    for name, values in floats.items():
-        odds += coef[name] * np.array(values)
+    calibration = result["calibration"]
+    panel = log_odds(result["panel_model"], floats, homes)
+    odds = panel + np.interp(panel, calibration["knots"], calibration["shifts"])
+    line = log_odds(result, floats, homes)
+    inside = (calibration["knots"][0] < panel) & (panel < calibration["knots"][-1])
+    assert odds[inside] == pytest.approx(line[inside], abs=1e-6)
     assert table.rows == len(rows)
     assert shares == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
 

@@ -100,7 +100,8 @@ def _reliability_parts(page: Page) -> Iterator[str]:
         f"<p>Outcome: {page.show('calibration.outcome')}, by {page.show('calibration.answers')} "
         f"answers. The log-odds of the panel's model are multiplied by the slope "
         f"{page.show('calibration.slope')}, and the intercept {page.show('calibration.intercept')} "
-        "is added. Each interval of the diagram misses the share of label 1 in its bin with a "
+        "is added; beyond the scores that people were asked about, only a constant is. Each "
+        "interval of the diagram misses the share of label 1 in its bin with a "
         f"probability of at most {page.show(f'{diagram}.beta', 0)}.</p>"
     )
     bins = range(len(page.find(f"{diagram}.rates")))
@@ -193,7 +194,8 @@ def _model(page: Page) -> Iterator[str]:
 def _model_parts(page: Page) -> Iterator[str]:
     yield (
         "<p>Log-odds of label 1 in the units of the table: what one more of a number adds, or a "
-        "category. The calibrated model is the panel's, times the slope, plus the intercept.</p>"
+        "category. The calibrated model is the panel's, times the slope, plus the intercept, "
+        "between the scores that people were asked about; beyond, the panel's plus a constant.</p>"
     )
     rows = [["intercept", page.show("intercept", 4), page.show("panel_model.intercept", 4)]]
     coefficients = page.find("coefficients")

@@ -150,7 +150,10 @@ class HybridModel:
     records: Sequence[PrivacyRecord]
 
     def predictors(self) -> tuple[Predictor, Predictor]:
-        """The log-odds in the units of the table: by the panel's model, and calibrated."""
+        """The log-odds in the units of the table: by the panel's model, and calibrated.
+
+        The latter hold between the knots of the calibration; beyond them its shift is constant.
+        """
         panel = self.features.predictor(self.linear.weights)
         slope, intercept = self.calibrated.slope, self.calibrated.intercept
         slopes = {name: slope * value for name, value in panel.coefficients.items()}
