@@ -108,6 +108,18 @@ def test_shared_options_stand_before_and_after_every_verb(verb, option):
 
 
 @each_verb
+def test_the_most_bytes_of_a_table_stand_before_and_after_every_verb(verb):
+    for argv in (
+        ["--max-bytes", "1e6", *verb, *VERBS[verb]],
+        [*verb, *VERBS[verb], "--max-bytes", "1e6"],
+    ):
+        arguments = command_line._parser().parse_args(argv, command_line.make_manners())
+        assert arguments.max_bytes == 10**6
+    bare = command_line._parser().parse_args([*verb, *VERBS[verb]], command_line.make_manners())
+    assert bare.max_bytes == 2**32
+
+
+@each_verb
 @pytest.mark.parametrize(
     ("error", "code"),
     [

@@ -189,8 +189,10 @@ def test_a_parquet_file_that_declares_absurd_rows(tmp_path):
     assert footer.count(few) >= 3
     footer = footer.replace(few, many)
     path.write_bytes(content[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
-    with pytest.raises(ParameterError, match="must fit into memory"):
+    with pytest.raises(ParameterError, match="it unpacks to 8,000,000,000,000 bytes or more"):
         read_table(path)
+    with pytest.raises(ParameterError, match="must fit into memory"):
+        read_table(path, max_bytes=1 << 60)
 
 
 def test_a_line_without_an_end_is_not_held(tmp_path, monkeypatch):

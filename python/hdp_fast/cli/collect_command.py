@@ -281,7 +281,7 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     collection = Collection(question)
     try:
         for path in arguments.merge:
-            collection.merge(read_collection(path, question))
+            collection.merge(read_collection(path, question, max_bytes=arguments.max_bytes))
         _read(collection, arguments)
     except KeyboardInterrupt:
         lost = f"{collection.lines:,} lines were read, and nothing is written"

@@ -299,7 +299,10 @@ def _read_examples(
     one_is_text = "agents" in arguments and any(map(is_text, (arguments.data, arguments.agents)))
     # Where no file is a text the delimiter is refused.
     delimiter = None if one_is_text and not is_text(path) else sign_of(arguments)
-    return files.read_examples(path, labels=labels, label=label, delimiter=delimiter)
+    most = arguments.max_bytes
+    return files.read_examples(
+        path, labels=labels, label=label, delimiter=delimiter, max_bytes=most
+    )
 
 
 def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import re
 from typing import Any, NoReturn
 
 from .._support.validate import guess
+from ..data.reading import MOST_BYTES
 from ..exceptions import ParameterError
 from .output import say
 from .verb_help import Formatter, find_help
@@ -44,6 +45,10 @@ class Parser(argparse.ArgumentParser):
         for name, text in _SHARED.items():
             # No default: that of a subcommand would undo an option that stands before it.
             shared.add_argument(name, action="store_true", default=argparse.SUPPRESS, help=text)
+        text = f"the most bytes that a table may unpack to [{MOST_BYTES:,}]"
+        shared.add_argument(
+            "--max-bytes", type=int, metavar="N", default=argparse.SUPPRESS, help=text
+        )
 
     def error(self, message: str) -> NoReturn:
         """Raises as an error what argparse would print over several lines."""
@@ -73,6 +78,6 @@ def _whole_number(text: str) -> int:
 
 
 def make_manners() -> argparse.Namespace:
-    """The values of the options that every command takes, all of them off."""
+    """The values of the options that every command takes where none is passed."""
     names = (name.removeprefix("--") for name in _SHARED)
-    return argparse.Namespace(**dict.fromkeys(names, False))
+    return argparse.Namespace(max_bytes=MOST_BYTES, **dict.fromkeys(names, False))

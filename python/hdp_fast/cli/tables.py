@@ -7,6 +7,8 @@ import io
 import sys
 from pathlib import Path
 
+from ..data.delimited import name_of
+from ..data.reading import read_whole
 from ..data.table import Table, read_table
 from .output import is_standard
 
@@ -29,7 +31,8 @@ def sign_of(arguments: argparse.Namespace) -> str | None:
 
 def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> Table:
     """Reads the table in a file; only if the file is public may an error name a column of it."""
-    return read_table(path, delimiter=sign_of(arguments), public=public)
+    most = arguments.max_bytes
+    return read_table(path, delimiter=sign_of(arguments), public=public, max_bytes=most)
 
 
 def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
@@ -40,7 +43,7 @@ def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table,
     if not is_standard(path) or sys.stdin is None:
         return read(path, arguments, public=True), None
     stdin = sys.stdin
-    content = stdin.buffer.read()
+    content = read_whole(stdin.buffer, name_of(path), arguments.max_bytes)
     sys.stdin = io.TextIOWrapper(io.BytesIO(content))
     try:
         return read(path, arguments, public=True), content

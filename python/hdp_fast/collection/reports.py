@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._support.validate import refuse
-from ..data.reading import open_arrays, read_member
+from ..data.reading import MOST_BYTES, open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.queries.query import true_answers
 from ..local.randomizers.aggregates import Aggregate
@@ -255,18 +255,20 @@ class Collection:
         self._refused = dict(zip(REASONS, refused.tolist(), strict=True))
 
 
-def read_collection(path: Path, question: Question) -> Collection:
+def read_collection(path: Path, question: Question, *, max_bytes: int = MOST_BYTES) -> Collection:
     """Reads the collection in a file.
 
     Args:
         path: An .npz file, which holds what Collection.to_bytes wrote.
         question: The question that the collection must be about.
+        max_bytes: The most bytes that the file may unpack to.
 
     Returns:
         The Collection.
 
     Raises:
-        ParameterError: The file cannot be read, is not a collection, or is about another question.
+        ParameterError: The file cannot be read, unpacks to more than max_bytes, is not a
+            collection, or is about another question.
 
     Examples:
         >>> from pathlib import Path
@@ -278,7 +280,7 @@ def read_collection(path: Path, question: Question) -> Collection:
         0
     """
     collection = Collection(question)
-    with open_arrays(path) as archive:
+    with open_arrays(path, max_bytes) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):
             raise ParameterError(f"{path} must be a file that --aggregate wrote")

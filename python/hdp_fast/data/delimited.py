@@ -23,12 +23,12 @@ from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
 from . import arrow
 from .columns import Column, ColumnBuilder, to_number
-from .reading import read_safely
+from .reading import check_size, limit, read_safely, read_whole
 
 TEXTS = (".csv", ".tsv", ".txt")
 # How many rows of a text file are held as objects at once.
 _CHUNK_ROWS = 1 << 14
-# Bytes that are unpacked at a time. A line of a table is shorter.
+# Bytes of a packed text that are looked at together. A line of a table is shorter.
 _CHUNK_BYTES = 1 << 24
 # What a thread of pyarrow reads at a time.
 _BLOCK_BYTES = 1 << 20
@@ -70,12 +70,14 @@ def is_text(path: Path) -> bool:
     return str(path) == "-" or path.name.lower().removesuffix(".gz").endswith(TEXTS)
 
 
-def open_text(path: Path) -> IO[str]:
-    """Open a file of text, or the standard input, which is read as a whole.
+def open_text(path: Path, max_bytes: int) -> IO[str]:
+    """Open a file of text, or the standard input.
 
-    Raises: ParameterError where that is closed; what open and gzip raise.
+    Raises: ParameterError where that is closed, and once more bytes were read, packed ones counted
+    as they unpack; what open and gzip raise.
     """
-    return _decode(_open_bytes(path))
+    check_size(name_of(path), 0, max_bytes)
+    return _decode(limit(_open_bytes(path), name_of(path), max_bytes))
 
 
 def _decode(handle: IO[bytes]) -> IO[str]:
@@ -86,37 +88,39 @@ def _open_bytes(path: Path) -> IO[bytes]:
     if str(path) == "-":
         if sys.stdin is None:
             raise ParameterError("the standard input is closed, but it must be read")
-        return io.BytesIO(sys.stdin.buffer.read())
+        return sys.stdin.buffer
     return gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
 
 
-def read_text(path: Path, delimiter: str) -> dict[str, Column]:
+def read_text(path: Path, delimiter: str, max_bytes: int) -> dict[str, Column]:
     """The columns of a table of text, by their names.
 
     Raises:
-        ParameterError: The file is no such table.
+        ParameterError: The file is no such table, or unpacks to more bytes.
         ShapeError: A line has another number of values than the first.
     """
     kind = {",": "commas", "\t": "tabs"}.get(delimiter, repr(delimiter))
     name = name_of(path)
     with read_safely(name, f"table separated by {kind}, in UTF-8"):
-        with _open_bytes(path) as handle:
-            content = _read_bytes(handle)
+        content = _read_bytes(path, name, max_bytes)
         is_fast = len(content) > _SHORT_BYTES and arrow.is_installed()
         columns = _read_fast(content, name, delimiter) if is_fast else None
         return _read_exactly(content, name, delimiter) if columns is None else columns
 
 
-def _read_bytes(handle: IO[bytes]) -> bytes:
+def _read_bytes(path: Path, name: str, max_bytes: int) -> bytes:
     """The whole content, unless it is no table but something that a small file unpacks to."""
-    if not isinstance(handle, gzip.GzipFile):
-        return handle.read()
-    parts = []
-    while part := handle.read(_CHUNK_BYTES):
-        if len(part) == _CHUNK_BYTES and not any(sign in part for sign in _BREAKS):
-            raise ValueError("a line without an end")
-        parts.append(part)
-    return b"".join(parts)
+    if str(path) == "-":
+        return read_whole(_open_bytes(path), name, max_bytes)
+    with _open_bytes(path) as handle:
+        if not isinstance(handle, gzip.GzipFile):
+            return read_whole(handle, name, max_bytes)
+        limited, parts = limit(handle, name, max_bytes), []
+        while part := limited.read(_CHUNK_BYTES):
+            if len(part) == _CHUNK_BYTES and not any(sign in part for sign in _BREAKS):
+                raise ValueError("a line without an end")
+            parts.append(part)
+        return b"".join(parts)
 
 
 def _read_exactly(content: bytes, name: str, delimiter: str) -> dict[str, Column]:

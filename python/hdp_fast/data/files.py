@@ -20,7 +20,7 @@ from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .delimited import delimiter_of, guess_delimiter, is_text, name_of, open_text
-from .reading import open_arrays, read_member, read_safely
+from .reading import MOST_BYTES, open_arrays, read_headers, read_member, read_safely
 
 Array = NDArray[Any]
 
@@ -52,6 +52,7 @@ def read_examples(
     labels: str | os.PathLike[str] | None = None,
     label: str | None = None,
     delimiter: str | None = None,
+    max_bytes: int = MOST_BYTES,
 ) -> Examples:
     """Reads features and labels from one file, or from one file each.
 
@@ -66,12 +67,14 @@ def read_examples(
             `path`.
         label: Name of the label's column in a text with a header.
         delimiter: One character between the values of a text, as for `read_table`.
+        max_bytes: The most bytes that a file may unpack to, as for `read_table`.
 
     Returns:
         The examples.
 
     Raises:
-        ParameterError: A file cannot be read, or holds values other than 0 and 1.
+        ParameterError: A file cannot be read, holds values other than 0 and 1, or unpacks to more
+            than max_bytes.
         ShapeError: Shapes do not fit together.
 
     Cost:
@@ -83,37 +86,42 @@ def read_examples(
     source = Path(path)
     if labels is not None and label is not None:
         raise ParameterError("labels and label must not both be given")
-    X, y = _read_examples(source, labels is not None, label, delimiter)
+    X, y = _read_examples(source, labels is not None, label, delimiter, max_bytes)
     if labels is not None:
-        y = read_labels(labels)
+        y = read_labels(labels, max_bytes=max_bytes)
     if y is None:
         raise ParameterError(f"labels must be given for {source}: it holds no array of labels")
-    if y.ndim != 1 or y.shape[0] != X.shape[0]:
-        raise ShapeError(
-            f"labels must have shape ({X.shape[0]},), one for each row of {source}, got {y.shape}"
-        )
+    _check_labels(source, y.shape, X.shape)
     return Examples(X, y)
 
 
-def read_labels(path: str | os.PathLike[str]) -> Array:
+def _check_labels(source: Path, y: tuple[int, ...], X: tuple[int, ...]) -> None:
+    """Refuses shapes of labels and features that do not fit together."""
+    if y != X[:1]:
+        raise ShapeError(f"labels must have shape ({X[0]},), one for each row of {source}, got {y}")
+
+
+def read_labels(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) -> Array:
     """Reads one column of labels.
 
     Args:
         path: A .npy file with a vector, or a .csv file with one column and an optional header.
+        max_bytes: The most bytes that the file may unpack to, as for `read_table`.
 
     Returns:
         A 0/1 array (m,).
 
     Raises:
-        ParameterError: The file cannot be read, or holds values other than 0 and 1.
+        ParameterError: The file cannot be read, holds values other than 0 and 1, or unpacks to more
+            than max_bytes.
         ShapeError: It holds more than one column.
     """
     source = Path(path)
     suffix = source.suffix.lower()
     if suffix == ".npy":
-        values = _load_bits(source)
+        values = _load_bits(source, max_bytes)
     elif suffix == ".csv" or str(source) == "-":
-        values = _read_text_matrix(source, ",")[1]
+        values = _read_text_matrix(source, ",", max_bytes)[1]
     else:
         raise ParameterError(f"labels file must end in .npy or .csv, got {source}")
     if values.ndim == 2 and values.shape[1] == 1:
@@ -171,8 +179,8 @@ def describe_error(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error) or type(error).__name__
 
 
-def _load_bits(path: Path) -> Array:
-    with open_arrays(path) as loaded:
+def _load_bits(path: Path, max_bytes: int) -> Array:
+    with open_arrays(path, max_bytes) as loaded:
         return _check_bits(loaded, str(path))
 
 
@@ -188,37 +196,45 @@ def _check_bits(values: Array, name: str) -> Array:
 
 
 def _read_examples(
-    path: Path, has_labels: bool, label: str | None, delimiter: str | None
+    path: Path, has_labels: bool, label: str | None, delimiter: str | None, max_bytes: int
 ) -> tuple[Array | BitMatrix, Array | None]:
     """Features, and the labels beside them where there are some and no others."""
     if is_text(path):
-        return _read_text(path, has_labels, label, delimiter_of(path, delimiter))
+        return _read_text(path, has_labels, label, delimiter_of(path, delimiter), max_bytes)
     if label is not None:
         raise ParameterError(f"label must go with a file of text, got label {label!r} for {path}")
     suffix = path.suffix.lower()
     if delimiter is not None:
         refuse("delimiter", delimiter, f"it must not go with a {suffix} file")
     if suffix == ".npy":
-        return _read_npy(path), None
+        return _read_npy(path, max_bytes), None
     if suffix == ".npz":
-        return _read_npz(path, has_labels)
+        return _read_npz(path, has_labels, max_bytes)
     raise ParameterError(f"data file must end in .npy, .npz, .csv, .tsv or .txt, got {path}")
 
 
-def _read_npy(path: Path) -> Array:
-    X = _load_bits(path)
+def _read_npy(path: Path, max_bytes: int) -> Array:
+    X = _load_bits(path, max_bytes)
     if X.ndim != 2:
         raise ShapeError(f"{path} must have 2 dimensions, got {X.ndim}")
     return X
 
 
-def _read_npz(path: Path, has_labels: bool) -> tuple[Array | BitMatrix, Array | None]:
-    with open_arrays(path) as archive:
+def _read_npz(
+    path: Path, has_labels: bool, max_bytes: int
+) -> tuple[Array | BitMatrix, Array | None]:
+    with open_arrays(path, max_bytes) as archive:
         names = set(archive.files)
         packed = {"X_packed", "ncols"} <= names
         if not packed and "X" not in names:
             raise ParameterError(f"{path} must hold X and y, or X_packed, ncols and y")
-        y = _read_bits(archive, "y", path) if "y" in names and not has_labels else None
+        with read_safely(path, ".npz file"):
+            shapes = {name: shape for name, (shape, _) in read_headers(archive).items()}
+        labeled, rows = "y" in names and not has_labels, shapes["X_packed" if packed else "X"]
+        if labeled and len(rows) == 2:
+            # Before any of them is unpacked, which may be large.
+            _check_labels(path, shapes["y"], rows)
+        y = _read_bits(archive, "y", path) if labeled else None
         if packed:
             return _read_packed(archive, path), y
         X = _read_bits(archive, "X", path)
@@ -247,10 +263,10 @@ def _read_packed(archive: Any, path: Path) -> BitMatrix:
 
 
 def _read_text(
-    path: Path, has_labels: bool, label: str | None, delimiter: str
+    path: Path, has_labels: bool, label: str | None, delimiter: str, max_bytes: int
 ) -> tuple[Array, Array | None]:
     name = name_of(path)
-    header, values = _read_text_matrix(path, delimiter)
+    header, values = _read_text_matrix(path, delimiter, max_bytes)
     if has_labels:
         if header is not None and header[-1].lower() in _LABEL_NAMES:
             taken = "and is taken for a feature beside the other labels: leave it or them out"
@@ -266,10 +282,10 @@ def _read_text(
     return np.delete(values, column, axis=1), values[:, column]
 
 
-def _read_text_matrix(path: Path, delimiter: str) -> tuple[list[str] | None, Bits]:
+def _read_text_matrix(path: Path, delimiter: str, max_bytes: int) -> tuple[list[str] | None, Bits]:
     """The header, if there is one, and all values of a text."""
     name = name_of(path)
-    with read_safely(name, _TEXT_TABLE), open_text(path) as handle:
+    with read_safely(name, _TEXT_TABLE), open_text(path, max_bytes) as handle:
         text_lines = _read_lines(handle, name)
         first = next(text_lines, "")
         header = _parse_header(first, name, delimiter)

@@ -8,25 +8,35 @@ is kept.
 from __future__ import annotations
 
 import gzip
+import io
+import math
 import os
+import stat
 import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.validate import positive_int
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 
 T = TypeVar("T")
 
+# What unpacks to more is read only where a caller says so: a small file may unpack to any size.
+MOST_BYTES = 1 << 32
+# Bytes that are unpacked at a time.
+_CHUNK_BYTES = 1 << 24
 # A thousand times the length of a file of JSON that people write or share.
 _LONGEST_TEXT = 1 << 26
 # An array without values may declare any length, since the file need not hold a byte of it.
 _LONGEST_EMPTY = 1 << 20
+# How numpy's files begin.
+_ARRAY = b"\x93NUMPY"
 
 
 @contextmanager
@@ -75,12 +85,80 @@ def parse_file(path: Path, kind: str, parse: Callable[[str], T]) -> T:
         raise ParameterError(f"{path}: {error}") from None
 
 
+def check_size(source: object, size: int, most: int) -> None:
+    """Refuses what unpacks to more bytes than a caller allows.
+
+    It raises ParameterError, which names the limit and the flag that sets it.
+    """
+    positive_int("max_bytes", most, 1 << 62)
+    if size > most:
+        rule = f"max_bytes = {most:,} are allowed (--max-bytes sets it)"
+        raise ParameterError(
+            f"can't read {source}: it unpacks to {size:,} bytes or more, but {rule}"
+        )
+
+
+class _Limited(io.RawIOBase):
+    """A stream of bytes that fails once more were read than a caller allows."""
+
+    def __init__(self, handle: IO[bytes], source: object, most: int) -> None:
+        self._handle, self._source, self._most, self._count = handle, source, most, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        part = self._handle.read(min(len(target), _CHUNK_BYTES))
+        self._count += len(part)
+        check_size(self._source, self._count, self._most)
+        target[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        # Nobody opens the standard input again.
+        if self._handle is not getattr(sys.stdin, "buffer", None):
+            self._handle.close()
+        super().close()
+
+
+def limit(handle: IO[bytes], source: object, most: int) -> IO[bytes]:
+    """The stream, which raises the error of `check_size` where it holds more bytes."""
+    return io.BufferedReader(_Limited(handle, source, most))
+
+
+def read_whole(handle: IO[bytes], source: object, most: int) -> bytes:
+    """All bytes of a file that is not packed, or of the standard input.
+
+    It raises the error of `check_size`.
+    """
+    size = _stored_size(handle)
+    if size is not None:
+        check_size(source, size, most)
+        return handle.read()
+    limited, parts = limit(handle, source, most), []
+    while part := limited.read(_CHUNK_BYTES):
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _stored_size(handle: IO[bytes]) -> int | None:
+    """The size of a regular file; None of anything else, which may be endless."""
+    try:
+        status = os.fstat(handle.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
 @contextmanager
-def open_arrays(path: Path) -> Iterator[Any]:
+def open_arrays(path: Path, most: int = MOST_BYTES) -> Iterator[Any]:
     """An array or an archive of arrays, open in the block; nothing that would run code when loaded.
+
+    What the arrays declare is compared with the `most` bytes allowed before any is unpacked.
 
     It raises ParameterError, and ShapeError for an array that declares a length and holds nothing.
     """
+    check_size(path, 0, most)
     form = f"{path.suffix} file" + (", a zip," if path.suffix.lower() == ".npz" else "")
     kind = f"{form} of plain numbers (pickled objects are never loaded)"
     with read_safely(path, kind):
@@ -88,10 +166,44 @@ def open_arrays(path: Path) -> Iterator[Any]:
     # Opened here, since numpy does not close a file that turns out to be damaged.
     with handle:
         with read_safely(path, kind), _silence():
+            if handle.read(len(_ARRAY)) == _ARRAY:
+                handle.seek(0)
+                check_size(path, _read_header(handle)[1], most)
+            handle.seek(0)
             loaded = np.load(handle, allow_pickle=False)
+            if not isinstance(loaded, np.ndarray):
+                check_size(path, sum(size for _, size in read_headers(loaded).values()), most)
         if isinstance(loaded, np.ndarray) != (path.suffix.lower() == ".npy"):
             raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
         yield check_stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
+
+
+def read_headers(archive: Any) -> dict[str, tuple[tuple[int, ...], int]]:
+    """The shape and size in bytes that each array of an open archive declares, by name.
+
+    What is no array has no shape. Nothing but headers is unpacked. Errors are those of numpy and
+    zipfile.
+    """
+    return {name: _read_member_header(archive.zip, name) for name in archive.files}
+
+
+def _read_member_header(packed: Any, name: str) -> tuple[tuple[int, ...], int]:
+    # numpy drops this suffix from names, and hands out what has no such header as bytes.
+    member = f"{name}.npy" if f"{name}.npy" in packed.NameToInfo else name
+    with packed.open(member) as handle:
+        if handle.read(len(_ARRAY)) != _ARRAY:
+            return (), packed.getinfo(member).file_size
+    with packed.open(member) as handle:
+        return _read_header(handle)
+
+
+def _read_header(handle: IO[bytes]) -> tuple[tuple[int, ...], int]:
+    """The shape and size in bytes that an array declares."""
+    version = np.lib.format.read_magic(handle)
+    form = np.lib.format
+    read = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+    shape, _, dtype = read(handle)
+    return shape, math.prod(shape) * dtype.itemsize
 
 
 def read_member(archive: Any, name: str, where: str) -> NDArray[Any]:

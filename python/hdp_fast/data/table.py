@@ -15,7 +15,16 @@ from ..exceptions import ParameterError, ShapeError
 from . import arrow
 from .columns import Column, NumberColumn, encode
 from .delimited import TEXTS, delimiter_of, guess_delimiter, name_of, read_text
-from .reading import count_declared, open_arrays, read_member, read_safely, reserve_memory
+from .reading import (
+    MOST_BYTES,
+    check_size,
+    count_declared,
+    open_arrays,
+    read_headers,
+    read_member,
+    read_safely,
+    reserve_memory,
+)
 
 _SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet", ".arrow", ".feather")
 
@@ -85,7 +94,11 @@ class Table:
 
 
 def read_table(
-    path: str | os.PathLike[str], *, delimiter: str | None = None, public: bool = False
+    path: str | os.PathLike[str],
+    *,
+    delimiter: str | None = None,
+    public: bool = False,
+    max_bytes: int = MOST_BYTES,
 ) -> Table:
     """Reads a table from a file.
 
@@ -106,12 +119,15 @@ def read_table(
         delimiter: One character between the values of a text. None means a comma, and a tab in
             .tsv; .txt needs one.
         public: Whether errors may show the names of its columns.
+        max_bytes: The most bytes that the file may unpack to, 4 GiB unless more are allowed. What
+            an .npz or .parquet file declares is compared before anything is unpacked.
 
     Returns:
         The table.
 
     Raises:
-        ParameterError: The file cannot be read as its suffix states, or an argument is malformed.
+        ParameterError: The file cannot be read as its suffix states, unpacks to more than
+            max_bytes, or an argument is malformed.
         ShapeError: Rows or columns differ in length, or there is no row.
         ImportError: pyarrow is needed and missing; the text names the extra.
 
@@ -133,24 +149,29 @@ def read_table(
     """
     source = Path(path)
     name = name_of(source)
-    columns = _read_columns(source, delimiter)
+    check_size(name, 0, max_bytes)
+    columns = _read_columns(source, delimiter, max_bytes)
     lengths = {column.rows for column in columns.values()}
-    if len(lengths) > 1:
-        raise ShapeError(f"columns of {name} must be of one length, got {sorted(lengths)}")
+    _check_lengths(lengths, name)
     if not lengths or lengths == {0}:
         raise ShapeError(f"{name} must have a column and at least one row of values")
     return Table(columns, lengths.pop(), name, public)
 
 
-def _read_columns(path: Path, delimiter: str | None) -> dict[str, Column]:
+def _check_lengths(lengths: set[int], name: str) -> None:
+    if len(lengths) > 1:
+        raise ShapeError(f"columns of {name} must be of one length, got {sorted(lengths)}")
+
+
+def _read_columns(path: Path, delimiter: str | None, max_bytes: int) -> dict[str, Column]:
     suffix = ".csv" if str(path) == "-" else suffix_of(path).lower()
     readers = {".npz": _read_npz, ".parquet": _read_parquet}
     read = {**readers, ".arrow": _read_arrow, ".feather": _read_arrow}.get(suffix)
     if read is None:
-        return read_text(path, delimiter_of(path, delimiter))
+        return read_text(path, delimiter_of(path, delimiter), max_bytes)
     if delimiter is not None:
         refuse("delimiter", delimiter, f"it must not go with a {suffix} file")
-    return read(path)
+    return read(path, max_bytes)
 
 
 def suffix_of(path: Path) -> str:
@@ -170,9 +191,13 @@ def suffix_of(path: Path) -> str:
     raise ParameterError(f"data file must end in {rule}, got {path}{advice}")
 
 
-def _read_npz(path: Path) -> dict[str, Column]:
+def _read_npz(path: Path, max_bytes: int) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    with open_arrays(path) as archive:
+    with open_arrays(path, max_bytes) as archive:
+        with read_safely(path, ".npz file"):
+            shapes = [shape for shape, _ in read_headers(archive).values()]
+        # Before any column is unpacked, which may be large.
+        _check_lengths({shape[0] for shape in shapes if shape}, str(path))
         for place, name in enumerate(archive.files, start=1):
             where = f"array {place} of {path}"
             parts = _split_array(name, read_member(archive, name, where), where)
@@ -198,21 +223,33 @@ def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArr
     return {f"{name}{place}": column for place, column in enumerate(values.T)}
 
 
-def _read_parquet(path: Path) -> dict[str, Column]:
+def _read_parquet(path: Path, max_bytes: int) -> dict[str, Column]:
     parquet = _load(path, "parquet")
     with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
-        reserve_memory(count_declared(file.metadata))
+        declared = count_declared(file.metadata)
+        check_size(path, 8 * declared, max_bytes)
+        reserve_memory(declared)
         return _arrow_columns(path, file.read())
 
 
-def _read_arrow(path: Path) -> dict[str, Column]:
+def _read_arrow(path: Path, max_bytes: int) -> dict[str, Column]:
     ipc = _load(path, "ipc")
     kind = f"{path.suffix} file in Arrow's file format"
     with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
-        table = file.read_all()
+        table = _read_batches(path, file, max_bytes)
         # Nothing in such a file is checked when it is read, not even where its texts end.
         table.validate(full=True)
         return _arrow_columns(path, table)
+
+
+def _read_batches(path: Path, file: Any, max_bytes: int) -> Any:
+    """The table in an Arrow file, whose parts may each be packed."""
+    batches, size = [], 0
+    for place in range(file.num_record_batches):
+        batches.append(file.get_batch(place))
+        size += batches[-1].nbytes
+        check_size(path, size, max_bytes)
+    return arrow.load().Table.from_batches(batches, file.schema)
 
 
 def _load(path: Path, module: str) -> Any:
