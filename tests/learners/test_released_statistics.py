@@ -201,6 +201,42 @@ def test_releases_of_disjoint_people_add_up(neighbors):
     assert three.record.mechanism == both.record.mechanism
 
 
+def for_people(rows_per_person=2, **settings):
+    ids = np.arange(len(Y)) // rows_per_person
+    description = describe(**settings)
+    return description.release(X, Y, **PRICE, ids=ids, rows_per_person=rows_per_person)
+
+
+def test_the_sum_of_a_release_for_people_and_one_for_rows_protects_rows():
+    """Whichever is first; a release for people alone does protect them."""
+    people = for_people()
+    rows = release(price={"epsilon": 2.0, "delta": 1e-5})
+    assert people.record.neighbors == "replace_person"
+    for both in (people + rows, rows + people):
+        assert both.record.neighbors == "replace_one"
+        assert (both.record.epsilon, both.record.delta) == (2.0, 1e-5)
+    assert (people + rows).record == (rows + people).record
+    assert (people + people).record.neighbors == "replace_person"
+
+
+def test_a_sum_names_the_rows_a_person_of_each_release():
+    two, three = for_people(2), for_people(3)
+    record = (two + three).record
+    assert record == (three + two).record
+    assert record.neighbors == "replace_person"
+    for rows in (2, 3):
+        assert f"at most {rows} rows a person" in record.mechanism
+    assert ((two + three) + two).record == (two + (three + two)).record == record
+
+
+def test_the_sum_of_a_release_for_people_and_one_for_rows_is_refused_where_they_are_added():
+    """A person of two rows who brings a third may move other rows that are kept."""
+    people, rows = (make(neighbors="add_remove") for make in (for_people, release))
+    for first, second in ((people, rows), (rows, people)):
+        with pytest.raises(ParameterError, match="add_remove and add_remove_person"):
+            first + second
+
+
 def test_a_part_without_noise_leaves_no_record(statistics):
     assert (statistics + release(price=FREE)).record is None
 

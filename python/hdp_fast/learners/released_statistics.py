@@ -36,6 +36,7 @@ from .statistics_checks import note_moments, note_population
 from .statistics_model import StatisticsModel, feature_text, read_form
 
 _ARRAYS = ("sums", "moments")
+_ADDED = "; of disjoint people, added; each curator adds its own noise"
 _FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
@@ -246,11 +247,14 @@ class ReleasedStatistics(JsonObject):
             The statistics of both, whose noise has the sum of both variances.
 
         Raises:
-            ParameterError: The descriptions differ, or the sums leave the range of int64.
+            ParameterError: The descriptions differ; the sums leave the range of int64; or under
+                "add_remove" one release is for people and the other for rows.
 
         Guarantee:
             Parallel composition: the larger epsilon and the larger delta, since every person is in
-            one of the two. Each curator adds noise of its own, so that nobody trusts the other.
+            one of the two. Each curator adds noise of its own, so that nobody trusts the other. If
+            one release is for people, by ids, and the other for rows, both are for rows: the
+            record's relation is "replace_one", and it names the rows a person of each.
         """
         if not isinstance(other, ReleasedStatistics):
             return NotImplemented
@@ -407,16 +411,32 @@ def _add(name: str, first: Integers, second: Any) -> Integers:
 
 
 def _join(first: PrivacyRecord | None, second: PrivacyRecord | None) -> PrivacyRecord | None:
-    """State what protects the people of both."""
+    """State what protects the people of both, in whichever order they are added."""
     if first is None or second is None:
         return None
-    mechanism = first.mechanism.split(" of disjoint people")[0]
+    records = first, second
+    parts = {part for record in records for part in record.mechanism.split(_ADDED)[0].split("; ")}
     return dataclasses.replace(
         first,
-        mechanism=f"{mechanism} of disjoint people, added; each curator adds its own noise",
+        mechanism="; ".join(sorted(parts)) + _ADDED,
         source="parallel composition, McSherry 2009; " + first.source.split("2009; ")[-1],
+        neighbors=_weaker(first.neighbors, second.neighbors),  # type: ignore[arg-type]
         epsilon=max(first.epsilon, second.epsilon),
         delta=max(first.delta, second.delta),
-        noise=f"{first.noise.split(' and ')[0]} and others",
+        noise="rounded normal on integers, of each curator",
         rng=first.rng if first.rng == second.rng else max(first.rng, second.rng, key=len),
+        version=min(first.version, second.version),
     )
+
+
+def _weaker(first: str, second: str) -> str:
+    """The relation under which both releases protect."""
+    relations = {first, second}
+    if len(relations) == 1:
+        return first
+    if relations == {"replace_one", "replace_person"}:
+        # Whatever a person's rows hold is protected: so is whatever one of them holds.
+        return "replace_one"
+    # One row of a person more is no person more, and moves rows that protected whole people alone.
+    rule = "releases for people and for rows have no relation in common that adds or removes"
+    raise ParameterError(f"neighbors are {' and '.join(sorted(relations))}, but {rule}")
