@@ -5,9 +5,11 @@ import warnings
 import numpy as np
 import pytest
 
-from hdp_fast import statistics
+from hdp_fast import statistics, transfer
+from hdp_fast._support.numbers import scale_to_unit
+from hdp_fast.data import Number
 from hdp_fast.exceptions import UtilityWarning
-from hdp_fast.statistics.bounded_columns import read_groups
+from hdp_fast.statistics.bounded_columns import Bounds, read_groups
 
 BEYOND = np.longdouble("1e4000")
 VALUES = np.array([1, BEYOND, -BEYOND, np.nan, np.inf, -np.inf, 5e-324, 0.5], np.longdouble)
@@ -67,3 +69,63 @@ def test_objects_of_any_kind_are_in_no_group_and_change_none(name):
 def test_objects_are_compared_with_keys_as_texts():
     groups = read_groups(np.array([1, "1", 2.0, None], object), [1, "2.0"], ("by", "groups"))
     assert groups.codes.tolist() == [0, 0, 1, -1]
+
+
+# Bounds one subnormal apart ----------------------------------------------------------------------
+
+LEAST = 5e-324
+NARROW = [(0.0, LEAST), (3 * LEAST, 4 * LEAST), (-LEAST, 0.0), (-LEAST, LEAST), (0.0, 2 * LEAST)]
+WIDE = [(-1e308, 1e308), (-1.7e308, 1.7e308), (0.0, 1.7e308), (1.0, 1.0 + 2**-52), (-LEAST, 1.0)]
+
+
+@pytest.mark.parametrize(("low", "high"), NARROW + WIDE)
+def test_values_within_any_bounds_lie_in_the_unit_interval_and_rise(low, high):
+    """The ends are 0 and 1, and NaN is the lower one."""
+    ends = np.array([low]), np.array([high])
+    inside = np.linspace(0, 1, 9) if abs(high) < 1e300 else np.array([0.0, 1.0])
+    between = np.unique(low * (1 - inside) + high * inside)
+    with np.errstate(all="raise"):
+        scaled = scale_to_unit(np.array([-np.inf, *between, np.inf, np.nan])[:, None], *ends)
+        grid = Bounds(*ends).round(np.array([[high], [low], [np.nan]]), 1 << 20)
+        within = (
+            Number(low, high, (high,))._scale(ColumnOf([low, high])) if high - low < 1e308 else None
+        )
+    scaled = scaled[:, 0]
+    assert scaled[0] == scaled[-1] == 0
+    assert scaled[-2] == 1
+    assert (np.diff(scaled[:-1]) >= 0).all()
+    assert grid[:, 0].tolist() == [1 << 20, 0, 0]
+    assert within is None or within.tolist() == [0, 1]
+
+
+class ColumnOf:
+    def __init__(self, values):
+        self.values = np.array(values)
+
+    def row_numbers(self):
+        return self.values
+
+
+SUBNORMAL = {
+    "sum": statistics.sum,
+    "mean": statistics.mean,
+    "variance": statistics.variance,
+    "covariance": lambda values, **more: statistics.covariance(np.array(values)[:, None], **more),
+    "quantiles": lambda values, **more: statistics.quantiles(values, [0.5], **more),
+}
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("name", SUBNORMAL)
+@pytest.mark.parametrize(("low", "high"), NARROW)
+def test_statistics_bear_bounds_that_are_next_to_each_other(name, low, high, neighbors):
+    for values in ([low] * 50, [low] * 49 + [1.0], [low] * 49 + [np.nan]):
+        SUBNORMAL[name](values, low=low, high=high, epsilon=1.0, neighbors=neighbors)
+
+
+@pytest.mark.parametrize(("low", "high"), NARROW)
+def test_means_move_by_a_record_of_the_sum_within_bounds_next_to_each_other(low, high):
+    """Without noise the mean of fifty records is the share of those above."""
+    rows = [[low]] * 49 + [[1.0]]
+    means = transfer.release_means(rows, epsilon=np.inf, delta=None, low=low, high=high).means
+    assert means.tolist() == [pytest.approx(0.02)]

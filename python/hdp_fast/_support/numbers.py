@@ -91,6 +91,22 @@ def floats(values: NDArray[Any]) -> Floats:
         return np.require(values, np.float64, ["C", "A"])
 
 
+def scale_to_unit(values: NDArray[Any], low: Floats, high: Floats) -> Floats:
+    """Finite numbers clipped to finite bounds, low below high, and scaled to [0, 1].
+
+    NaN counts as low. No value overflows and no interval vanishes, however wide or narrow it is.
+    """
+    # Halves of large bounds do not overflow; of small ones they would, being subnormal, be equal.
+    part = np.where(np.maximum(np.abs(low), np.abs(high)) < 1, 1.0, 0.5)
+    # Private values neither warn nor raise, whatever numpy is set to do about rounding.
+    with np.errstate(all="ignore"):
+        plain = floats(values)
+        clipped = np.clip(np.where(np.isnan(plain), low, plain), low, high)
+        start, end = low * part, high * part
+        scaled: Floats = (clipped * part - start) / (end - start)
+    return scaled
+
+
 def finite_vector(name: str, value: ArrayLike) -> Floats:
     """The value as float64 of shape (n,), all of whose entries are finite.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.numbers import scale_to_unit
 from .._support.types import Bits, Floats
 from .._support.validate import (
     distinct_texts,
@@ -152,12 +153,7 @@ class Number:
 
     def _scale(self, column: Column) -> Floats:
         values = self._numbers(column)
-        values = np.nan_to_num(values, nan=self.low, posinf=self.high, neginf=self.low)
-        # Private values neither warn nor raise, whatever numpy is set to do about rounding.
-        with np.errstate(all="ignore"):
-            width = self.high - self.low
-            scaled: Floats = (np.clip(values, self.low, self.high) - self.low) / width
-        return scaled
+        return scale_to_unit(values, np.array(self.low), np.array(self.high))
 
     def _json(self) -> dict[str, Any]:
         bounds = {"bounds": [self.low, self.high], "cuts": list(self.cuts)}

@@ -214,7 +214,10 @@ class FeatureMap(JsonObject):
             largest = math.sqrt(len(limits))
         norm = largest if norm_bound is None else bounded_positive("norm_bound", norm_bound)
         low, high = limits.T
-        return cls(origin=low, factor=1 / ((high - low) * norm), bounds=limits, constant=constant)
+        # Bounds too close or too far apart make a factor that is refused, whatever numpy is set to.
+        with np.errstate(all="ignore"):
+            factor = 1 / ((high - low) * norm)
+        return cls(origin=low, factor=factor, bounds=limits, constant=constant)
 
     @classmethod
     def whitening(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.numbers import scale_to_unit
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
 from ..data.column_kinds import Ignore, Number, count_floats
@@ -82,10 +83,4 @@ class UnitRows:
             return self.schema.floats(make_table("X", X, self.schema))
         assert self.low is not None
         assert self.high is not None
-        # Halves of large bounds do not overflow, and small bounds do not vanish.
-        part = np.where(np.maximum(np.abs(self.low), np.abs(self.high)) < 1, 1.0, 0.5)
-        # Private values neither warn nor raise, whatever numpy is set to do about rounding.
-        with np.errstate(all="ignore"):
-            low, high = self.low * part, self.high * part
-            scaled: Floats = (np.clip(X, self.low, self.high) * part - low) / (high - low)
-        return scaled
+        return scale_to_unit(X, self.low, self.high)

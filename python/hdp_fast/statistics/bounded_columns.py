@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import FeatureNames, names_of
-from .._support.numbers import floats
+from .._support.numbers import scale_to_unit
 from .._support.types import Floats, Integers
 from .._support.validate import array, distinct_texts, numbers, refuse
 from ..data.persons import Persons, write_texts
@@ -31,13 +31,7 @@ class Bounds:
 
     def scale(self, values: NDArray[Any]) -> Floats:
         """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
-        plain = floats(values)
-        clipped = np.clip(np.where(np.isnan(plain), self.low, plain), self.low, self.high)
-        # Private values neither warn nor raise, whatever numpy is set to do about rounding. Both
-        # halves are finite where the bounds are.
-        with np.errstate(all="ignore"):
-            scaled: Floats = (clipped / 2 - self.low / 2) / (self.high / 2 - self.low / 2)
-        return scaled.clip(0.0, 1.0)
+        return scale_to_unit(values, self.low, self.high)
 
     def round(self, values: NDArray[Any], steps: int) -> Integers:
         """Values as integers from 0 to steps, the nearest points of an even grid."""
