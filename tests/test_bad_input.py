@@ -43,24 +43,29 @@ VECTORS = ANY_LENGTH | {
     "empty": [],
     "no void": np.zeros(0, "V4"),
 }
-EPSILONS = [0, -1, math.nan, math.inf, -math.inf]
+EPSILONS = [0, -1, math.nan, math.inf, -math.inf, True, np.True_]
 NO_NUMBERS = ["1", None, [1], 1j, 10**400]
-PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf]
+PROBABILITIES = [0, 1, -0.1, 1.5, math.nan, math.inf, False]
 STATES = {
     "huge": -(10**5000),
     "-1": -1,
     "0.5": 0.5,
+    "True": True,
+    "numpy's True": np.True_,
     "text": "1",
     "list": [1],
     "RandomState": np.random.RandomState(0),
 }
-COUNTS = [-1, 1.5, "2", 2**70]
+COUNTS = [-1, 1.5, "2", True, 2**70]
 
 RATES = [
-    *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, 10**400),
+    *(-0.1, 1.5, math.nan, math.inf, "x", None, [0.5], 1j, True, 10**400),
     *(Fraction(3, 2), Fraction(-1, 2), Fraction(1, 2**4096), Fraction(10**400)),
 ]
-SCALES = [-0.1, -1, math.nan, math.inf, -math.inf, "x", None, [0.5], 1j, 2**4096, np.float64(-1)]
+SCALES = [
+    *(-0.1, -1, math.nan, math.inf, -math.inf, "x", None, [0.5], 1j, True, 2**4096),
+    np.float64(-1),
+]
 LARGE_SCALES = [2**50, 1e300, Fraction(2**51, 2), Fraction(1, 2**4096)]
 SIZES = [[2, 3], (2, -1), (2, 1.5), "3", (2**40, 2**40), *COUNTS]
 NO_INTEGERS = {

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, Integers, RandomState
-from ._support.validate import integers, nonnegative_int, number, refuse
+from ._support.validate import integers, is_bool, nonnegative_int, number, refuse
 from .budget.account import Budget, Neighbors, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
@@ -605,7 +605,7 @@ def _select(
     heights = integers("scores", scores, np.int64)
     if neighbors not in ("replace_one", "add_remove"):
         refuse("neighbors", neighbors, "it must be one of replace_one, add_remove")
-    if not isinstance(monotonic, bool | np.bool_):
+    if not is_bool(monotonic):
         refuse("monotonic", monotonic, "it must be True or False")
     record = PrivacyRecord(
         mechanism=f"noise.{method}",
@@ -688,7 +688,7 @@ def _to_exact(name: str, value: Number) -> Number:
     # The check for any other class takes as long as some hundred draws.
     if type(value) is float:
         return value
-    if not isinstance(value, Rational):
+    if not isinstance(value, Rational) or is_bool(value):
         return number(name, value)
     # Plain ints: a numpy integer would keep its 64 bits, and wrap around in a product.
     fraction = Fraction(int(value.numerator), int(value.denominator))

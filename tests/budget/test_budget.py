@@ -171,6 +171,18 @@ def test_a_reservation_pays_for_one_run(make):
         pytest.fail("it ran twice")
 
 
+@pytest.mark.parametrize("field", ["epsilon", "delta"])
+@pytest.mark.parametrize("value", [-5.0, math.nan, math.inf, True, "1", None, -0.5], ids=repr)
+def test_no_record_gives_budget_back(make, field, value):
+    """Whatever a record says: frozen ones can be written to by whoever means to."""
+    budget, cost = make(1.0, 1e-3), record(0.5, 1e-4)
+    object.__setattr__(cost, field, value)
+    with pytest.raises(ParameterError, match=field):
+        budget.reserve(cost)
+    assert (budget.spent.epsilon, budget.spent.delta) == (0, 0)
+    assert not budget.records
+
+
 def test_a_reservation_is_never_copied(make):
     reservation = make(1).reserve(record(0.5))
     assert copy.copy(reservation) is copy.deepcopy([reservation])[0] is reservation

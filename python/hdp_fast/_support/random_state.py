@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .validate import refuse
+from .validate import is_bool, refuse
 
 _warned = False
 _rehearsing = ContextVar("rehearsing", default=False)
@@ -80,11 +80,11 @@ def check_random_state(random_state: object) -> None:
 def _seed(random_state: object) -> int:
     rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
     try:
-        seed = operator.index(random_state)  # type: ignore[arg-type]
+        seed = -1 if is_bool(random_state) else operator.index(random_state)  # type: ignore[arg-type]
     except TypeError:
         refuse("random_state", random_state, rule)
     if seed < 0:
-        refuse("random_state", seed, rule)
+        refuse("random_state", random_state, rule)
     return seed
 
 

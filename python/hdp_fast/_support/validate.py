@@ -92,15 +92,21 @@ def take_form(noun: str, fields: dict[str, Any], form: Mapping[str, Any]) -> Non
         raise ParameterError(f"{rule}: use the hdp_fast that wrote it")
 
 
+def is_bool(value: object) -> bool:
+    """Whether the value is True or False, which Python and numpy take for the numbers 1 and 0."""
+    return isinstance(value, bool | np.bool_)
+
+
 def number(name: str, value: Any) -> float:
     """The value as a float, NaN included.
 
-    Raises: ParameterError unless it is a real number.
+    Raises: ParameterError unless it is a real number. A bool is none: it is the answer to another
+    question, in the wrong place.
     """
     # float() takes these two with a warning: it drops the imaginary part of numpy's complex
     # numbers, and makes a masked entry NaN.
     is_complex = getattr(getattr(value, "dtype", None), "kind", "") == "c"
-    if is_complex or isinstance(value, ma.MaskedArray):
+    if is_complex or is_bool(value) or isinstance(value, ma.MaskedArray):
         refuse(name, value, "it must be a real number")
     try:
         return math.nan if isinstance(value, str | bytes) else float(value)
@@ -171,7 +177,7 @@ def nonnegative_int(name: str, value: Any) -> int:
     Raises: ParameterError otherwise.
     """
     try:
-        integer = -1 if isinstance(value, bool | np.bool_) else operator.index(value)
+        integer = -1 if is_bool(value) else operator.index(value)
     except TypeError:
         integer = -1
     if not 0 <= integer < 1 << 63:

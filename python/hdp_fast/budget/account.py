@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
 from .._support.uncopyable import Uncopyable
-from .._support.validate import number, positive, probability, refuse
+from .._support.validate import number, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .entries import Entry, list_entries, render_html
@@ -214,7 +214,7 @@ class Budget(_Shared):
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Relation = "replace_one"):
-        limit = _check_limit(epsilon, delta)
+        limit = Amount.of(epsilon, delta)
         self._ledger = Ledger(limit, _check_relation(neighbors))
         self._account = ROOT
 
@@ -259,7 +259,7 @@ class Budget(_Shared):
             Spending(epsilon=2.0, delta=1e-06)
         """
         if epsilon is not None:
-            limit = _check_limit(epsilon, 0.0 if delta is None else delta)
+            limit = Amount.of(epsilon, 0.0 if delta is None else delta)
             relation = _check_relation("replace_one" if neighbors is None else neighbors)
             create_ledger(path, limit, relation)
         budget = cls._view(FileLedger(path), ROOT)
@@ -346,7 +346,7 @@ class Budget(_Shared):
             >>> labels.remaining.epsilon, budget.remaining.epsilon
             (0.5, 1.5)
         """
-        limit = _check_limit(epsilon, delta)
+        limit = Amount.of(epsilon, delta)
         return Budget._view(
             self._ledger, self._ledger.carve(self._account, _check_name(name), limit)
         )
@@ -523,10 +523,6 @@ def check_charge(budget: Budget | None, epsilon: float) -> None:
     """Raise ParameterError if a fit that protects nobody is to be charged to a budget."""
     if epsilon == math.inf and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
-
-
-def _check_limit(epsilon: float, delta: float) -> Amount:
-    return Amount.of(positive("epsilon", epsilon), probability("delta", delta, zero=True))
 
 
 def _check_relation(neighbors: str) -> str:

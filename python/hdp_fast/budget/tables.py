@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from .._support.sqlite import FileFormat, Statements
+from .._support.validate import positive, probability
 from ..exceptions import BudgetExceeded, ParameterError
 from ..record import PrivacyRecord
 
@@ -56,7 +57,13 @@ class Amount:
 
     @classmethod
     def of(cls, epsilon: float, delta: float) -> Amount:
-        """Each float stands for its shortest decimal, so that three times 0.1 fits into 0.3."""
+        """Each float stands for its shortest decimal, so that three times 0.1 fits into 0.3.
+
+        It is the last gate before a ledger, whatever made the numbers: a negative one would give
+        budget back. Raises: ParameterError unless epsilon is finite and above 0, and delta in
+        [0, 1).
+        """
+        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta, zero=True)
         return cls(Fraction(repr(float(epsilon))), Fraction(repr(float(delta))))
 
     def __add__(self, other: Amount) -> Amount:

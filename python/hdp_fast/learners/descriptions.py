@@ -6,9 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
-from .._support.validate import from_json, nonnegative_int, number, refuse
+from .._support.validate import from_json, is_bool, nonnegative_int, number, refuse
 from ..exceptions import ParameterError
 
 Description = dict[str, Any]
@@ -44,7 +42,7 @@ def flag(name: str, value: Any) -> bool:
     Raises:
         ParameterError: It is no bool.
     """
-    if not isinstance(value, bool | np.bool_):
+    if not is_bool(value):
         refuse(name, value, "it must be True or False")
     return bool(value)
 

@@ -17,6 +17,7 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
     array,
     bounded_positive,
+    is_bool,
     number,
     one_of,
     positive,
@@ -122,7 +123,7 @@ class SufficientStatistics:
             store(self, label_bound=bounded_positive("label_bound", self.label_bound))
         else:
             store(self, classes=check_label_set(self.classes))
-        if not isinstance(self.second_moments, bool | np.bool_):
+        if not is_bool(self.second_moments):
             refuse("second_moments", self.second_moments, "it must be True or False")
         if not 0.01 <= number("ratio", self.ratio) <= 100:
             refuse("ratio", self.ratio, "it must lie in [0.01, 100]")

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
 from .._support.notes import note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import bit_entries, number, refuse, shorten
+from .._support.validate import bit_entries, is_bool, number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
@@ -128,7 +127,7 @@ def learn(
         'error at most 0.0303, if some parity fits every record'
     """
     check_random_state(random_state)
-    if not isinstance(affine, bool | np.bool_):
+    if not is_bool(affine):
         refuse("affine", affine, "it must be True or False")
     records = pack_records(X)
     y = bit_entries("y", y)

@@ -4,18 +4,28 @@ use hdp_fast_core::error::Error;
 use hdp_fast_core::memory::zeros;
 use hdp_fast_core::params::Epsilon;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyString};
 
 use crate::error::{parameter, raise};
 
-/// A real number; NaN and infinities are left to the rule of the argument.
+/// A real number; NaN and infinities are left to the rule of the argument. A bool is none.
 pub fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    value.extract().map_err(|_| parameter(name, show(value), "it must be a real number"))
+    let number = if is_bool(value) { None } else { value.extract().ok() };
+    number.ok_or_else(|| parameter(name, show(value), "it must be a real number"))
+}
+
+/// Whether a value is a bool of Python or numpy, both of which convert to the numbers 1 and 0.
+fn is_bool(value: &Bound<'_, PyAny>) -> bool {
+    let of_numpy = |name: Bound<'_, PyString>| name.to_str().is_ok_and(|name| ["bool", "bool_"].contains(&name));
+    value.is_instance_of::<PyBool>() || value.get_type().name().is_ok_and(of_numpy)
 }
 
 /// An integer of at least `least`.
 pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usize> {
-    let count = value.extract::<usize>().ok().filter(|&count| count >= least);
-    count.ok_or_else(|| parameter(name, show(value), &format!("it must be an integer of at least {least}")))
+    let count = if is_bool(value) { None } else { value.extract::<usize>().ok() };
+    count
+        .filter(|&count| count >= least)
+        .ok_or_else(|| parameter(name, show(value), &format!("it must be an integer of at least {least}")))
 }
 
 /// One of a few words.
