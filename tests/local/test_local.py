@@ -133,8 +133,8 @@ def test_agents_answer_with_real_losses():
 
 
 def losing(losses):
-    """A hypothesis that loses these on the first agents."""
-    return SimpleNamespace(losses=lambda X, y: losses)
+    """A hypothesis that loses these on as many agents."""
+    return SimpleNamespace(losses=lambda X, y: losses[: len(X)])
 
 
 def test_losses_out_of_range_are_clipped_and_others_count_as_the_worst():
@@ -145,10 +145,10 @@ def test_losses_out_of_range_are_clipped_and_others_count_as_the_worst():
 
 def test_losses_that_are_not_one_number_an_agent_are_refused():
     agents = numbered(6)
-    for lost in np.zeros(3), [0.0]:
+    for lost in np.zeros(3), [0.0] * 2:
         with pytest.raises(ShapeError, match=r"losses\(X, y\)"):
-            agents.test(losing(lost), 2)
-    assert agents.remaining == 2
+            agents.test(SimpleNamespace(losses=lambda X, y, lost=lost: lost), 2)
+    assert agents.remaining == 6
 
 
 # Agents -------------------------------------------------------------------------------------------
@@ -305,14 +305,14 @@ CERTAIN = 1000.0
 
 
 class Wrong:
-    """A hypothesis whose errors are the given ones, whatever the record."""
+    """A hypothesis whose errors are the first of the given ones, whatever the record."""
 
     def __init__(self, predictions):
         self.predictions = predictions
         self.hypothesis = {"kind": "any"}
 
     def predict(self, X):
-        return self.predictions
+        return self.predictions[: len(X)]
 
 
 def halfspaces(d):
@@ -359,11 +359,11 @@ def test_a_test_randomizes_as_ask_does():
 
 
 @pytest.mark.parametrize("predictions", [[0, 1], np.array([[0], [1], [1], [0]]), None])
-def test_one_bit_an_agent_is_wanted_and_they_stay_spent(predictions):
+def test_one_bit_an_agent_is_wanted_before_anybody_is_asked(predictions):
     agents = numbered(6)
     with pytest.raises(ShapeError):
-        agents.test(Wrong(predictions), 4)
-    assert agents.remaining == 2
+        agents.test(SimpleNamespace(predict=lambda X: predictions), 4)
+    assert agents.remaining == 6
 
 
 def test_a_prediction_counts_as_the_nearer_label_and_none_as_the_first():

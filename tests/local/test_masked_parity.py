@@ -402,9 +402,9 @@ def test_drawn_agents_are_asked_once():
     with pytest.raises(ParameterError, match="must be callable"):
         agents.ask("what?", 4)
     assert agents.remaining == 6
-    short = SimpleNamespace(predict=lambda X: [0])
+    long = SimpleNamespace(predict=lambda X: [0, 0])
     with pytest.raises(ShapeError, match=r"learned.predict\(X\) has shape"):
-        agents.test(short, 4)
+        agents.test(long, 4)
     with pytest.raises(TypeError, match="can't be pickled"):
         pickle.dumps(agents)
     assert agents.record().mechanism == "local.MaskedParityAgents"

@@ -312,3 +312,75 @@ def test_a_model_that_takes_bits_alone_gets_them():
     for query, answers in zip(queries, ([0, 0, 1, 1], [1, 0, 0, 0]), strict=True):
         query.check(2)
         assert query(bits, [1, 0, 0, 1]).tolist() == answers
+
+
+# Simulated agents answer as devices do ----------------------------------------------------------
+
+LINEAR = {"kind": "linear", "weights": [1.0, -1.0], "bias": 0.25}
+DESCRIBED = {
+    "conjunction": RULE,
+    "parity": {"kind": "parity", "features": [0, 1], "complement": True},
+    "at least": {"kind": "at_least", "features": [0, 1], "values": [1, 1], "threshold": 1},
+    "halfspace": HALFSPACE,
+    "linear": LINEAR,
+    "vote": {"kind": "vote", "hypotheses": [RULE, RULE, HALFSPACE]},
+}
+ODD = [2.0, 0.5, math.nan, math.inf, -math.inf, -0.0, 1e308, 5e-324, 255.0]
+CERTAIN = 200.0
+
+
+def bits_with(entry, dtype=float):
+    rows = np.random.default_rng(3).integers(0, 2, (60, 2)).astype(dtype)
+    rows[7, 1] = entry
+    return rows
+
+
+class Learned:
+    """What a learner returns: a description, and a prediction that raises where it does not fit."""
+
+    def __init__(self, hypothesis):
+        self.hypothesis, self.predict = hypothesis, learners.predictor(hypothesis)
+
+
+@pytest.mark.parametrize("kind", DESCRIBED)
+@pytest.mark.parametrize("entry", [*ODD, None, "text", "1"], ids=repr)
+def test_simulated_agents_answer_as_devices_do_row_by_row(kind, entry):
+    """One record, whatever it holds, neither fails the test nor changes another answer."""
+    rows = bits_with(entry, float if isinstance(entry, float) else object)
+    labels = np.resize([0, 1, 1], len(rows)).astype(np.uint8)
+    devices = [
+        int(local.true_answers(DESCRIBED[kind], [row], [label])[0])
+        for row, label in zip(rows.tolist(), labels.tolist(), strict=True)
+    ]
+    agents = local.Agents(rows, labels, epsilon=CERTAIN)
+    assert agents.test(Learned(DESCRIBED[kind]), len(rows)).tolist() == devices
+
+
+def test_a_model_of_other_code_is_wrong_where_it_fails_and_nowhere_else():
+    calls = []
+
+    class Strict:
+        hypothesis = None
+
+        def predict(self, X):
+            calls.append(len(X))
+            if not np.isfinite(X).all():
+                raise ValueError(X)
+            return X[:, 0]
+
+    rows = np.repeat(bits_with(math.nan), 100, axis=0)[100:900]
+    truth = rows[:, 0].astype(int)
+    agents = local.Agents(rows, truth, epsilon=CERTAIN)
+    wrong = agents.test(Strict(), len(rows))
+    assert wrong.tolist() == np.isnan(rows[:, 1]).astype(int).tolist()
+    one = rows[:601]
+    calls.clear()
+    local.Agents(one, truth[:601], epsilon=CERTAIN).test(Strict(), 601)
+    assert len(calls) < 50  # one of 601 is found by halving
+
+
+def test_learning_by_votes_survives_any_record():
+    for entry in (2.0, math.nan):
+        agents = local.Agents(bits_with(entry), np.zeros(60, int), epsilon=CERTAIN)
+        result = local.learn_by_votes(learners.Conjunctions(2, 1), agents)
+        assert agents.remaining == 0, result

@@ -239,7 +239,7 @@ def test_losses_of_the_model_and_of_the_caller():
 def test_losses_out_of_range_are_clipped_and_missing_ones_count_as_1():
     agents = local.Agents(X[:3], X[:3, 0], epsilon=40.0)
     odd = [math.nan, 7.0, -2.0]
-    certificate = transfer.certify(lambda X: odd, agents, loss=lambda values, y: values)
+    certificate = transfer.certify(lambda X: odd[: len(X)], agents, loss=lambda values, y: values)
     assert certificate.value == pytest.approx(2 / 3)
 
 
@@ -412,3 +412,45 @@ def test_what_remote_agents_cannot_be_sent_is_refused(model, more):
         transfer.certify(model, agents, **more)
     assert not asked
     assert agents.remaining == 4_000
+
+
+# One record --------------------------------------------------------------------------------------
+
+
+def compared(agents):
+    return transfer.certify(RULES[0], agents, other=RULES[1])
+
+
+def with_a_loss(agents):
+    return transfer.certify(RULES[0], agents, loss=lambda values, y: values != y)
+
+
+@pytest.mark.parametrize(
+    "certify", [lambda agents: transfer.certify(RULES[0], agents), compared, with_a_loss]
+)
+@pytest.mark.parametrize("entry", [2.0, 0.5, math.nan, math.inf])
+def test_no_record_decides_whether_a_certificate_fails(certify, entry):
+    """The record counts as wrong, which is all that it can change: 4,000 agents are not lost.
+
+    Answers of 1/2 are rounded by coins: a false alarm is six standard deviations.
+    """
+    rows = X[:4000].astype(float)
+    rows[7, 1] = entry
+    agents = local.Agents(rows, X[:4000, 0], epsilon=200.0)
+    certificate = certify(agents)
+    errors = (X[:4000, :1] != X[:4000]).mean(axis=0)
+    truth = errors[0] - errors[1] if certificate.measured == "difference" else errors[0]
+    assert certificate.value == pytest.approx(truth, abs=0.1)
+    assert certificate.asked >= 3200
+
+
+def test_a_model_that_fails_on_every_record_is_refused_before_anybody_is_asked():
+    def fail(X):
+        raise ZeroDivisionError
+
+    model = SimpleNamespace(predict=fail)
+    for more in ({}, {"other": model}, {"loss": lambda values, y: values}):
+        agents = local.Agents(X[:100], X[:100, 0], epsilon=1.0)
+        with pytest.raises(ZeroDivisionError):
+            transfer.certify(model, agents, **more)
+        assert agents.remaining == 100

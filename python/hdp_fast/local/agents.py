@@ -20,7 +20,16 @@ from .._support.validate import array, bits, positive, probability, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord
-from .pool import AgentPool, Hypothesis, QuestionFunction, check_question, find_mistakes
+from .pool import (
+    AgentPool,
+    Hypothesis,
+    QuestionFunction,
+    answer_each,
+    check_question,
+    compare_predictions,
+    find_mistakes,
+    rehearse,
+)
 from .response import advantage, record_of
 
 
@@ -73,6 +82,7 @@ class Agents(AgentPool):
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
         super().__init__(len(labels), epsilon)
         self._d = int(records.shape[1])
+        self._made_up = _make_up(records)
 
         # The records live in these three functions alone: whoever holds the object gets answers.
         def respond(
@@ -223,6 +233,8 @@ class Agents(AgentPool):
                 floats in [0, 1]. It sees the features, and `losses` also the labels, of these
                 agents. A prediction counts as the nearer of the labels 0 and 1, and as 0 where it
                 is not finite. A loss is clipped to [0, 1], and counts as 1 where it is not finite.
+                Each agent answers from its own record, as a device does: one that the hypothesis
+                fails on, whatever it raises, counts as wrong.
             count: Number of agents to ask, at least 0.
             random_state: As for `ask`.
 
@@ -233,9 +245,10 @@ class Agents(AgentPool):
             AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
             ParameterError: count or random_state is out of range, or the process is a forked child.
                 Nobody is asked.
-            ShapeError: predict or losses returned anything but one number for each agent. These
-                agents stay spent.
-            Exception: What the hypothesis itself raises. These agents stay spent.
+            ShapeError: predict or losses return anything but one number for a made-up record.
+                Nobody is asked.
+            Exception: What the hypothesis itself raises about made-up records, as `rehearse` runs
+                it. Nobody is asked.
 
         Guarantee:
             Pure epsilon-DP for each agent, if the prediction or loss for an agent depends on no
@@ -248,12 +261,32 @@ class Agents(AgentPool):
             Kohen and Sheffet 2022, Algorithm 2.
         """
 
-        def find_losses(X: Any, y: Bits) -> NDArray[Any]:
+        def compute_losses(X: Any, y: Bits) -> NDArray[Any]:
             if hasattr(learned, "losses"):
                 return losses("learned.losses(X, y)", learned.losses(X, y), len(y))
+            return compare_predictions(learned, X, y)
+
+        def find_losses(X: Any, y: Bits) -> NDArray[Any]:
+            if hasattr(learned, "losses"):
+                return answer_each(compute_losses, X, y)
             return find_mistakes(learned, X, y)
 
+        self.rehearse(compute_losses)
         return self.ask(find_losses, count, random_state=random_state)
+
+    def rehearse(self, question: QuestionFunction) -> None:
+        """Refuses a question that fails on every record, before anybody is asked.
+
+        It is run on made-up records of zeros and of ones, of the dtype of X, one of which it must
+        answer; where X holds objects or texts there are none to make up.
+
+        Args:
+            question: A function as `ask` takes it.
+
+        Raises:
+            Exception: What the question raises about made-up records.
+        """
+        rehearse(question, self._made_up)
 
     def require_bits(self) -> None:
         """Refuses features that are not bits, before anybody is asked about them.
@@ -296,6 +329,16 @@ class Agents(AgentPool):
 
     def __repr__(self) -> str:
         return self._describe(f"{self.d:,} features, ")
+
+
+def _make_up(records: Any) -> list[Any]:
+    """Made-up records of the kind of these; none where no value is known that they could hold."""
+    shape = (1, records.shape[1])
+    if isinstance(records, BitMatrix):
+        return [BitMatrix.from_dense(np.zeros(shape, np.uint8))]
+    if records.dtype.kind not in "buif":
+        return []
+    return [np.zeros(shape, records.dtype), np.ones(shape, records.dtype)]
 
 
 def _check_questions(questions: Any) -> None:

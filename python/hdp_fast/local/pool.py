@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from .._support.callers import predictions
+from .._support.callers import freeze, predictions, silence
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int, refuse
-from ..exceptions import AgentsExhausted
+from ..exceptions import AgentsExhausted, ParameterError
 from ..record import PrivacyRecord
 from .queries.query import Query
 from .response import advantage
@@ -95,6 +95,19 @@ class AgentPool(Uncopyable, ABC):
 
         Guarantee:
             Pure epsilon-DP for each agent, under the conditions that the subclass states.
+        """
+
+    def rehearse(self, question: QuestionFunction) -> None:
+        """Refuses a question that fails on every record, before anybody is asked.
+
+        Simulated agents run it on made-up records of the dtype of theirs: what it does with real
+        ones must not decide whether a call fails. Real agents' devices answer whatever it is.
+
+        Args:
+            question: A function as `Agents.ask` takes it.
+
+        Raises:
+            Exception: What the question raises about made-up records.
         """
 
     def recall(self, learned: Hypothesis, count: int) -> Bits:
@@ -178,13 +191,74 @@ def check_question(question: Any, d: int) -> None:
         question.check(d)
 
 
-def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:
+def compare_predictions(learned: Hypothesis, X: Any, y: Bits) -> Bits:
     """Where the predictions of a hypothesis differ from the labels y, uint8 (m,).
 
     Raises:
         ShapeError: The hypothesis does not predict one number for each record.
+        Exception: What the hypothesis itself raises.
     """
     return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y
+
+
+def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:
+    """The same for agents, each of whom answers as its device would, from its own record alone.
+
+    It answers by the description where there is one, and a record without a prediction counts as
+    wrong, whatever the hypothesis raises about it.
+    """
+    query = _read_description(learned) if isinstance(X, np.ndarray) else None
+    if query is not None:
+        return query(X, y).astype(np.uint8)
+    return answer_each(lambda X, y: compare_predictions(learned, X, y), X, y)
+
+
+def _read_description(learned: Hypothesis) -> Query | None:
+    """The question that devices get; None for a hypothesis that they could not be sent."""
+    try:
+        described = Query.wrong(learned)
+    except ParameterError:
+        return None
+    return None if described.hypothesis is None else described
+
+
+def rehearse(question: QuestionFunction, made_up: Sequence[Any]) -> None:
+    """Runs a question on made-up records, one at a time, one of which must be answered.
+
+    What fails on every record is so refused before anybody is asked, whatever the records are.
+
+    Raises:
+        Exception: What the question raises about the first of them, if it answers none.
+    """
+    errors = []
+    for X in made_up:
+        try:
+            with silence():
+                shown = freeze(X) if isinstance(X, np.ndarray) else X
+                question(shown, freeze(np.zeros(1, np.uint8)))
+        except Exception as error:
+            errors.append(error)
+        else:
+            return
+    if errors:
+        raise errors[0]
+
+
+def answer_each(question: Callable[[Any, Bits], NDArray[Any]], X: Any, y: Bits) -> NDArray[Any]:
+    """The answers about records; 1, the worst, about each on which the question fails alone.
+
+    The question is asked about many records at once, as long as it does not fail on any of them: a
+    record that it fails on must not decide what becomes of others, or of the call. Such records are
+    found by halving: k among m take about 2 k log(m / k) calls.
+    """
+    try:
+        return question(X, y)
+    except Exception:
+        if len(y) == 1:
+            return np.ones(1, np.uint8)
+    half = len(y) // 2
+    parts = slice(None, half), slice(half, None)
+    return np.concatenate([answer_each(question, X[part], y[part]) for part in parts])
 
 
 def falls_short(answers: int, asked: int, response_rate: float) -> bool:

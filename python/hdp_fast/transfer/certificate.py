@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import local
 from .._support.callers import losses
 from .._support.json_text import JsonText
 from .._support.notes import note
+from .._support.numbers import to_numbers
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import positive_int, probability, probability_or_one, refuse
@@ -22,7 +24,7 @@ from ..learners.descriptions import parse
 from ..learners.scores import with_bits
 from ..learners.serialization import predictor
 from ..local.exact_estimation import answers_for_width, estimate_exactly
-from ..local.pool import AgentPool, find_mistakes
+from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
 from .constants import Constants, constant_loss
 
@@ -242,7 +244,9 @@ def certify(
             description that the model does not have. Nobody is asked.
         AgentsExhausted: Fewer agents are left than are to be asked, and nobody is asked; or not one
             of those who were asked about the model has answered.
-        Exception: What the model or the agents themselves raise.
+        Exception: What the model raises about made-up records, before anybody is asked, or what
+            the agents themselves raise. A record that the model fails on counts as wrong, with the
+            loss 1, as on a device.
 
     Guarantee:
         Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. The curator's
@@ -330,6 +334,9 @@ class _Measure:
             question = self._losses_of_model
         elif self._is_remote:
             question = local.Query.worse(self._model, self._other)
+        for model in (self._model, self._other):
+            if model is not None:
+                agents.rehearse(partial(self._compute_losses, model))
         return agents.ask(question, count, random_state=random_state)
 
     def scale(self, estimate: local.Estimate) -> tuple[float, float, float]:
@@ -350,6 +357,12 @@ class _Measure:
     def _losses(self, model: Any, X: Any, y: Bits) -> Floats:
         if self._loss is None:
             return find_mistakes(model, X, y).astype(np.float64)
+        return answer_each(partial(self._compute_losses, model), X, y).astype(np.float64)
+
+    def _compute_losses(self, model: Any, X: Any, y: Bits) -> NDArray[Any]:
+        """Raises what the model or the loss raises about these records."""
+        if self._loss is None:
+            return compare_predictions(model, X, y)
         predict = getattr(model, "predict", model)
         return losses("loss(predictions, y)", self._loss(predict(X), y), len(y))
 
@@ -362,7 +375,7 @@ class _Described:
         self._predict = predictor(self.hypothesis)
 
     def predict(self, X: Any, /) -> Bits:
-        return self._predict(with_bits(X))
+        return self._predict(with_bits(to_numbers(X) if isinstance(X, np.ndarray) else X))
 
 
 def _read_description(model: Any) -> Any:

@@ -13,7 +13,15 @@ from ..._support.random_state import check_random_state, make_key, make_public_g
 from ..._support.types import Bits, RandomState
 from ..._support.validate import nonnegative_int, positive
 from ...record import PrivacyRecord
-from ..pool import AgentPool, Hypothesis, QuestionFunction, check_question, find_mistakes
+from ..pool import (
+    AgentPool,
+    Hypothesis,
+    QuestionFunction,
+    check_question,
+    compare_predictions,
+    find_mistakes,
+    rehearse,
+)
 from ..queries.oracles import Losses
 from ..response import record_of
 from .concepts import (
@@ -138,9 +146,9 @@ class MaskedParityAgents(AgentPool):
             AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
             ParameterError: count or random_state is out of range, or the process is a forked child.
                 Nobody is asked.
-            ShapeError: predict returned anything but one label for each agent. These agents stay
-                spent.
-            Exception: What the hypothesis itself raises. These agents stay spent.
+            ShapeError: predict returns anything but one label for a made-up example. Nobody is
+                asked.
+            Exception: What the hypothesis itself raises about a made-up example. Nobody is asked.
 
         Guarantee:
             Pure epsilon-DP for each agent, if the prediction for an agent depends on no example but
@@ -156,7 +164,19 @@ class MaskedParityAgents(AgentPool):
         def find_errors(X: Any, y: Bits) -> Bits:
             return find_mistakes(learned, np.asarray(X), y)
 
+        self.rehearse(lambda X, y: compare_predictions(learned, X, y))
         return self.ask(find_errors, count, random_state=random_state)
+
+    def rehearse(self, question: QuestionFunction) -> None:
+        """Refuses a question that fails on every example, before anybody is asked.
+
+        Args:
+            question: A function as `ask` takes it, which is run on a made-up example of zeros.
+
+        Raises:
+            Exception: What the question raises about it.
+        """
+        rehearse(question, [np.zeros((1, self.d), np.uint8)])
 
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """States what would protect each agent's answer.
