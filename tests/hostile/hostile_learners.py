@@ -5,6 +5,8 @@ triggered by that row alone, or read from what a whole table has and a chunk mus
 """
 
 import asyncio
+import contextlib
+import contextvars
 import copy
 import decimal
 import gc
@@ -12,6 +14,7 @@ import locale
 import logging
 import os
 import random
+import signal
 import sys
 import threading
 import warnings
@@ -445,6 +448,21 @@ def notes_on_things(X, y):
     return predict
 
 
+CONTEXT = contextvars.ContextVar("hostile", default=False)
+
+
+class Agreeable:
+    """It says that it equals anything, so that it looks as if nothing had been set."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = object.__hash__
+
+    def __call__(self, *_):
+        """As a handler of signals it does nothing."""
+
+
 def changes_settings(X, y):
     log = logging.getLogger("hostile")
     leaked = (
@@ -460,6 +478,11 @@ def changes_settings(X, y):
         or isinstance(sys.stdout, list)
         or sys.getrecursionlimit() == 4321
         or sys.get_int_max_str_digits() == 4321
+        or CONTEXT.get()
+        or not gc.isenabled()
+        or gc.get_threshold()[0] == 4321
+        or signal.getsignal(signal.SIGABRT) is not signal.SIG_DFL
+        or isinstance(sys.stderr, Agreeable)
     )
     if marked(X):
         np.seterr(all="raise")
@@ -474,6 +497,13 @@ def changes_settings(X, y):
         sys.stdout = []
         sys.setrecursionlimit(4321)
         sys.set_int_max_str_digits(4321)
+        CONTEXT.set(True)
+        gc.disable()
+        gc.set_threshold(4321)
+        sys.stderr = Agreeable()
+        # Only the main thread may.
+        with contextlib.suppress(ValueError):
+            signal.signal(signal.SIGABRT, Agreeable())
     return lambda Q: ones(Q) * int(leaked)
 
 

@@ -4,12 +4,15 @@ The votes are private: they are caught by replacing a private method of the ense
 """
 
 import contextlib
+import contextvars
 import copy
 import decimal
+import gc
 import locale
 import logging
 import os
 import random
+import signal
 import sys
 import warnings
 
@@ -111,6 +114,10 @@ def shared_state():
         id(sys.stdout),
         sys.getrecursionlimit(),
         sys.get_int_max_str_digits(),
+        gc.isenabled(),
+        gc.get_threshold(),
+        [signal.getsignal(number) for number in signal.valid_signals()],
+        list(contextvars.copy_context().items()),
     )
 
 
@@ -121,6 +128,7 @@ def undone():
     printing, stdout = np.get_printoptions(), sys.stdout
     depth, digits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
     numbers = locale.setlocale(locale.LC_ALL)
+    thresholds, stderr = gc.get_threshold(), sys.stderr
     level, disabled = logging.getLogger("hostile").level, logging.root.manager.disable
     with warnings.catch_warnings(), np.errstate(), decimal.localcontext():
         yield
@@ -129,7 +137,11 @@ def undone():
     os.environ.update(environment)
     os.chdir(folder)
     np.set_printoptions(**printing)
-    sys.stdout = stdout
+    sys.stdout, sys.stderr = stdout, stderr
+    gc.enable()
+    gc.set_threshold(*thresholds)
+    signal.signal(signal.SIGABRT, signal.SIG_DFL)
+    hostile_learners.CONTEXT.set(False)
     sys.setrecursionlimit(depth)
     sys.set_int_max_str_digits(digits)
     locale.setlocale(locale.LC_ALL, numbers)

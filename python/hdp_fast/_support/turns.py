@@ -9,14 +9,17 @@ closure of its own is not restored: only a process of its own for each member un
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import decimal
 import functools
+import gc
 import importlib
 import io
 import locale
 import logging
 import os
 import random
+import signal
 import sys
 import threading
 import warnings
@@ -53,7 +56,8 @@ class Turn:
         """
         with QUIET, _alone(), _settings(), _generators(self.seed):
             try:
-                return work(), ""
+                # A copy of the context variables: what the work sets in them ends with it.
+                return contextvars.copy_context().run(work), ""
             except BaseException as error:
                 # SystemExit and the like would disclose as much as any other exception.
                 if self._is_interrupt(error):
@@ -250,10 +254,22 @@ def _remember(settings: Settings) -> Callable[[], None]:
         for (read, write), was in zip(settings, before, strict=True):
             # A member that broke a setting beyond repair must not be shown by an error.
             with contextlib.suppress(Exception):
-                if read() != was:
+                if not _is_unchanged(read(), was):
                     write(was)
 
     return restore
+
+
+def _is_unchanged(now: Any, was: Any) -> bool:
+    """Whether settings are what they were, without asking objects, which may say anything."""
+    kind = type(was)
+    if now is was or type(now) is not kind:
+        return now is was
+    if kind is dict:
+        return now.keys() == was.keys() and all(_is_unchanged(now[key], was[key]) for key in was)
+    if kind in (list, tuple):
+        return len(now) == len(was) and all(map(_is_unchanged, now, was))
+    return kind in (int, float, str, bytes) and bool(now == was)
 
 
 # In bytes where there are any: nothing is decoded.
@@ -331,11 +347,40 @@ def _set_streams(was: tuple[Any, ...]) -> None:
     sys.stdin, sys.stdout, sys.stderr = was
 
 
+def _collector() -> tuple[Any, ...]:
+    return gc.isenabled(), gc.get_threshold(), gc.get_debug()
+
+
+def _set_collector(was: tuple[Any, ...]) -> None:
+    enabled, thresholds, debug = was
+    (gc.enable if enabled else gc.disable)()
+    gc.set_threshold(*thresholds)
+    gc.set_debug(debug)
+
+
+_SIGNALS = tuple(signal.valid_signals())
+
+
+def _handlers() -> tuple[Any, ...]:
+    """What happens at each signal; None stands for a handler that Python has not set."""
+    return tuple(map(signal.getsignal, _SIGNALS))
+
+
+def _set_handlers(was: tuple[Any, ...]) -> None:
+    """Python lets the main thread alone set them, so that no other thread has changed any."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in zip(_SIGNALS, was, strict=True):
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)
+
+
 _OF_PROCESS: Settings = (
     # First, since restoring the others takes some recursion.
     (sys.getrecursionlimit, sys.setrecursionlimit),
     (sys.get_int_max_str_digits, sys.set_int_max_str_digits),
     (_streams, _set_streams),
+    (_collector, _set_collector),
+    (_handlers, _set_handlers),
     (_loggers, _set_loggers),
     (lambda: dict(_environment), _set_environment),
     (_folder, _enter_folder),
