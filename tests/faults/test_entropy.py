@@ -6,10 +6,11 @@ import os
 import platform
 import struct
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
-from harness import figure, watched
+from harness import figure, program, watched
 
 from hdp_fast import gf2, local, noise, parity
 from hdp_fast.labels import PrivateLabeler
@@ -92,3 +93,21 @@ def test_without_entropy_nothing_is_drawn(code):
     assert run.code == 0, f"{run.out}\n{run.err}"
     draws = run.out.count("\n")
     figure(f"no entropy: getrandom fails with {code}", draws, "an OSError each time")
+
+
+def test_an_import_without_entropy_is_an_error_with_a_text_and_none_of_a_panic():
+    """In a process of its own, where nothing of the compiled module has been made before."""
+    source = Path(__file__).read_text()
+    refusing = source[source.index("def refuse") : source.index("def learn")]
+    text = f"""
+import ctypes, errno, os, platform, struct
+import numpy
+CALLS = {CALLS!r}
+{refusing}
+refuse(CALLS[platform.machine()][:1], errno.EIO)  # files must open, or nothing is imported
+try:
+    import hdp_fast
+except OSError as error:
+    print(error)
+"""
+    assert "no entropy" in program(text)

@@ -34,10 +34,15 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    /// What is exported is made in this order.
+    #[pymodule_export]
+    use seed::entropy;
+
     /// Done at once: what is made at first use could be waited for for ever by a child that was forked meanwhile.
     #[pymodule_init]
     fn prepare(module: &Bound<'_, PyModule>) -> PyResult<()> {
         array::prepare(module.py())?;
+        module.delattr("entropy")?;
         // The stub would have to repeat this list.
         module.delattr("__all__")
     }

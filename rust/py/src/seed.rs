@@ -29,3 +29,14 @@ impl Deref for Key {
         &self.0
     }
 }
+
+/// Made before all classes, for which PyO3 needs hash maps: without entropy those panic, and this is an OSError.
+#[pymodule]
+pub mod entropy {
+    use super::*;
+
+    #[pymodule_init]
+    fn require() -> PyResult<()> {
+        Seed::from_os().map(drop).map_err(raise)
+    }
+}
