@@ -707,6 +707,17 @@ def test_monotone_and_consistent(mechanism):
     assert rdp(accounting.delta, [(mechanism, 20)], 0.5) >= accounting.delta([(mechanism, 20)], 0.5)
 
 
+@pytest.mark.parametrize("accountant", ["pld", "rdp"])
+@pytest.mark.parametrize("mechanism", KINDS, ids=repr)
+@pytest.mark.filterwarnings("ignore:the accountant:UserWarning")
+def test_an_epsilon_holds_at_its_delta_down_to_the_stated_least(mechanism, accountant):
+    for rounds, delta in itertools.product((1, 20, 300), (1e-6, 1e-20, 3e-33, 1e-40)):
+        terms = [(mechanism, rounds)]
+        epsilon = accounting.epsilon(terms, delta, accountant=accountant)
+        if epsilon < math.inf:
+            assert accounting.delta(terms, epsilon, accountant=accountant) <= delta
+
+
 @pytest.mark.parametrize(
     "base",
     [Pure(1), BoundedRange(1), GaussianMechanism(0.5), LaplaceMechanism(1), ZCDP(0.1)],

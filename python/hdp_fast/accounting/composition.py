@@ -87,8 +87,9 @@ def epsilon(mechanisms: Mechanisms, delta: float, *, accountant: Accountant = "p
             are under different neighbor relations.
 
     Guarantee:
-        The composition is (epsilon, delta)-DP, as for `delta`: `delta(mechanisms, result)` is at
-        most the delta asked for.
+        The composition is (epsilon, delta)-DP, as for `delta`. For a delta of 1e-40 or more
+        `delta(mechanisms, result)`, by the same accountant, is at most the delta asked for. Below,
+        it may say more than that: it cuts the tails of subsamples, and adds what they may hold.
 
     Cost:
         About two calls of `delta`.
