@@ -354,6 +354,75 @@ def test_basic_composition_rounds_up_and_only_then():
     assert accounting.basic_composition([]) == (0, 0)
 
 
+# Bounded range -----------------------------------------------------------------------------------
+
+
+def offset_coins(growth, offset):
+    """A coin of range ln(growth): the ratio of each outcome, and its probability under P."""
+    first = (1 - offset / growth) / (1 - 1 / growth)
+    return [(offset, first), (offset / growth, 1 - first)]
+
+
+def adaptive_optimum(growth, parts, runs, ratio):
+    """The largest P(O) - ratio Q(O) of adaptive runs, offsets from a grid, in fractions."""
+    if runs == 0:
+        return max(Fraction(0), 1 - ratio)
+    offsets = [1 + (growth - 1) * Fraction(k, parts) for k in range(parts + 1)]
+    return max(
+        sum(
+            p * adaptive_optimum(growth, parts, runs - 1, ratio / outcome)
+            for outcome, p in offset_coins(growth, offset)
+        )
+        for offset in offsets
+    )
+
+
+@pytest.mark.parametrize("growth", [Fraction(11, 10), Fraction(3), Fraction(40)])
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_bounded_range_runs_stay_above_all_adaptive_choices(growth, runs):
+    """Coins of a grid of offsets, chosen after every outcome, in exact fractions."""
+    terms = [(BoundedRange(math.log(growth)), runs)]
+    for power in np.linspace(0, 0.95 * runs, 5):
+        ratio = Fraction(float(growth) ** power)
+        exact = float(adaptive_optimum(growth, 9, runs, ratio))
+        assert accounting.delta(terms, math.log(ratio)) >= exact * (1 - 1e-12)
+
+
+def plain_optimum(epsilon, runs, steps):
+    """The optimum on a grid, values between its points by logarithms: about right, not a bound."""
+    losses = np.arange(-runs * steps, runs * steps + 1) * epsilon / steps
+    offsets = np.linspace(0, epsilon, steps + 1)
+    first = np.expm1(offsets - epsilon) / np.expm1(-epsilon)
+    curve = np.maximum(0, -np.expm1(losses))
+    for _ in range(runs):
+        padded = np.concatenate([-np.expm1(losses[:steps] - epsilon), curve, np.zeros(steps)])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, steps + 1)
+        low, high = windows[: len(curve), ::-1], windows[steps:, ::-1]
+        curve = (first * low + (1 - first) * high).max(axis=1)
+    return losses, curve
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "runs", "slack"), [(0.1, 20, 1.02), (1, 8, 1.02), (1, 32, 1.06), (8, 8, 1.3)]
+)
+def test_bounded_range_runs_compose_at_their_optimum(epsilon, runs, slack):
+    """The envelope of single runs, composed, is up to fifty times as large."""
+    losses, curve = plain_optimum(epsilon, runs, 64)
+    for delta in (1e-2, 1e-5):
+        at = int(np.flatnonzero(curve >= delta)[-1])
+        shown = accounting.delta([(BoundedRange(epsilon), runs)], float(losses[at]))
+        assert curve[at] * (1 - 1e-9) <= shown <= slack * curve[at]
+
+
+def test_bounded_range_runs_of_one_epsilon_are_one_block():
+    one = [(BoundedRange(0.5), 12), (Pure(0.1), 3)]
+    for other in (
+        [(BoundedRange(0.5), 5), (Pure(0.1), 3), (BoundedRange(0.5), 7)],
+        [(Subsampled(BoundedRange(0.25), draws=2, rate=1.0), 12), (Pure(0.1), 3)],
+    ):
+        assert accounting.delta(other, 2.0) == pytest.approx(accounting.delta(one, 2.0), rel=1e-9)
+
+
 # Subsampling -------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 
 use super::Accountant;
+use super::bounded_range::in_blocks;
 use super::curve::{Curve, TransformError};
 use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
@@ -314,7 +315,7 @@ fn at(plan: &Plan, curve: &Curve, delta: f64) -> Option<f64> {
     curve.epsilon(delta).map(|epsilon| (epsilon + plan.shift).max(0.0))
 }
 
-/// The terms, checked.
+/// The terms, checked, and as blocks of what is bounded together.
 fn checked(terms: &[Term]) -> Result<Vec<Term>> {
     if terms.is_empty() {
         return Err(Error::Parameter("mechanisms is empty, but it must hold at least one".into()));
@@ -325,7 +326,7 @@ fn checked(terms: &[Term]) -> Result<Vec<Term>> {
         }
         Ok(Term { mechanism: term.mechanism.checked()?, rounds: term.rounds })
     };
-    terms.iter().map(check).collect()
+    terms.iter().map(check).collect::<Result<_>>().map(in_blocks)
 }
 
 /// The curve of a composition on a planned grid.

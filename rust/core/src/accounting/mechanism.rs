@@ -2,6 +2,7 @@
 
 use super::U;
 use super::binomial::binomial;
+use super::bounded_range::worst_losses;
 use super::concentrated::worst;
 use super::normal::tail;
 use super::pair::{Atom, Component, Pair};
@@ -16,6 +17,9 @@ pub enum Base {
     /// The log-ratios of the probabilities lie within an interval of length epsilon, the number given: the exact
     /// exponential mechanism.
     BoundedRange(f64),
+    /// Runs of mechanisms of bounded range that may be chosen adaptively, given by the epsilon of each and by how many
+    /// they are, from 1 to 512.
+    BoundedRanges(f64, u64),
     /// Gaussian noise of standard deviation sigma, given by mu = sensitivity / sigma.
     Gaussian(f64),
     /// Continuous Laplace noise, given by epsilon = sensitivity / scale.
@@ -54,11 +58,14 @@ pub struct Term {
 /// More atoms than a multiple of this are not worth a better curve than the pure one.
 const MOST_SENSITIVITY: f64 = 4096.0;
 
+/// More runs of bounded range in one block take more than the steps of its grid.
+const MOST_RUNS: u64 = 512;
+
 /// More draws that change on average would take minutes to add up, and leave no privacy to speak of.
 const MOST_CHANGES: f64 = 1e4;
 
 /// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
-const MOST_LOSS: f64 = 1200.0;
+pub const MOST_LOSS: f64 = 1200.0;
 
 /// Losses and rates below it count as large as it: their squares, and shares of them, would not be told from 0.
 const LEAST: f64 = 1e-100;
@@ -86,6 +93,12 @@ impl Base {
                     return Err(Error::parameter("sensitivity", sensitivity, rule));
                 }
             }
+            Base::BoundedRanges(epsilon, runs) => {
+                Epsilon::new(epsilon)?;
+                if !(1..=MOST_RUNS).contains(&runs) {
+                    return Err(Error::parameter("runs", runs, "it must be an integer from 1 to 512"));
+                }
+            }
             Base::Approximate(epsilon, delta) => {
                 Epsilon::new(epsilon)?;
                 fraction("delta", delta, 1.0)?;
@@ -99,6 +112,7 @@ impl Base {
         match self {
             Base::Pure(epsilon) => Base::Pure(epsilon.max(LEAST)),
             Base::BoundedRange(epsilon) => Base::BoundedRange(epsilon.max(LEAST)),
+            Base::BoundedRanges(epsilon, runs) => Base::BoundedRanges(epsilon.max(LEAST), runs),
             Base::Gaussian(mu) => Base::Gaussian(mu.max(LEAST)),
             Base::Laplace(epsilon) => Base::Laplace(epsilon.max(LEAST)),
             Base::DiscreteLaplace(epsilon, sensitivity) => Base::DiscreteLaplace(epsilon.max(LEAST), sensitivity),
@@ -125,6 +139,7 @@ impl Base {
                 let growth = (size * epsilon).exp_m1() / epsilon.exp_m1();
                 (size * epsilon, if growth.is_finite() { (delta * growth * (1.0 + 1e-13)).min(1.0) } else { 1.0 })
             }
+            Base::BoundedRanges(epsilon, runs) => (size * epsilon * runs as f64, 0.0),
             Base::Pure(epsilon)
             | Base::BoundedRange(epsilon)
             | Base::Laplace(epsilon)
@@ -142,6 +157,10 @@ impl Base {
             Base::BoundedRange(_) => {
                 let height = share / (4.0 * (loss / 2.0).sinh());
                 pair.components.push(Component { reach: loss, height, curvature: 0.0 });
+            }
+            Base::BoundedRanges(epsilon, runs) => {
+                let losses = worst_losses(size * epsilon, runs);
+                losses.into_iter().for_each(|(loss, mass)| atom(loss, mass * (-loss / 2.0).exp()));
             }
             Base::Gaussian(mu) => {
                 let variance = (size * mu).powi(2);
@@ -177,7 +196,7 @@ impl Base {
             Base::Gaussian(mu) => Some(mu),
             Base::Concentrated(rho) => Some((2.0 * rho).sqrt()),
             Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => Some(epsilon),
-            Base::Pure(_) | Base::DiscreteLaplace(..) | Base::Approximate(..) => None,
+            Base::Pure(_) | Base::DiscreteLaplace(..) | Base::Approximate(..) | Base::BoundedRanges(..) => None,
         }
     }
 }

@@ -30,6 +30,7 @@
 //! ```
 
 mod binomial;
+mod bounded_range;
 mod calibrate;
 mod compose;
 mod concentrated;
