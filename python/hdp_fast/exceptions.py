@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import weakref
+from collections.abc import Sequence
+
 
 def printable(text: str) -> str:
     r"""A text whose characters all print, as names in errors and on terminals are shown.
@@ -147,7 +151,9 @@ class UtilityWarning(UserWarning):
 
     What it states follows from public facts and released numbers. It never depends on a private
     value that is not released. `warnings.simplefilter("error", UtilityWarning)` turns it into an
-    exception, and `hdp-fast --strict` into exit code 1.
+    exception before anything is charged, and `hdp-fast --strict` into exit code 1. Once a budget
+    is charged, noise drawn or an agent asked, the result is returned all the same: `notes_of` has
+    its notes.
 
     Examples:
         >>> import warnings
@@ -161,3 +167,61 @@ class UtilityWarning(UserWarning):
 
     def __str__(self) -> str:
         return printable(super().__str__())
+
+
+def notes_of(result: object) -> tuple[str, ...]:
+    """The notes of the call that returned a result: what each UtilityWarning of it said.
+
+    They are kept for as long as the object itself, and not for copies of it. Numbers and tuples
+    have none.
+
+    Args:
+        result: What a function of this package returned, or an estimator that it has fit.
+
+    Returns:
+        The texts, in the order in which they came.
+
+    Examples:
+        >>> import warnings
+        >>> from hdp_fast import statistics
+        >>> from hdp_fast.exceptions import notes_of
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("error")
+        ...     how = {"epsilon": 1e-6, "neighbors": "add_remove"}
+        ...     released = statistics.histogram(["a"], categories=["a", "b"], **how)
+        >>> notes_of(released)
+        ('no released count of histogram is larger than its noise: a larger epsilon helps',)
+    """
+    if isinstance(result, dict):
+        return tuple(dict.fromkeys(note for part in result.values() for note in notes_of(part)))
+    reference, notes = _NOTES.get(id(result), (None, ()))
+    return notes if reference is not None and reference() is result else ()
+
+
+def attach_notes(result: object, notes: Sequence[str]) -> None:
+    """Keeps notes for an object, or for those in a dict, in place of those from before.
+
+    Args:
+        result: The object.
+        notes: The texts.
+
+    Examples:
+        >>> from hdp_fast.exceptions import attach_notes, notes_of
+        >>> result = {"mean": lambda: 0.5}
+        >>> attach_notes(result, ["n = 9 is small"])
+        >>> notes_of(result["mean"])
+        ('n = 9 is small',)
+    """
+    if isinstance(result, dict):
+        for part in result.values():
+            attach_notes(part, notes)
+        return
+    key = id(result)
+    _NOTES.pop(key, None)
+    if notes:
+        # Numbers and the like are nobody's own.
+        with contextlib.suppress(TypeError):
+            _NOTES[key] = weakref.ref(result, lambda _: _NOTES.pop(key, None)), tuple(notes)
+
+
+_NOTES: dict[int, tuple[weakref.ref[object], tuple[str, ...]]] = {}

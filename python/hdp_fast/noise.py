@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._support.notes import keep_result
 from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, Integers, RandomState
 from ._support.validate import integers, is_bool, nonnegative_int, number, refuse
@@ -464,6 +465,7 @@ def weighted_draws(
     return _draw(_core.weighted_draws, size, (masses,), random_state)
 
 
+@keep_result
 def permute_and_flip(
     scores: ArrayLike,
     *,
@@ -527,6 +529,7 @@ def permute_and_flip(
     )
 
 
+@keep_result
 def exponential_mechanism(
     scores: ArrayLike,
     *,

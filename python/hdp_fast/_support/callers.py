@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import ParameterError, ShapeError
 from .containers import to_array
+from .notes import drop_notes
 from .numbers import entries, floats, to_numbers
 from .turns import QUIET
 from .types import Bits, Floats
@@ -30,7 +31,7 @@ def freeze(values: NDArray[Any]) -> NDArray[Any]:
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
     """Silences a caller's code on private records, which might warn of them, print or log them."""
-    with QUIET, np.errstate(all="ignore"):
+    with QUIET, drop_notes(), np.errstate(all="ignore"):
         yield
 
 

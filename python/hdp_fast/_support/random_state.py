@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import operator
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .notes import warn
 from .validate import is_bool, refuse
 
 _warned = False
@@ -103,4 +103,4 @@ def _warn_once() -> None:
     if not _warned and not _rehearsing.get():
         _warned = True
         text = "random_state makes the coins reproducible: whoever knows it can undo all privacy"
-        warnings.warn(text, UserWarning, stacklevel=3)
+        warn(text, UserWarning)

@@ -33,6 +33,8 @@ from numpy.random import mtrand
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from .notes import drop_notes
+
 # How each of some settings is read and written.
 Settings = tuple[tuple[Callable[[], Any], Callable[[Any], Any]], ...]
 
@@ -54,7 +56,7 @@ class Turn:
 
         The argument `what` is the kind of work, which the text names.
         """
-        with QUIET, _alone(), _settings(), _generators(self.seed):
+        with QUIET, drop_notes(), _alone(), _settings(), _generators(self.seed):
             try:
                 # A copy of the context variables: what the work sets in them ends with it.
                 return contextvars.copy_context().run(work), ""

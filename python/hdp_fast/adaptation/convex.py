@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
 from .._support.validate import (
@@ -269,6 +270,7 @@ class ConvexAdaptation(AdaptationEstimator):
 
     loss = "squared"
 
+    @keep_result
     def fit(
         self,
         X_source: ArrayLike,

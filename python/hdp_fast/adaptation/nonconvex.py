@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state
 from .._support.types import Floats, RandomState
 from .._support.validate import (
@@ -175,6 +176,7 @@ class NonConvexAdaptation(AdaptationEstimator):
     random_state: RandomState = None
     budget: Budget | None = None
 
+    @keep_result
     def fit(
         self,
         X_source: ArrayLike,

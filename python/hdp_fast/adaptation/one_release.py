@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import FeatureNames
 from .._support.json_text import JsonText
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state
 from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
@@ -210,6 +211,7 @@ class MomentAdaptation(Estimator):
         """How scores are read: "squared" for regression, "logistic" for classification."""
         return _LOSSES[self.task]
 
+    @keep_result
     def fit(
         self,
         X_source: ArrayLike,

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import accounting
 from .._support import progress as progress_module
 from .._support.json_text import to_text
-from .._support.notes import note_large_delta
+from .._support.notes import keep_result, note_large_delta
 from .._support.stages import log_stage
 from .._support.types import Floats
 from .._support.validate import array, number, one_of, probability, refuse, shorten
@@ -148,6 +148,7 @@ def selection_epsilon(rho: float, *, trials: float, delta: float) -> float:
     return accounting.renyi_epsilon(_ORDERS, divergences, failing)
 
 
+@keep_result
 def tune(
     estimator: Tunable,
     grid: Mapping[str, Sequence[Any]],

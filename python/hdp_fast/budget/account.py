@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
+from .._support.notes import note_charge
 from .._support.uncopyable import Uncopyable
 from .._support.validate import number, refuse
 from ..exceptions import ParameterError
@@ -512,11 +513,14 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
         0.5
     """
     if budget is None:
+        note_charge()
         return nullcontext()
     if not isinstance(budget, Budget):
         refuse("budget", budget, "it must be a hdp_fast.budget.Budget or None")
     _core.check_settings()
-    return budget.reserve(record)
+    reservation = budget.reserve(record)
+    note_charge()
+    return reservation
 
 
 def check_charge(budget: Budget | None, epsilon: float) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
 from .._support.json_text import JsonText
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse
 from ..budget.account import Budget
@@ -226,6 +226,7 @@ class PrivateLabeler(Labeler):
             queries, labels=labels, threshold=self.threshold, **self._goal()
         )
 
+    @keep_result
     def fit(
         self,
         X: Any,
@@ -287,6 +288,7 @@ class PrivateLabeler(Labeler):
         labels = check_labels(y, int(records.shape[0]), classes)
         return self._train(records, labels, ids, budget, random_state, progress, preflight)
 
+    @keep_result
     def label(
         self,
         Q: Any,

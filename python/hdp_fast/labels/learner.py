@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import keep_result
 from .._support.parameters import SettableParameters
 from .._support.random_state import make_generator
 from .._support.types import RandomState
@@ -72,6 +73,7 @@ class PrivateLearner(SettableParameters):
     used_: int = field(init=False)
     record_: PrivacyRecord | None = field(init=False)
 
+    @keep_result
     def fit(
         self,
         X: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.json_text import JsonText
+from .._support.notes import keep_result
 from .._support.types import RandomState
 from .._support.validate import positive_int
 from ..budget.account import Budget
@@ -133,6 +134,7 @@ class SoftLabeler(Labeler):
         paper = paper_soft_members(max_unstable, queries, **goal)
         return VotePlan(table=table, k=k, k_hazard=k, k_vote=None, k_paper=paper)
 
+    @keep_result
     def fit(
         self,
         X: Any,

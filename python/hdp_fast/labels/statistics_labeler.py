@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.parameters import SettableParameters
 from .._support.random_state import check_random_state, make_generator
 from .._support.types import Floats, RandomState
@@ -149,6 +149,7 @@ class StatisticsLabeler(SettableParameters):
 
     _state: _Fitted | None = field(init=False, default=None)
 
+    @keep_result
     def fit(
         self,
         X: Any,

@@ -16,6 +16,7 @@ from .. import noise
 from .._core import Features
 from .._support.feature_names import names_of
 from .._support.json_text import JsonText
+from .._support.notes import keep_result
 from .._support.parameters import Parameters
 from .._support.random_state import make_stream
 from .._support.types import RandomState
@@ -173,6 +174,7 @@ class DoublingLearner(Parameters):
         """Number of records that all rounds take together."""
         return sum(map(_records_of, self.rounds))
 
+    @keep_result
     def learn(
         self,
         X: Any,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._core import Features
 from .._support.feature_names import names_of
+from .._support.notes import keep_result
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
@@ -166,6 +167,7 @@ class ExponentialLearner(Parameters):
         """
         return dataclasses.replace(self, epsilon=epsilon)
 
+    @keep_result
     def learn(
         self,
         X: Any,
@@ -235,6 +237,7 @@ class ExponentialLearner(Parameters):
             index, hypothesis, self.hypotheses, record, feature_names_in_=names
         )
 
+    @keep_result
     def learn_indices(
         self,
         X: Any,

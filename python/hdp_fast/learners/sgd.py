@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.notes import note, note_large_delta
+from .._support.notes import keep_result, note, note_large_delta
 from .._support.numbers import floats
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, LossLabels, RandomState
@@ -313,6 +313,7 @@ class PrivateSGD(NoisySteps):
         people = Persons(rows=check_rows(rows_per_person)).count_groups(n)
         return self._prepare(people, positive_int("d", d, _MOST_WEIGHTS))._plan(n, d, self)
 
+    @keep_result
     def learn(
         self,
         X: Any,
@@ -386,6 +387,7 @@ class PrivateSGD(NoisySteps):
             model = learner._descend(rows, labels, None, random_state, self)
         return dataclasses.replace(model, record=record)
 
+    @keep_result
     def learn_weighted(
         self, X: Any, y: ArrayLike, weights: DenseWeights, *, random_state: RandomState = None
     ) -> LinearModel | SoftmaxModel:

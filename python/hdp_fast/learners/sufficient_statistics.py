@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
-from .._support.notes import note_large_delta
+from .._support.notes import keep_result, note_large_delta
 from .._support.numbers import finite_vector
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
@@ -130,6 +130,7 @@ class SufficientStatistics:
         one_of("neighbors", self.neighbors, _NEIGHBORS)
         store(self, neighbors=str(self.neighbors), second_moments=bool(self.second_moments))
 
+    @keep_result
     def release(
         self,
         X: Any,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.callers import answers as checked_answers
 from .._support.callers import freeze, losses, silence
+from .._support.notes import keep_result
 from .._support.numbers import finite_rows
 from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Bits, RandomState
@@ -113,6 +114,7 @@ class Agents(AgentPool):
         """The number of features of an agent."""
         return self._d
 
+    @keep_result
     def ask(
         self, question: QuestionFunction, count: int, *, random_state: RandomState = None
     ) -> Bits:
@@ -158,6 +160,7 @@ class Agents(AgentPool):
         start = self._reserve(count)
         return self._respond(question, slice(start, start + count), self._epsilon, random_state)
 
+    @keep_result
     def ask_several(
         self,
         questions: Sequence[QuestionFunction],
@@ -220,6 +223,7 @@ class Agents(AgentPool):
         pairs = zip(questions, epsilons, strict=True)
         return np.stack([self._respond(question, part, share, rng) for question, share in pairs])
 
+    @keep_result
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them, or for its loss on them.
 

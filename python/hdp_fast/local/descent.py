@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._support.notes import keep_result
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import refuse
@@ -19,6 +20,7 @@ from .agents import Agents
 from .response import advantage
 
 
+@keep_result
 def learn_by_descent(
     learner: PrivateSGD, agents: Agents, *, random_state: RandomState = None
 ) -> LinearModel:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.callers import freeze, predictions, silence
+from .._support.notes import note_charge
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int, refuse
@@ -168,6 +169,8 @@ class AgentPool(Uncopyable, ABC):
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
             start = self._asked
             self._asked += wanted
+        if wanted:
+            note_charge()
         return start
 
     def __len__(self) -> int:

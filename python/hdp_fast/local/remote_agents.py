@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from .._support.notes import note
+from .._support.notes import keep_result, note, note_charge
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
 from .._support.validate import nonnegative_int, positive, probability_or_one, refuse
@@ -147,6 +147,7 @@ class RemoteAgents(AgentPool):
             "duplicates": replies.duplicates,
         }
 
+    @keep_result
     def ask(self, question: Query, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents a query whose answer lies in [0, 1].
 
@@ -187,6 +188,7 @@ class RemoteAgents(AgentPool):
             refuse("question", question, "it must be a local.Query, to be sent as JSON")
         return self._send(question.to_json(), nonnegative_int("count", count))
 
+    @keep_result
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
 
@@ -307,6 +309,8 @@ class RemoteAgents(AgentPool):
     def _begin(self, text: str, count: int) -> Inquiry:
         inquiry = self._inquiries.begin(text, count, self._size)
         self._asked = self._inquiries.asked
+        if count:
+            note_charge()
         return inquiry
 
     def _recall(self, text: str, count: int) -> Bits:

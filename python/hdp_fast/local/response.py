@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
 from .._support.validate import array
@@ -20,6 +21,7 @@ _SOURCE = (
 )
 
 
+@keep_result
 def randomized_response(
     bits: ArrayLike,
     *,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import (
@@ -162,6 +162,7 @@ def votes_needed(size: int, *, alpha: float, beta: float, epsilon: float) -> int
     return hypotheses * math.ceil(log_odds / per_agent) if hypotheses > 1 else 1
 
 
+@keep_result
 def learn_by_votes(
     hypotheses: Hypotheses,
     agents: Agents | RemoteAgents,

@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import bit_entries, is_bool, number, refuse, shorten
@@ -32,6 +32,7 @@ _NOISE = {
 }
 
 
+@keep_result
 def learn(
     X: ArrayLike | BitMatrix,
     y: ArrayLike,

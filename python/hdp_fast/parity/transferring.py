@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.types import Bits, RandomState
 from .._support.validate import probability, refuse
 from ..budget.account import Budget
@@ -22,6 +22,7 @@ from .planning import Method, Neighbors, ParityPlan, TransferPlan
 from .results import ParityResult, ParityTransferResult
 
 
+@keep_result
 def transfer(
     X: ArrayLike | BitMatrix,
     y: ArrayLike,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.validate import one_of, probability, refuse
 from ..adaptation.discrepancies.exact import DOMAINS
 from ..budget.account import Budget, check_charge
@@ -29,6 +29,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
     def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
         """Learn from both domains: a model with a record_."""
 
+    @keep_result
     def fit(
         self, X: Any, y: ArrayLike, sample_domain: ArrayLike | None = None, *,
         budget: Budget | None = None,

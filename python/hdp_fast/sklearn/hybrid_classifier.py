@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_public_generator, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive
@@ -116,6 +116,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         self.method = method
         self.random_state = random_state
 
+    @keep_result
     def fit(
         self,
         X: Any,

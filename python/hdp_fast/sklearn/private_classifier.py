@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.schema import Schema
@@ -96,6 +97,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self.method = method
         self.random_state = random_state
 
+    @keep_result
     def fit(
         self,
         X: Any,

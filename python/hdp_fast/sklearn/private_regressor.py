@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
@@ -95,6 +96,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         self.method = method
         self.random_state = random_state
 
+    @keep_result
     def fit(
         self,
         X: Any,

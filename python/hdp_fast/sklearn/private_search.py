@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_public_generator, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import number, ordered_pair, positive, probability, refuse
@@ -142,6 +142,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.target_bounds = target_bounds
         self.random_state = random_state
 
+    @keep_result
     def fit(
         self,
         X: Any,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.containers import to_readable
 from .._support.feature_names import names_of
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive_int, refuse, shorten
 from ..budget.account import Budget, check_charge
@@ -152,6 +152,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.queries = queries
         self.random_state = random_state
 
+    @keep_result
     def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
         """Labels the pool with the help of private records, and trains the student on it.
 

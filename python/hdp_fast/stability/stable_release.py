@@ -9,6 +9,7 @@ from fractions import Fraction
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import positive, probability, refuse
@@ -68,6 +69,7 @@ class StableRelease:
         """The number that the distance with noise must exceed."""
         return self._threshold
 
+    @keep_result
     def release(
         self,
         counts: ArrayLike,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
@@ -29,6 +29,7 @@ _STEPS = 1 << 15
 _MOST_COLUMNS = 1000
 
 
+@keep_result
 def covariance(
     values: Any,
     *,

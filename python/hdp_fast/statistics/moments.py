@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from .._support.notes import keep_result
 from .._support.types import RandomState
 from ..budget.account import Budget, Neighbors
 from .moment_sums import (
@@ -20,6 +21,7 @@ from .moment_sums import (
 from .release_noise import Asked
 
 
+@keep_result
 def count(
     values: Any,
     *,
@@ -96,6 +98,7 @@ def count(
     return release_sums("count", make_count(records), records, asked)
 
 
+@keep_result
 def sum(
     values: Any,
     *,
@@ -177,6 +180,7 @@ def sum(
     return release_sums("sum", make_sum(records), records, asked)
 
 
+@keep_result
 def mean(
     values: Any,
     *,
@@ -259,6 +263,7 @@ def mean(
     return release_sums("mean", make_mean(records), records, asked)
 
 
+@keep_result
 def variance(
     values: Any,
     *,

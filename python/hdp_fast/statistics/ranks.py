@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise
+from .._support.notes import keep_result
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import numbers, positive_int, refuse
@@ -40,6 +41,7 @@ _NOISE = {
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
+@keep_result
 def quantiles(
     values: Any,
     levels: ArrayLike,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.numbers import floats
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
@@ -27,6 +27,7 @@ from .results import Histogram, TopCategories
 _PIECE = 1 << 20
 
 
+@keep_result
 def histogram(
     values: ArrayLike,
     *,
@@ -172,6 +173,7 @@ def _by_key(values: ArrayLike, categories: Any) -> tuple[Integers, tuple[Any, ..
     return members.codes, members.keys
 
 
+@keep_result
 def top_k(
     values: ArrayLike,
     k: int,

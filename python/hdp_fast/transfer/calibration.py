@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import finite_number, one_of, positive, probability, refuse, sequence
@@ -53,6 +53,7 @@ _BENDS = 0.5
 _MOST_THRESHOLDS = 64
 
 
+@keep_result
 def calibrate(
     model: Any,
     agents: Any,

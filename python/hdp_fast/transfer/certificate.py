@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import local
 from .._support.callers import losses
 from .._support.json_text import JsonText
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.numbers import to_numbers
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
@@ -192,6 +192,7 @@ def agents_to_certify(
     return max(asked + (asked - 1) // (_AGENTS_PER_LABEL - 1), _AGENTS_PER_LABEL)
 
 
+@keep_result
 def certify(
     model: Any,
     agents: AgentPool,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import noise
 from .._support.feature_names import FeatureNames, names_of
 from .._support.json_text import JsonObject
-from .._support.notes import note_large_delta
+from .._support.notes import keep_result, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
@@ -142,6 +142,7 @@ class ColumnMeans(JsonObject):
 _ARRAYS = ("means", "low", "high")
 
 
+@keep_result
 def release_means(
     records: Any,
     *,

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .. import local
 from .._core import Features
 from .._support import progress as progress_module
-from .._support.notes import note, note_large_delta
+from .._support.notes import keep_result, note, note_large_delta
 from .._support.parameters import SettableParameters
 from .._support.random_state import check_random_state
 from .._support.stages import log_stage
@@ -161,6 +161,7 @@ class SubsampleTestReweigh(SettableParameters):
     record_: PrivacyRecord | None = field(init=False)
     plan_: Plan = field(init=False)
 
+    @keep_result
     def fit(
         self,
         X: Any,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import nonnegative_int, number, probability, refuse
@@ -31,6 +31,7 @@ _LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.02
 _COARSE = 0.5
 
 
+@keep_result
 def shifted_columns(
     source: ColumnMeans | ArrayLike,
     agents: AgentPool,

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import local
 from .._support.callers import answers as checked_answers
 from .._support.json_text import JsonText
-from .._support.notes import note
+from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import number, positive, positive_int, probability, refuse
@@ -192,6 +192,7 @@ def cross_table(*variables: Mapping[str, Query]) -> dict[str, Query]:
     }
 
 
+@keep_result
 def survey(
     questions: Mapping[str, Question],
     agents: AgentPool,

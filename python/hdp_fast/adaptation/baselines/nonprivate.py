@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.notes import keep_result
 from ..._support.types import Floats
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ShapeError
@@ -36,6 +37,7 @@ class _Baseline(Estimator):
         )
         return f"{type(self).__name__}({parameters}), not private"
 
+    @keep_result
     def fit(
         self, X_source: ArrayLike, y_source: ArrayLike, X_target: ArrayLike, y_target: ArrayLike
     ) -> Self:

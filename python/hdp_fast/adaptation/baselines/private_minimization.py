@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from ..._support.notes import note_large_delta
+from ..._support.notes import keep_result, note_large_delta
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, positive, positive_int
@@ -113,6 +113,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
 
     private: ClassVar[Private] = "target"
 
+    @keep_result
     def fit(
         self,
         X_source: ArrayLike,

@@ -8,6 +8,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from ..._support.notes import keep_result
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability
 from ...budget.account import Budget
@@ -82,6 +83,7 @@ class TargetSGD(BoundedEstimator):
     random_state: RandomState = None
     budget: Budget | None = None
 
+    @keep_result
     def fit(
         self,
         X_source: ArrayLike,

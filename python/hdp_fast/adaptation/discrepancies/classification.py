@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.json_text import JsonText
+from ..._support.notes import keep_result
 from ..._support.types import Floats
 from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
 from ...learners.hypotheses import read_only
@@ -53,6 +54,7 @@ class _Loss(NamedTuple):
     slope: Callable[[Floats, Floats], Floats]
 
 
+@keep_result
 def classification_discrepancy(
     X_source: ArrayLike,
     y_source: ArrayLike,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..._support.json_text import JsonText
+from ..._support.notes import keep_result
 from ..._support.types import Floats
 from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
 from ...exceptions import ParameterError, ShapeError
@@ -67,6 +68,7 @@ class DiscrepancyProblem(NamedTuple):
     exact: bool
 
 
+@keep_result
 def discrepancy(
     X_source: ArrayLike,
     y_source: ArrayLike,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ... import accounting
 from ..._support.json_text import JsonText
+from ..._support.notes import keep_result
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
@@ -89,6 +90,7 @@ class _Noise(NamedTuple):
     delta: float
 
 
+@keep_result
 def release_discrepancy(
     X_source: ArrayLike,
     y_source: ArrayLike,
