@@ -10,10 +10,19 @@ from functools import partial
 
 import numpy as np
 import pytest
-from containers import WithBatch, WithMemory, WithStream, in_arrow, in_pandas, in_polars
+from containers import (
+    COLUMNS,
+    WHOLE,
+    WithBatch,
+    WithMemory,
+    WithStream,
+    in_arrow,
+    in_pandas,
+    in_polars,
+)
 
 from hdp_fast import adaptation, learners, local
-from hdp_fast._support.containers import to_array, to_readable
+from hdp_fast._support.containers import to_array, to_entries, to_readable
 from hdp_fast._support.feature_names import check_names, names_of
 from hdp_fast._support.numbers import finite_rows
 from hdp_fast._support.validate import array, bit_entries, bits, numbers
@@ -158,6 +167,69 @@ def test_a_column_is_not_taken_for_a_method():
     frame = in_pandas("Int64")(X).set_axis(["toarray", "collect", "read_all"], axis=1)
     np.testing.assert_array_equal(to_array("X", frame), X)
     assert to_readable("X", frame) is frame
+
+
+# What a column becomes ----------------------------------------------------------------------------
+
+
+def same_entries(one, other):
+    """Whether two arrays hold the same entries, of one dtype and, in objects, of one type each."""
+    if one.dtype != other.dtype or one.shape != other.shape:
+        return False
+    if one.dtype.kind != "O":
+        return np.array_equal(one, other)
+    pairs = list(zip(one.ravel(), other.ravel(), strict=True))
+    return all(type(a) is type(b) and (a == b or a is b) for a, b in pairs)
+
+
+@pytest.mark.parametrize("beside", [None, "integers", "texts"])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_one_missing_entry_changes_neither_the_dtype_nor_another_entry(name, beside):
+    make, entries = COLUMNS[name]
+    for place in range(len(entries)):
+        before, after = (
+            frame_of(name, make(some, sorted(set(entries))), beside)
+            for some in (entries, [*entries[:place], None, *entries[place + 1 :]])
+        )
+        for whole, part in (
+            (to_array("X", before), to_array("X", after)),
+            (to_entries("X", before).values, to_entries("X", after).values),
+        ):
+            rest = np.arange(len(entries)) != place
+            assert whole.dtype == part.dtype
+            assert same_entries(whole[rest], part[rest])
+
+
+def frame_of(name, column, beside):
+    """The column, alone or in a frame of its library beside another one."""
+    if beside is None or name.startswith("numpy"):
+        return column
+    other = [7, 8, 9, 7, 8, 9] if beside == "integers" else [*"xyzxyz"]
+    library = pytest.importorskip(name.split()[0])
+    if library.__name__ == "pyarrow":
+        return library.table({"a": column, "b": other})
+    return library.DataFrame({"a": column, "b": other})
+
+
+def test_integers_are_read_exactly_beside_missing_ones():
+    large = [2**60 + 1, None, -(2**62) - 1]
+    for name in WHOLE:
+        values, missing = to_entries("ids", WHOLE[name](large, [large[0], large[2]]))
+        assert values[[0, 2]].tolist() == [large[0], large[2]]
+        assert missing.tolist() == [False, True, False]
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).bits == 64, reason="long doubles are doubles")
+@pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble])
+def test_long_doubles_are_refused_by_their_dtype(dtype):
+    pandas, wide = pytest.importorskip("pandas"), X.astype(dtype)
+    for read in (array, to_readable):
+        with pytest.raises(ParameterError, match=r"^X has dtype c?.*, but it must fit float64"):
+            read("X", wide)
+    with pytest.raises(ParameterError, match="must fit float64"):
+        to_readable("X", pandas.DataFrame(wide))
+    # A list has no dtype, and no entry of it decides about others.
+    assert array("X", [*wide[0]]).dtype.itemsize in (8, 16)
 
 
 # Hostile objects ----------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def beyond(good):
     """Numbers that no float64 holds."""
     values = np.array(good, np.longdouble)
     values.flat[values.size // 3], values.flat[values.size // 3 + 1] = np.longdouble("1e4000"), MARK
-    return values
+    return values.tolist()
 
 
 def huge(good):

@@ -36,7 +36,6 @@ def texts_of(entries, dtype=None):
         ([10**5000, decimal.Decimal("1.5")], object, ["", "1.5"]),
         (["2020-01-02", "NaT"], "datetime64[ns]", ["2020-01-02 00:00:00", ""]),
         ([datetime.date(2020, 1, 2)], object, ["2020-01-02"]),
-        ([np.longdouble("1e4000")], np.longdouble, ["inf"]),
     ],
 )
 def test_entries_become_texts(entries, dtype, texts):

@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from containers import TEXTS, UNSIGNED, WHOLE
 
 from hdp_fast import accounting
 from hdp_fast.data import bound_rows, persons
@@ -143,6 +144,36 @@ def test_objects_that_stand_for_no_id_are_one_person():
     assert bound_rows(ids)[[1, 2, 4, 5]].sum() == 1
 
 
+def test_texts_that_spell_a_missing_entry_are_people():
+    texts = ["None", "NaT", "<NA>", "nan"] * 2
+    polars = pytest.importorskip("polars")
+    for missing in ([], [None] * 3):
+        for ids in ([*texts, *missing], np.array([*texts, *missing], object)):
+            assert bound_rows(ids).sum() == 4 + bool(missing)
+        assert bound_rows(polars.Series([*texts, *missing])).sum() == 4 + bool(missing)
+
+
+BASES = {"small": 0, "2**53": 2**53, "2**60": 2**60, "negative": -(2**60), "2**63": 2**63}
+
+
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("name", [*WHOLE, *UNSIGNED, *TEXTS, "list"])
+def test_no_person_decides_which_rows_of_others_are_kept(name, base):
+    """Not even one without an id, nor one whose id no float holds."""
+    start = BASES[base]
+    if (name in UNSIGNED and start < 0) or (name in WHOLE and start >= 2**63):
+        pytest.skip("no such integers")
+    people = [start + place for place in range(5)]
+    people = list(map(str, people)) if name in TEXTS else people
+    make = {**WHOLE, **UNSIGNED, **TEXTS}.get(name, lambda entries, _: entries)
+    ids = [*people, *people, None, None, *people[:2], None]
+    whole = bound_rows(make(ids, people), 1)
+    for person in (*people, None):
+        others = [row for row, name in enumerate(ids) if name != person]
+        part = bound_rows(make([ids[row] for row in others], people), 1)
+        np.testing.assert_array_equal(part, whole[others])
+
+
 def test_no_id_causes_an_error():
     class Odd:
         def __str__(self):
@@ -159,8 +190,9 @@ def test_no_id_causes_an_error():
     [
         ([[1, 2]], 1, ShapeError),
         (3, 1, ShapeError),
-        ([True, False], 1, ParameterError),
-        ([1j], 1, ParameterError),
+        (np.array([True, False]), 1, ParameterError),
+        (np.array([1j]), 1, ParameterError),
+        (np.array([1, 2], np.longdouble), 1, ParameterError),
         (np.array(["2020-01-01"], "M8[D]"), 1, ParameterError),
         (np.ma.masked_array([1, 2], [0, 1]), 1, ParameterError),
         ([1], 0, ParameterError),

@@ -433,7 +433,7 @@ def test_whatever_a_device_holds_is_reported_as_a_number_in_range(randomizer, va
 
 
 @each
-@pytest.mark.parametrize("kind", [np.longdouble, np.float64, np.float16])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
 def test_arrays_of_any_real_type_neither_warn_nor_fail(randomizer, kind):
     info = np.finfo(kind)
     held = np.resize(np.array([info.max, info.min, np.nan, np.inf, -np.inf, 1], kind), 60)

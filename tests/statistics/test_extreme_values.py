@@ -12,7 +12,8 @@ from hdp_fast.exceptions import UtilityWarning
 from hdp_fast.statistics.bounded_columns import Bounds, read_groups
 
 BEYOND = np.longdouble("1e4000")
-VALUES = np.array([1, BEYOND, -BEYOND, np.nan, np.inf, -np.inf, 5e-324, 0.5], np.longdouble)
+# A list, whose entries may be of any size; a column of long doubles is refused by its dtype.
+VALUES = [1, BEYOND, -BEYOND, np.nan, np.inf, -np.inf, 5e-324, 0.5]
 PRICE = {"epsilon": 1.0}
 BOUNDS = {"low": 0, "high": 1, **PRICE}
 CALLS = {
@@ -22,7 +23,7 @@ CALLS = {
     "sum, wide": lambda: statistics.sum(VALUES, low=0, high=1e30, **PRICE, neighbors="add_remove"),
     "mean": lambda: statistics.mean(VALUES, **BOUNDS),
     "variance": lambda: statistics.variance(VALUES, **BOUNDS),
-    "covariance": lambda: statistics.covariance(np.stack([VALUES, VALUES], 1), **BOUNDS),
+    "covariance": lambda: statistics.covariance([[value, value] for value in VALUES], **BOUNDS),
     "quantiles": lambda: statistics.quantiles(VALUES, [0.5], **BOUNDS),
     "histogram": lambda: statistics.histogram(VALUES, edges=[0, 0.5, 1], **PRICE),
 }

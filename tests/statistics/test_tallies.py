@@ -87,15 +87,27 @@ def test_one_entry_of_a_list_moves_no_other(keys, odd):
     assert few[:4].tolist() == same[:4].tolist() == [0, 1, 0, 1]
 
 
-def test_keys_that_a_missing_value_would_merge_are_refused_in_frames():
+def test_integer_keys_are_told_apart_exactly_whether_a_value_is_missing_or_not():
     pandas = pytest.importorskip("pandas")
     keys = [2**60, 2**60 + 1]
     assert read_groups(np.array(keys), keys, ("by", "groups")).codes.tolist() == [0, 1]
     assert read_groups([*keys, None], keys, ("by", "groups")).codes.tolist() == [0, 1, -1]
     for missing in ([], [None]):
         column = pandas.Series([*keys, *missing], dtype="Int64")
+        expected = [0, 1, *[-1] * len(missing)]
+        assert read_groups(column, keys, ("by", "groups")).codes.tolist() == expected
         with pytest.raises(ParameterError, match=r"groups = 1152921504606846976, but"):
-            read_groups(column, keys, ("by", "groups"))
+            read_groups(column.astype("Float64"), keys, ("by", "groups"))
+
+
+def test_texts_are_compared_with_keys_alike_whatever_holds_them():
+    polars, kinds = pytest.importorskip("polars"), ([1, 2], ["1", "2"])
+    columns = [polars.Series(texts) for texts in (["1", "2", "x"], ["1", "2", None])]
+    for keys in kinds:
+        for by in (*columns, np.array(["1", "2", "x"]), np.array(["1", "2", None], object)):
+            assert read_groups(by, keys, ("by", "groups")).codes.tolist() == [0, 1, -1]
+    missing = polars.Series(["None", None])
+    assert read_groups(missing, ["None"], ("by", "groups")).codes.tolist() == [0, -1]
 
 
 def test_groups_have_histograms_of_their_own():

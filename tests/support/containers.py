@@ -197,7 +197,7 @@ READ = {
         "tuples": ("int64", lambda values: tuple(values.astype(int).tolist())),
         "floats": ("float64", lambda values: values.astype(float).tolist()),
     },
-    "numpy: bool, integers, floats of any size": {
+    "numpy: bool, integers, floats of 16, 32 and 64 bits": {
         dtype: of(dtype)
         for dtype in (
             "bool",
@@ -207,7 +207,6 @@ READ = {
             "float16",
             "float32",
             "float64",
-            "longdouble",
         )
     },
     "numpy: any order, strides, byte order, alignment; read-only, memory-mapped": {
@@ -318,6 +317,7 @@ REFUSED = {
         "pyarrow": missing_in_arrow,
     },
     "texts": {"texts": texts},
+    "numpy: `longdouble`": {"longdouble": lambda values: values.astype(np.longdouble)},
     "complex numbers": {"complex": lambda values: values.astype(complex)},
     "sparse matrices of scipy": {
         "csr_matrix": sparse("csr_matrix"),
@@ -339,4 +339,101 @@ REFUSED = {
         "generator": lambda values: iter(values.tolist()),
         "object": lambda values: object(),
     },
+}
+
+
+# Columns that may lack an entry, by container and dtype ------------------------------------------
+
+INTEGERS, REALS, WORDS = [3, 1, 2, 1, 3, 2], [0.5, 1.0, -2.0, 1.0, 0.0, 3.0], [*"cabcab"]
+TRUTHS = [True, False, True, True, False, False]
+
+
+def as_series(dtype):
+    """A series of pandas; the categories of one of categories are public."""
+
+    def make(entries, known):
+        pandas = pytest.importorskip("pandas")
+        if "pyarrow" in dtype:
+            pytest.importorskip("pyarrow")
+        if dtype != "category":
+            return pandas.Series(entries, dtype=dtype)
+        return pandas.Series(pandas.Categorical(entries, categories=pandas.Index(known)))
+
+    return make
+
+
+def as_polars(dtype):
+    """A series of polars."""
+
+    def make(entries, _):
+        polars = pytest.importorskip("polars")
+        return polars.Series("a", entries, dtype=getattr(polars, dtype))
+
+    return make
+
+
+def as_arrow(dtype, dictionary=False):
+    """An array of pyarrow."""
+
+    def make(entries, _):
+        pyarrow = pytest.importorskip("pyarrow")
+        made = pyarrow.array(entries, dtype)
+        return made.dictionary_encode() if dictionary else made
+
+    return make
+
+
+def as_numpy(dtype):
+    """An array of numpy."""
+    return lambda entries, _: np.array(entries, dtype)
+
+
+def _columns():
+    whole = {
+        **{f"pandas {kind}": as_series(kind) for kind in ("Int64", "int64[pyarrow]", "category")},
+        "polars Int64": as_polars("Int64"),
+        "pyarrow int64": as_arrow("int64"),
+        "pyarrow dictionary": as_arrow("int64", dictionary=True),
+    }
+    unsigned = {
+        **{f"pandas {kind}": as_series(kind) for kind in ("UInt64", "uint64[pyarrow]")},
+        "polars UInt64": as_polars("UInt64"),
+        "pyarrow uint64": as_arrow("uint64"),
+    }
+    small = {
+        "pandas Int8": as_series("Int8"),
+        "polars Int8": as_polars("Int8"),
+        "pyarrow int8": as_arrow("int8"),
+    }
+    truths = {
+        **{f"pandas {kind}": as_series(kind) for kind in ("boolean", "bool[pyarrow]")},
+        "polars Boolean": as_polars("Boolean"),
+        "pyarrow bool": as_arrow("bool"),
+    }
+    reals = {
+        **{f"pandas {kind}": as_series(kind) for kind in ("float64", "Float32", "double[pyarrow]")},
+        **{f"polars {kind}": as_polars(kind) for kind in ("Float32", "Float64")},
+        **{f"pyarrow {kind}": as_arrow(kind) for kind in ("float32", "float64")},
+        **{f"numpy {kind}": as_numpy(kind) for kind in ("float32", "float64", ">f8")},
+    }
+    words = {
+        **{f"pandas {kind}": as_series(kind) for kind in ("object", "str", "string")},
+        "pandas string[pyarrow]": as_series("string[pyarrow]"),
+        "pandas category of texts": as_series("category"),
+        **{f"polars {kind}": as_polars(kind) for kind in ("String", "Categorical")},
+        "pyarrow string": as_arrow("string"),
+        "pyarrow dictionary of texts": as_arrow("string", dictionary=True),
+        "numpy object": as_numpy("object"),
+    }
+    return whole, unsigned, small, truths, reals, words
+
+
+WHOLE, UNSIGNED, SMALL, BOOLS, FLOATS, TEXTS = _columns()
+# Each makes a column of entries, of which `None` is missing, and of all entries that there may be;
+# beside it stand entries of its kind.
+COLUMNS = {
+    **{name: (make, INTEGERS) for name, make in (WHOLE | UNSIGNED | SMALL).items()},
+    **{name: (make, TRUTHS) for name, make in BOOLS.items()},
+    **{name: (make, REALS) for name, make in FLOATS.items()},
+    **{name: (make, WORDS) for name, make in TEXTS.items()},
 }

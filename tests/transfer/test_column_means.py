@@ -143,7 +143,7 @@ def test_released_means_are_as_near_as_they_say():
 @pytest.mark.parametrize(
     "odd",
     [
-        np.array([[np.longdouble("1e4000")], [0]]),
+        [[np.longdouble("1e4000")], [0]],
         np.array([[0x7FA00000], [0]], np.uint32).view(np.float32),
         np.array([[5e-324], [np.inf]]),
     ],

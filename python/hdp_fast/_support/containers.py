@@ -3,6 +3,9 @@
 A library is looked up only where an object came from it, or where an object speaks Arrow, which
 takes a library that reads Arrow. Where the memory permits, nothing is copied.
 
+What a column becomes depends on its public type alone, entry by entry: a column that may lack an
+entry is read alike whether it lacks one or not, so that no record decides how others are read.
+
 Whatever code of a container fails, the error shows neither its message nor an entry.
 """
 
@@ -12,7 +15,7 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -33,20 +36,66 @@ _FIRST = {
 _READERS = ("pyarrow", "polars")
 
 
+class Entries(NamedTuple):
+    """The entries of a container, and which of them are missing.
+
+    Attributes:
+        values: The entries in a dtype that holds each exactly; 0 where one is missing.
+        missing: Whether each is missing. None where no entry can be, by the type of the container,
+            or where the dtype has a value of its own for it, such as NaN.
+    """
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_] | None = None
+
+    def fill(self) -> NDArray[Any]:
+        """The entries, NaN where one is missing; always floats where an integer can be missing."""
+        if self.missing is None:
+            return self.values
+        kind = self.values.dtype if self.values.dtype.kind == "f" else np.float64
+        filled: NDArray[Any] = self.values.astype(kind)
+        filled[self.missing] = np.nan
+        return filled
+
+
 def to_array(name: str, value: Any) -> NDArray[Any]:
     """The entries of a container, or a scalar, as a plain array, copied only if they must be.
 
-    Columns of nullable, categorical and Arrow-backed numbers are numbers, NaN where one is missing.
+    Columns of nullable, categorical and Arrow-backed numbers are numbers, NaN where one is missing:
+    integers and bool among them are float64, whether one is missing or not. In a frame that has
+    columns of other kinds, too, every entry is an object.
 
     Raises:
         ShapeError: Rows differ in length.
         ParameterError: The value, or one of its rows, is masked; it is sparse or lazy; it is a text
             or another object without entries; or its own code fails.
     """
+    return to_entries(name, value).fill()
+
+
+def to_entries(name: str, value: Any) -> Entries:
+    """The entries as `to_array` reads them, but values and mask apart, never by way of floats.
+
+    Raises: the errors of `to_array`.
+    """
     if type(value) is np.ndarray:
-        return value
-    read: NDArray[Any] = _attempt(name, value, lambda: _without_mask(name, _read(name, value)))
+        return Entries(value)
+    read: Entries = _attempt(name, value, lambda: _without_mask(name, _read(name, value)))
     return read
+
+
+def refuse_wide(name: str, dtype: Any) -> None:
+    """Refuse long doubles by their dtype: float64 would round them, and few machines have them.
+
+    Raises: ParameterError.
+    """
+    if _is_wide(dtype):
+        raise ParameterError(f"{name} has dtype {dtype}, but it must fit float64: convert it first")
+
+
+def _is_wide(dtype: Any) -> bool:
+    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    return kind in ("f", "c") and bool(dtype.itemsize > (8 if kind == "f" else 16))
 
 
 def to_frame(name: str, value: Any) -> Any:
@@ -62,11 +111,17 @@ def to_frame(name: str, value: Any) -> Any:
 def to_readable(name: str, value: Any) -> Any:
     """The value itself where other libraries read it as this one does, else a table or an array.
 
-    Raises: the errors of `to_array`, but none for what is no container, sparse or of a wrong shape.
+    Raises: the errors of `to_array`, but none for what is no container, sparse or of a wrong shape;
+    ParameterError for dtype longdouble.
     """
     if isinstance(value, np.ndarray) or _unread(value) not in (None, "toarray"):
-        return to_array(name, value)
+        made = to_array(name, value)
+        refuse_wide(name, made.dtype)
+        return made
     refuse_masked_rows(name, value)
+    if _is_instance(value, "pandas", "DataFrame", "Series"):
+        for dtype in value.dtypes if value.ndim == 2 else [value.dtype]:
+            refuse_wide(name, dtype)
     if _speaks_arrow_alone(value):
         return to_frame(name, value)
     has_memory = hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__")
@@ -129,9 +184,14 @@ def refuse_masked_rows(name: str, value: Any) -> None:
 def _from_rows(name: str, rows: list[Any] | tuple[Any, ...]) -> NDArray[Any]:
     refuse_masked_rows(name, rows)
     try:
-        return np.asarray(rows)
+        values = np.asarray(rows)
     except ValueError:
         raise ShapeError(f"{name} has rows that differ in length") from None
+    if not _is_wide(values.dtype):
+        return values
+    # A list has no dtype by which it could be refused: an entry beyond float64 is infinite.
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64 if values.dtype.kind == "f" else np.complex128)
 
 
 def _attempt(name: str, value: Any, read: Callable[[], Any]) -> Any:
@@ -146,10 +206,10 @@ def _attempt(name: str, value: Any, read: Callable[[], Any]) -> Any:
     raise ParameterError(f"{name} is of type {kind}, which can't be read, but {rule}")
 
 
-def _read(name: str, value: Any) -> NDArray[Any]:
+def _read(name: str, value: Any) -> Entries:
     _refuse_by_name(name, value)
     if isinstance(value, list | tuple):
-        return _from_rows(name, value)
+        return Entries(_from_rows(name, value))
     if _is_instance(
         value, "pandas", "DataFrame", "Series", "Index", "api.extensions.ExtensionArray"
     ):
@@ -161,38 +221,88 @@ def _read(name: str, value: Any) -> NDArray[Any]:
     if _speaks_arrow_alone(value):
         return _read(name, _read_arrow(name, value))
     if hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__"):
-        return np.from_dlpack(value)
+        return Entries(np.from_dlpack(value))
     # With any class, so that a mask shows.
-    return np.asanyarray(value)
+    return Entries(np.asanyarray(value))
 
 
-def _without_mask(name: str, values: NDArray[Any]) -> NDArray[Any]:
-    if isinstance(values, ma.MaskedArray):
+def _without_mask(name: str, entries: Entries) -> Entries:
+    if isinstance(entries.values, ma.MaskedArray):
         _refuse_mask(name)
-    return np.asarray(values)
+    return Entries(np.asarray(entries.values), entries.missing)
 
 
-def _from_pandas(value: Any) -> NDArray[Any]:
-    """Numbers of all columns' common type if all columns are numbers, else what numpy makes."""
+def _join(columns: list[Entries]) -> Entries:
+    """Columns as a matrix: of the common type of numbers, or of times, or else of objects."""
+    kinds = {column.values.dtype.kind for column in columns}
+    if not (kinds <= set("buif") or kinds in ({"M"}, {"m"})):
+        return Entries(np.stack([_to_objects(column) for column in columns], axis=1))
+    values = np.stack([column.values for column in columns], axis=1)
+    if all(column.missing is None for column in columns):
+        return Entries(values)
+    missing = np.zeros(values.shape, bool)
+    for place, column in enumerate(columns):
+        if column.missing is not None:
+            missing[:, place] = column.missing
+    return Entries(values, missing)
+
+
+def _to_objects(column: Entries) -> NDArray[np.object_]:
+    """Each entry as an object of its own, NaN where a number is missing."""
+    objects: NDArray[np.object_] = column.values.astype(object)
+    if column.missing is not None:
+        objects[column.missing] = np.nan
+    return objects
+
+
+def _from_pandas(value: Any) -> Entries:
     if value.ndim == 1:
         return _from_pandas_column(value)
     kinds = [_numpy_dtype(dtype) for dtype in value.dtypes]
     is_plain = all(isinstance(dtype, np.dtype) for dtype in value.dtypes)
-    # numpy does as well, except that it makes objects of bool beside numbers.
-    if not kinds or not _are_numeric(*kinds) or (is_plain and len(set(kinds)) == 1):
-        return np.asarray(value)
-    columns = [_from_pandas_column(value.iloc[:, place]) for place in range(len(kinds))]
-    return np.stack(columns, axis=1)
+    # numpy makes objects of bool beside numbers, and no times of times without an offset.
+    if not kinds or (is_plain and (len(set(kinds)) == 1 or not _are_numeric(*kinds))):
+        return Entries(np.asarray(value))
+    places = range(len(kinds))
+    if _are_numeric(*kinds):
+        return _join([_from_pandas_column(value.iloc[:, place]) for place in places])
+    columns = [(value.iloc[:, place], _are_numeric(kinds[place])) for place in places]
+    return _join(
+        [
+            _from_pandas_column(column) if is_number else Entries(np.asarray(column, object))
+            for column, is_number in columns
+        ]
+    )
 
 
-def _from_pandas_column(column: Any) -> NDArray[Any]:
-    kind = _numpy_dtype(column.dtype)
-    if isinstance(column.dtype, np.dtype) or not _are_numeric(kind):
-        return np.asarray(column)
-    if not column.isna().any():
-        return np.asarray(column.to_numpy(dtype=kind))
-    wide = kind if kind.kind == "f" else np.dtype(np.float64)
-    return np.asarray(column.to_numpy(dtype=wide, na_value=np.nan))
+def _from_pandas_column(column: Any) -> Entries:
+    pandas = sys.modules["pandas"]
+    dtype, kind = column.dtype, _numpy_dtype(column.dtype)
+    if isinstance(dtype, np.dtype) or not _are_numeric(kind):
+        return Entries(np.asarray(column))
+    if isinstance(dtype, pandas.SparseDtype):
+        return Entries(np.asarray(column.to_numpy(dtype=kind)))
+    entries = getattr(column, "array", column)
+    if isinstance(dtype, pandas.ArrowDtype):
+        return _from_pyarrow_column(entries.__arrow_array__())
+    if isinstance(dtype, pandas.CategoricalDtype):
+        return _take(_from_pandas_column(dtype.categories).values, entries.codes)
+    if kind.kind == "f":
+        return Entries(np.asarray(entries.to_numpy(dtype=kind, na_value=np.nan)))
+    missing = np.asarray(entries.isna(), bool)
+    return Entries(np.asarray(entries.to_numpy(dtype=kind, na_value=0)), missing)
+
+
+def _take(categories: NDArray[Any], codes: Any) -> Entries:
+    """The numbers of categories by their places, of which -1 is none."""
+    places = np.asarray(codes, np.intp)
+    missing = places < 0
+    # The last number stands for none, whose place is -1.
+    values = np.append(categories, np.zeros(1, categories.dtype))[places]
+    if categories.dtype.kind != "f":
+        return Entries(values, missing)
+    values[missing] = np.nan
+    return Entries(values)
 
 
 def _numpy_dtype(dtype: Any) -> np.dtype[Any]:
@@ -217,30 +327,48 @@ def _are_numeric(*dtypes: np.dtype[Any]) -> bool:
     return all(dtype.kind in "buif" for dtype in dtypes)
 
 
-def _from_polars(value: Any) -> NDArray[Any]:
+def _from_polars(value: Any) -> Entries:
     polars = sys.modules["polars"]
-    # A missing bool would make objects of the others.
     if isinstance(value, polars.Series):
-        missing = value.dtype == polars.Boolean and value.null_count()
-        return np.asarray(value.cast(polars.Float64) if missing else value)
-    odd = [one for one in value.iter_columns() if one.dtype == polars.Boolean and one.null_count()]
-    wide = [one.cast(polars.Float64) for one in odd]
-    return np.asarray(value.with_columns(wide) if wide else value)
+        return _from_polars_column(value)
+    columns = [_from_polars_column(column) for column in value.iter_columns()]
+    return _join(columns) if columns else Entries(np.asarray(value))
 
 
-def _from_pyarrow(value: Any) -> NDArray[Any]:
+def _from_polars_column(column: Any) -> Entries:
+    polars = sys.modules["polars"]
+    kind = column.dtype
+    if kind == polars.Boolean or kind.is_integer():
+        missing = np.asarray(column.is_null())
+        values = column.fill_null(False if kind == polars.Boolean else 0)
+        return Entries(np.asarray(values), missing)
+    if kind == polars.Array:
+        leaf = functools.reduce(lambda inner, _: inner.inner, kind.shape, kind)
+        if leaf == polars.Boolean or leaf.is_integer():
+            column = column.cast(polars.Array(polars.Float64, kind.shape))
+    values = np.asarray(column)
+    # Texts are objects where one is missing, and so they are always.
+    return Entries(values.astype(object) if values.dtype.kind == "U" else values)
+
+
+def _from_pyarrow(value: Any) -> Entries:
     pyarrow = sys.modules["pyarrow"]
     if not isinstance(value, pyarrow.Table | pyarrow.RecordBatch):
-        return np.asarray(_widen(value))
-    columns = [np.asarray(_widen(column)) for column in value.itercolumns()]
-    return np.stack(columns, axis=1) if columns else np.empty((len(value), 0))
+        return _from_pyarrow_column(value)
+    columns = [_from_pyarrow_column(column) for column in value.itercolumns()]
+    return _join(columns) if columns else Entries(np.empty((len(value), 0)))
 
 
-def _widen(column: Any) -> Any:
-    """The column, in which a missing bool would make objects of the others."""
-    pyarrow = sys.modules["pyarrow"]
-    missing = pyarrow.types.is_boolean(column.type) and column.null_count
-    return column.cast(pyarrow.uint8()) if missing else column
+def _from_pyarrow_column(column: Any) -> Entries:
+    types = sys.modules["pyarrow"].types
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    is_bool = types.is_boolean(column.type)
+    if not (is_bool or types.is_integer(column.type)):
+        return Entries(np.asarray(column))
+    missing = np.asarray(column.is_null())
+    # Filled, since pyarrow makes floats or objects of what lacks an entry.
+    return Entries(np.asarray(column.fill_null(False if is_bool else 0)), missing)
 
 
 def _speaks_arrow_alone(value: Any) -> bool:

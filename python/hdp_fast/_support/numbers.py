@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import ParameterError, ShapeError
-from .containers import to_array
+from .containers import refuse_wide, to_array
 from .types import Floats
 from .validate import are_numbers, array, numbers
 
@@ -50,10 +50,12 @@ def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises:
         ShapeError: Rows differ in length.
-        ParameterError: The array has any other type.
+        ParameterError: The array has any other type, such as longdouble.
     """
     # A value alone may be any object.
     values = to_array(name, value)
+    if values.ndim:
+        refuse_wide(name, values.dtype)
     if values.dtype.kind == "O":
         return _convert_each(values.flat, values.size).reshape(values.shape)
     if not are_numbers(values):

@@ -14,7 +14,7 @@ from numpy import ma
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import HdpFastError, ParameterError, ShapeError
-from .containers import refuse_type, to_array
+from .containers import Entries, refuse_type, refuse_wide, to_entries
 
 T = TypeVar("T")
 LEAST, MOST = 1e-30, 1e30
@@ -273,12 +273,34 @@ def array(name: str, value: ArrayLike) -> NDArray[Any]:
 
     Raises:
         ShapeError: Rows differ in length.
-        ParameterError: The value is no container, or one of those that are refused by name.
+        ParameterError: The value is no container, or one of those that are refused by name; or it
+            has dtype longdouble.
     """
-    values = to_array(name, value)
-    if not values.ndim and values.dtype.kind == "O" and not issubclass(type(value), np.ndarray):
+    return entries_of(name, value).fill()
+
+
+def entries_of(name: str, value: ArrayLike) -> Entries:
+    """The entries and which of them are missing, as `containers.to_entries` reads them.
+
+    Raises the errors of `array`.
+    """
+    entries = to_entries(name, value)
+    kind = entries.values.dtype
+    if not entries.values.ndim and kind.kind == "O" and not issubclass(type(value), np.ndarray):
         refuse_type(name, value)
-    return values
+    refuse_wide(name, kind)
+    return entries
+
+
+def whole_array(name: str, value: ArrayLike) -> NDArray[Any]:
+    """The entries as `array` reads them, but integers and bool always in a dtype of their own.
+
+    Raises a ParameterError where one of these is missing, and the errors of `array`.
+    """
+    entries = entries_of(name, value)
+    if entries.missing is not None and entries.missing.any():
+        raise ParameterError(f"{name} holds something else, but no entry may be missing")
+    return entries.values
 
 
 def are_numbers(values: NDArray[Any]) -> bool:
@@ -329,7 +351,10 @@ def bit_entries(name: str, value: ArrayLike) -> NDArray[Any]:
         ShapeError: Rows differ in length.
         ParameterError: The value is no container, has another dtype, or holds other floats.
     """
-    values = array(name, value)
+    entries = entries_of(name, value)
+    if entries.missing is not None and entries.missing.any():
+        raise _not_bits(name)
+    values = entries.values
     if not values.size or not values.ndim:
         return np.zeros(values.shape, np.uint8)
     if values.dtype.kind == "f":
@@ -376,7 +401,7 @@ def integer_vector(name: str, value: ArrayLike) -> NDArray[Any]:
     Raises: ShapeError unless it is a vector with an entry. ParameterError for a dtype that is not
     integer.
     """
-    values = array(name, value)
+    values = whole_array(name, value)
     if values.ndim != 1 or not values.size:
         rule = "it must have one dimension and at least one entry"
         raise ShapeError(f"{name} has shape {values.shape}, but {rule}")

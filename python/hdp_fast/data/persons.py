@@ -15,9 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from .._core import Features
-from .._support.containers import to_frame
+from .._support.containers import Entries, to_frame
 from .._support.types import Integers
-from .._support.validate import array, nonnegative_int, number, positive, positive_int, refuse
+from .._support.validate import (
+    array,
+    entries_of,
+    nonnegative_int,
+    number,
+    positive,
+    positive_int,
+    refuse,
+)
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord
@@ -30,8 +38,10 @@ _LOW = (1 << _HALF) - 1
 _OF_PERSONS = {"replace_one": "replace_person", "add_remove": "add_remove_person"}
 # Far more than the rounding of a delta.
 _STRETCH = 1 - 1e-9
-# Objects that stand for a missing id, as texts: all of them are one person.
-_MISSING = dict.fromkeys(("None", "NaT", "<NA>"), "nan")
+# The hash of the one person who has all rows without an id.
+_NOBODY = zlib.crc32(b"nan")
+# What pandas calls a missing entry.
+_MISSING = ("NAType", "NaTType")
 _encode = methodcaller("encode", "utf-8", "surrogatepass")
 
 Words = NDArray[np.uint64]
@@ -48,9 +58,9 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
 
     Args:
         ids: Whose row it is, for each of n rows: integers, real numbers or texts, shape (n,), or a
-            column of a frame. Entries of dtype object are compared as texts. Rows without an id
-            (NaN, None) count as those of one person. The dtype is public, and so is that of the
-            array which numpy makes of a list: its entries should be of one kind.
+            column of a frame. Entries of a list and of dtype object are compared as texts. Rows
+            without an id (NaN, None, NA) count as those of one person; a text such as "None" is an
+            id. The dtype is public, and integers of nullable columns are compared exactly.
         rows: The most rows to keep of a person, at least 1; public.
         key: A public integer of at least 0. Another key keeps other rows. It needs no secrecy, but
             must not be chosen by a look at the records.
@@ -85,22 +95,46 @@ def bound_rows(ids: ArrayLike, rows: int = 1, *, key: int = 0) -> NDArray[np.boo
         ['ann', 'ann', 'bob', 'eve']
     """
     most, salt = positive_int("rows", rows, _MOST_ROWS), nonnegative_int("key", key)
-    persons, hashes = _number_persons(_read_ids(ids))
+    persons, hashes = _number_persons(read_ids(ids))
     return _choose(persons, hashes, most, salt)
 
 
-def _read_ids(ids: ArrayLike) -> NDArray[Any]:
-    values = array("ids", ids)
-    if values.ndim != 1:
-        raise ShapeError(f"ids has {values.ndim} dimensions, but it must have one")
-    if values.dtype.kind not in "iufSUO":
-        rule = "it must hold integers, real numbers or texts"
-        raise ParameterError(f"ids has dtype {values.dtype}, but {rule}")
-    return values
+def read_ids(ids: ArrayLike, kinds: str = "iufSUO") -> Entries:
+    """Whose row it is, for each row; entries of a list are objects, each of its own kind.
+
+    Raises: ShapeError unless it is a vector, ParameterError unless its dtype is one of these kinds.
+    """
+    entries = entries_of("ids", ids)
+    if entries.values.ndim != 1:
+        raise ShapeError(f"ids has {entries.values.ndim} dimensions, but it must have one")
+    if isinstance(ids, list | tuple):
+        # One entry decides what numpy makes of a list, such as floats of integers.
+        values = np.empty(len(ids), object)
+        values[:] = [_whole(name) for name in ids]
+        return Entries(values)
+    if entries.values.dtype.kind not in kinds:
+        numbers = "integers, real numbers" if "f" in kinds else "integers"
+        rule = f"it must hold {numbers} or texts"
+        raise ParameterError(f"ids has dtype {entries.values.dtype}, but {rule}")
+    return entries
 
 
-def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
+def _whole(name: Any) -> Any:
+    """A whole float as the integer that it is."""
+    return int(name) if isinstance(name, float) and name.is_integer() else name
+
+
+def _number_persons(ids: Entries) -> tuple[Integers, Words]:
     """The number of each row's person, and a hash of each person's id."""
+    if ids.missing is None or not ids.missing.any():
+        return _number_values(ids.values)
+    present, hashes = _number_values(ids.values[~ids.missing])
+    persons = np.full(len(ids.values), len(hashes), np.int64)
+    persons[~ids.missing] = present
+    return persons, np.append(hashes, np.uint64(_NOBODY))
+
+
+def _number_values(ids: NDArray[Any]) -> tuple[Integers, Words]:
     if ids.dtype.kind in "iuf":
         if ids.dtype.kind == "f":
             with np.errstate(all="ignore"):
@@ -117,14 +151,17 @@ def _number_persons(ids: NDArray[Any]) -> tuple[Integers, Words]:
     if grouped is not None:
         persons, different = grouped[0], grouped[1].tolist()
     else:
-        texts = ids.tolist()
-        if ids.dtype.kind == "O":
-            texts = [_MISSING.get(text, text) for text in write_texts(texts)]
+        texts = write_texts(ids.tolist()) if ids.dtype.kind == "O" else ids.tolist()
         places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
         persons = np.fromiter(map(places.__getitem__, texts), np.int64, len(texts))
         different = list(places)
-    coded = different if ids.dtype.kind == "S" else map(_encode, different)
-    return persons, np.fromiter(map(zlib.crc32, coded), np.uint64, len(different))
+    return persons, np.fromiter(map(_hash_text, different), np.uint64, len(different))
+
+
+def _hash_text(text: str | bytes | None) -> int:
+    if text is None:
+        return _NOBODY
+    return zlib.crc32(text if isinstance(text, bytes) else _encode(text))
 
 
 def _group_texts(ids: NDArray[Any]) -> tuple[Integers, NDArray[Any]] | None:
@@ -161,19 +198,29 @@ def _hash_numbers(names: NDArray[Any]) -> Words:
     return words
 
 
-def write_texts(values: list[Any]) -> list[str]:
-    """What each value is as a text; none causes an error."""
-    try:
-        return list(map(str, values))
-    except Exception:  # No id may cause an error, such as an integer of thousands of digits.
-        return list(map(_write_any, values))
+def write_texts(values: list[Any]) -> list[str | None]:
+    """What each value is as a text, None for a missing one; none causes an error.
+
+    A text is never missing, whatever it says.
+    """
+    return [value if type(value) is str else _write_any(value) for value in values]
 
 
-def _write_any(value: Any) -> str:
+def _write_any(value: Any) -> str | None:
+    if value is None or type(value).__name__ in _MISSING or _differs_from_itself(value):
+        return None
     try:
         return str(value)
-    except Exception:
+    except Exception:  # Such as that of an integer of thousands of digits.
         return type(value).__name__
+
+
+def _differs_from_itself(value: Any) -> bool:
+    """Whether it is NaN, or a time that is none."""
+    try:
+        return bool(value != value)
+    except Exception:
+        return False
 
 
 def _choose(persons: Integers, hashes: Words, most: int, key: int) -> NDArray[np.bool_]:
@@ -234,7 +281,7 @@ class Persons:
     Attributes:
         keep: Which rows are used; None where nobody said who owns them, and a row is the unit.
         rows: The most rows of one person among them.
-        owners: Whose rows those are that are used.
+        owners: Whose rows those are that are used, as numbers of these persons.
     """
 
     keep: NDArray[np.bool_] | None = None
@@ -311,10 +358,12 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
         if most > 1:
             refuse("rows_per_person", most, "ids must say whose row each one is")
         return Persons()
-    owners = _read_ids(ids)
-    if owners.shape != (n,):
-        raise ShapeError(f"ids has shape {owners.shape}, but it must be ({n},), as there are rows")
-    keep = bound_rows(owners, most)
+    read = read_ids(ids)
+    if read.values.shape != (n,):
+        shape = f"ids has shape {read.values.shape}"
+        raise ShapeError(f"{shape}, but it must be ({n},), as there are rows")
+    owners, hashes = _number_persons(read)
+    keep = _choose(owners, hashes, most, 0)
     return Persons(keep, most, owners[keep])
 
 

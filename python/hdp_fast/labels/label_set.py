@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.validate import array, refuse
+from .._support.validate import refuse, whole_array
 from ..data import records
 from ..exceptions import ParameterError, ShapeError
 
@@ -53,7 +53,7 @@ def check_classes(classes: ArrayLike) -> NDArray[Any]:
         ShapeError: There is not one dimension.
         ParameterError: These are not 2 to 256 different integers, real numbers or texts.
     """
-    names = array("classes", classes)
+    names = whole_array("classes", classes)
     if names.ndim != 1:
         raise ShapeError(f"classes has shape {names.shape}, but it must have one dimension")
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}

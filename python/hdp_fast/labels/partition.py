@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Integers
-from .._support.validate import array
-from ..exceptions import InsufficientSamples, ParameterError, ShapeError
+from ..data.persons import read_ids, write_texts
+from ..exceptions import InsufficientSamples, ShapeError
 
+# No text in UTF-8, which stands for all records without an id.
+_NOBODY = b"\xff"
 # Computes the rows of each chunk from a key.
 Chunks = Callable[[bytes], list[Integers]]
 
@@ -23,7 +26,7 @@ def choose_chunks(ids: ArrayLike | None, n: int, k: int) -> Chunks:
         InsufficientSamples: There are fewer records than chunks, and no ids. With ids the number of
             records is private, and is not compared.
         ShapeError: ids has another shape than (n,).
-        ParameterError: ids holds anything but integers and texts.
+        ParameterError: ids has no dtype of integers, texts or objects.
     """
     if ids is not None:
         names = _check_ids(ids, n)
@@ -55,23 +58,26 @@ def split_by_id(ids: list[bytes], key: bytes, k: int) -> list[Integers]:
 def _check_ids(ids: ArrayLike, n: int) -> list[bytes]:
     """Validate ids, one for each of n records, and return them as bytes.
 
+    No id causes an error: all records without one are those of one person.
+
     Raises:
         ShapeError: The shape is another one.
-        ParameterError: They are neither integers nor texts.
+        ParameterError: The dtype is that of neither integers, texts nor objects.
     """
-    names = array("ids", ids)
-    if names.shape != (n,):
-        raise ShapeError(f"ids has shape {names.shape}, but it must be ({n},), as there are rows")
-    if names.dtype.kind == "O" and all(isinstance(name, str) for name in names):
-        names = names.astype(str)
-    if names.dtype.kind not in "iuSU" and n:
-        raise ParameterError(f"ids has dtype {names.dtype}, but it must hold integers or texts")
-    return [_bytes(name) for name in names.tolist()]
+    values, missing = read_ids(ids, "iuSUO")
+    if values.shape != (n,):
+        raise ShapeError(f"ids has shape {values.shape}, but it must be ({n},), as there are rows")
+    names: list[Any] = values.tolist()
+    if missing is not None:
+        names = [None if absent else name for name, absent in zip(names, missing, strict=True)]
+    return [_bytes(name) for name in (write_texts(names) if values.dtype.kind != "S" else names)]
 
 
-def _bytes(name: str | bytes | int) -> bytes:
+def _bytes(name: str | bytes | None) -> bytes:
+    if name is None:
+        return _NOBODY
     # Lone surrogates are allowed in ids.
-    return name if isinstance(name, bytes) else str(name).encode(errors="surrogatepass")
+    return name if isinstance(name, bytes) else name.encode(errors="surrogatepass")
 
 
 def _chunk(name: bytes, key: bytes, k: int) -> int:

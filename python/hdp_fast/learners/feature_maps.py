@@ -13,12 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.callers import freeze, silence
+from .._support.containers import to_array
 from .._support.json_text import JsonObject
 from .._support.numbers import finite_rows, floats, real_rows
 from .._support.types import Floats
 from .._support.validate import (
     LEAST,
     MOST,
+    are_numbers,
     array,
     bounded_positive,
     nonnegative_int,
@@ -399,8 +401,9 @@ class FeatureMap(JsonObject):
         counts as 0, silently; nothing that it prints or warns is shown.
 
         Args:
-            function: Called with an array of shape (1, d) of the dtype of X. It returns an array of
-                shape (1, columns) or (columns,).
+            function: Called with an array of shape (1, d) of the dtype of X; float64 where X is a
+                frame whose integers or bool may be missing, whether one is or not. It returns an
+                array of shape (1, columns) or (columns,).
             columns: Number of features that the function returns.
             columns_in: Number of columns that X must have; None for any.
             norm_bound: Norm that becomes 1, in [1e-30, 1e30]; longer results are shrunk to it.
@@ -654,8 +657,9 @@ def _call_each(function: Function, rows: NDArray[Any], columns: int) -> Floats:
     with silence():
         for value, row in zip(values, rows, strict=True):
             try:
-                result = floats(numbers("features", function(freeze(row[None].copy()))))
-                value[:] = result.reshape(columns) if result.size == columns else np.nan
+                result = to_array("features", function(freeze(row[None].copy())))
+                is_whole = are_numbers(result) and result.size == columns
+                value[:] = floats(result).reshape(columns) if is_whole else np.nan
             except KeyboardInterrupt:
                 raise
             except BaseException:

@@ -23,6 +23,7 @@ from .._support.validate import (
     positive,
     probability,
     refuse,
+    whole_array,
 )
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
@@ -383,7 +384,7 @@ def _count_rows(X: NDArray[Any]) -> int:
 
 def check_label_set(classes: Any) -> NDArray[Any]:
     """Return the label set in order, as int64, float64 or texts."""
-    names = array("classes", classes)
+    names = whole_array("classes", classes)
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
     if names.ndim != 1 or names.dtype.kind not in kinds:
         refuse("classes", classes, "it must list integers, real numbers or texts")

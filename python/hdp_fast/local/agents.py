@@ -43,7 +43,9 @@ class Agents(AgentPool):
     twice. X is not copied: do not change it while agents are being asked.
 
     Args:
-        X: Features, one row for each agent: an array of shape (N, d), or a BitMatrix.
+        X: Features, one row for each agent: an array of shape (N, d), a BitMatrix, or a frame. If
+            integers and bool of a frame may be missing, a question sees float64, whether one is
+            missing or not.
         y: Labels 0 and 1 of shape (N,), bool, integers or floats.
         epsilon: Privacy parameter of each answer, a finite number above 0.
         delta: A number in [0, 1). It is accepted and not used, since the answers are pure.

@@ -11,7 +11,7 @@ from .. import _core
 from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Uncopyable
-from .._support.validate import array, nonnegative_int, positive_int, refuse
+from .._support.validate import array, nonnegative_int, positive_int, refuse, whole_array
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
@@ -180,7 +180,7 @@ class TableSession(SingleUseSession):
             1
         """
         k = positive_int("members", members, 1 << 31)
-        votes = array("ones", ones)
+        votes = whole_array("ones", ones)
         if votes.ndim > 1:
             raise ShapeError(f"ones has shape {votes.shape}, but it must be one integer or (m,)")
         flat = to_unsigned("ones", votes.reshape(-1))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Integers, RandomState
-from .._support.validate import array, positive, positive_int, probability, refuse
+from .._support.validate import positive, positive_int, probability, refuse, whole_array
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
@@ -362,7 +362,7 @@ def _find_threshold(T: int, scale: Fraction, delta: float) -> int:
 
 
 def _check_integers(name: str, value: ArrayLike) -> Integers:
-    entries = array(name, value)
+    entries = whole_array(name, value)
     if not entries.size:
         return np.zeros(entries.shape, np.int64)
     if entries.dtype.kind not in "bui":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.validate import array
+from .._support.validate import whole_array
 from ..exceptions import ParameterError, ShapeError
 
 _MOST = 1 << 32
@@ -20,7 +20,7 @@ def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
         ShapeError: The shape is another one.
         ParameterError: The dtype is no integer type, or an entry lies outside `[0, 2**32)`.
     """
-    counts = array("counts", value)
+    counts = whole_array("counts", value)
     if counts.ndim not in (1, 2) or not counts.shape[-1]:
         rule = "it must be (K,) or (m, K) with K at least 1"
         raise ShapeError(f"counts has shape {counts.shape}, but {rule}")
@@ -49,7 +49,7 @@ def votes_of(value: ArrayLike) -> NDArray[np.uint8]:
         ShapeError: There are not two dimensions.
         ParameterError: The dtype is neither uint8 nor bool.
     """
-    votes = array("votes", value)
+    votes = whole_array("votes", value)
     if votes.ndim != 2:
         raise ShapeError(f"votes has shape {votes.shape}, but it must be (k, m)")
     if votes.dtype not in (np.uint8, np.bool_):

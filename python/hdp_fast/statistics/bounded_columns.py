@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import FeatureNames, names_of
 from .._support.numbers import scale_to_unit
 from .._support.types import Floats, Integers
-from .._support.validate import array, distinct_texts, numbers, refuse
+from .._support.validate import distinct_texts, entries_of, numbers, refuse
 from ..data.persons import Persons, write_texts
 from ..exceptions import ParameterError, ShapeError
 
@@ -129,11 +129,10 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
     """The places of private values among public keys; -1 where a value is none of them.
 
     No value decides how another one is read: entries of a list are compared with the keys one by
-    one, and values of dtype object as texts.
+    one, texts and values of dtype object as texts, whatever holds them, and integers exactly.
 
     Raises: ParameterError unless keys are a list of different values, and for integer keys that
-    floats can't tell apart where a missing value makes floats of the others; ShapeError unless `by`
-    is a vector.
+    floats can't tell apart where the column is one of floats; ShapeError unless `by` is a vector.
     """
     try:
         public = tuple(np.asarray(keys).tolist() if isinstance(keys, np.ndarray) else keys)
@@ -144,19 +143,21 @@ def read_groups(by: Any, keys: Any, names: tuple[str, str]) -> Groups:
         refuse(names[1], keys, "it must list public values, each once")
     if isinstance(by, list | tuple):
         return Groups(public, _find_places(by, public))
-    large = [key for key in public if isinstance(key, int) and abs(key) >= _EXACT]
-    if large and not isinstance(by, np.ndarray):
-        rule = "in a frame an integer key must lie below 2**53: pass an array of numpy"
-        refuse(names[1], large[0], rule)
-    values = array(names[0], by)
+    values, missing = entries_of(names[0], by)
     if values.ndim != 1:
         raise ShapeError(f"{names[0]} has {values.ndim} dimensions, but it must have one")
+    large = [key for key in public if isinstance(key, int) and abs(key) >= _EXACT]
+    if large and values.dtype.kind == "f":
+        refuse(names[1], large[0], "in a column of floats an integer key must lie below 2**53")
     if values.dtype.kind == "O":
         entries = write_texts(values.tolist())
         return Groups(public, _find_places(entries, write_texts(list(public))))
+    texts = write_texts(list(public)) if values.dtype.kind == "U" else public
     codes = np.full(len(values), -1, np.int64)
-    for place, key in enumerate(public):
+    for place, key in enumerate(texts):
         codes[np.broadcast_to(values == key, codes.shape)] = place
+    if missing is not None:
+        codes[missing] = public.index(None) if None in public else -1
     return Groups(public, codes)
 
 
