@@ -4,6 +4,7 @@ It also looks at what the private module _support.notes keeps of a call under wa
 """
 
 import gc
+import inspect
 import logging
 import subprocess
 import sys
@@ -126,6 +127,32 @@ def test_no_setting_makes_a_call_fail_after_its_charge(name, entry, monkeypatch)
         with np.errstate(all="raise"):
             strict = outcome(lambda: door.call(**arguments_of(door, entry)))
     assert strict is usual or (strict is UtilityWarning and not charges)
+
+
+def public_calls():
+    """The public functions and methods of all modules, by name."""
+    for module in hdp_fast.__all__:
+        face = getattr(hdp_fast, module)
+        for name in getattr(face, "__all__", ()) if inspect.ismodule(face) else ():
+            thing = getattr(face, name)
+            parts = {"": thing} if inspect.isfunction(thing) else {}
+            if inspect.isclass(thing):
+                parts = dict(inspect.getmembers(thing, inspect.isfunction))
+            for part, call in parts.items():
+                if not part.startswith("_"):
+                    yield f"{module}.{name}.{part}".rstrip("."), call
+
+
+def test_every_call_that_takes_a_budget_keeps_its_result():
+    """All but the context manager that charges, whose block is the caller's."""
+    charging = {name: call for name, call in public_calls() if "budget" in parameters_of(call)}
+    assert len(charging) > 25
+    loose = [name for name, call in charging.items() if not hasattr(call, "__wrapped__")]
+    assert loose == ["budget.spend"]
+
+
+def parameters_of(call):
+    return inspect.signature(call).parameters
 
 
 HOPELESS = {"epsilon": 1e-4, "neighbors": "add_remove"}

@@ -414,6 +414,58 @@ def test_bounded_range_runs_compose_at_their_optimum(epsilon, runs, slack):
         assert curve[at] * (1 - 1e-9) <= shown <= slack * curve[at]
 
 
+def optimum_in_any_order(kinds, unit):
+    """The curve of the worst run of coins in units of a grid, offsets and order chosen adaptively.
+
+    It is exact for offsets on the grid, and so a lower bound. A kind is the range of a coin in
+    units, whether its offset is free (or its losses are opposite, as of Pure), and its rounds.
+    """
+    places = [units if free else 2 * units for units, free, _ in kinds]
+    span = sum(place * rounds for place, (*_, rounds) in zip(places, kinds, strict=True))
+    losses = np.arange(-span, span + 1) * unit
+    start = np.maximum(0, -np.expm1(losses))
+
+    def step(place, free, curve):
+        below = -np.expm1(losses[0] - np.arange(place, 0, -1) * unit)
+        padded = np.concatenate([below, curve, np.zeros(place)])
+        windows = np.lib.stride_tricks.sliding_window_view(padded, len(losses))
+        offsets = np.arange(place + 1) if free else np.array([place // 2])
+        first = np.expm1((offsets - place) * unit) / np.expm1(-place * unit)
+        pairs = zip(first, windows[place - offsets], windows[2 * place - offsets], strict=True)
+        return np.max([p * low + (1 - p) * high for p, low, high in pairs], axis=0)
+
+    curves = {}
+    for counts in itertools.product(*(range(rounds + 1) for *_, rounds in kinds)):
+        left = [i for i, count in enumerate(counts) if count]
+        before = [tuple(count - (i == j) for j, count in enumerate(counts)) for i in left]
+        steps = [
+            step(places[i], kinds[i][1], curves[one]) for i, one in zip(left, before, strict=True)
+        ]
+        curves[counts] = np.max(steps, axis=0) if steps else start
+    return losses, curves[counts]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "unit"),
+    [
+        (((12, True, 4), (5, True, 3)), 0.02),
+        (((12, True, 4), (5, True, 4), (1, False, 4)), 0.1),
+        (((6, True, 5), (9, True, 2), (3, False, 2)), 0.3),
+        (((7, True, 33),), 0.05),
+        (((4, True, 3), (2, True, 6), (6, False, 3)), 0.6),
+    ],
+)
+def test_bounded_range_runs_take_turns_with_others_in_any_order(kinds, unit):
+    """Who also chooses what runs next, by all outcomes so far, gains nothing on the accountant."""
+    losses, curve = optimum_in_any_order(kinds, unit)
+    terms = [((BoundedRange if free else Pure)(n * unit), rounds) for n, free, rounds in kinds]
+    for least in (0.3, 1e-2, 1e-4, 1e-6, 1e-9):
+        at = int(np.flatnonzero(curve >= least)[-1])
+        if losses[at] >= 0:
+            shown = accounting.delta(terms, float(losses[at]) * (1 - 1e-12))
+            assert curve[at] * (1 - 1e-12) <= shown <= 3 * curve[at]
+
+
 def test_bounded_range_runs_of_one_epsilon_are_one_block():
     one = [(BoundedRange(0.5), 12), (Pure(0.1), 3)]
     for other in (

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
 from .._support.validate import number, positive_int, probability, refuse
@@ -157,6 +158,7 @@ class GaussianVote:
         """Least number of votes by which the largest noisy count must lead the next one."""
         return math.ceil(Fraction(self.threshold) * self.sigma)
 
+    @keep_result
     def session(
         self,
         *,

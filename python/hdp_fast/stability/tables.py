@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self, TypeVar
 
 from .. import _core
+from .._support.notes import keep_result
 from .._support.types import RandomState
 from .._support.validate import from_json, number, positive_int
 from ..budget.account import Budget
@@ -292,6 +293,7 @@ class HazardTable(CoinTable):
         """
         return cls._design(max_unstable, queries, epsilon, delta, beta)
 
+    @keep_result
     def session(
         self,
         *,
@@ -393,6 +395,7 @@ class VoteTable(CoinTable):
         """
         return cls._design(None, queries, epsilon, delta, beta)
 
+    @keep_result
     def session(
         self,
         *,

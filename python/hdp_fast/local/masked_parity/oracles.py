@@ -9,6 +9,7 @@ import numpy as np
 from ... import _core
 from ..._support.callers import answers as checked_answers
 from ..._support.callers import freeze, losses, silence
+from ..._support.notes import keep_result
 from ..._support.random_state import check_random_state, make_key, make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import nonnegative_int, positive
@@ -95,6 +96,7 @@ class MaskedParityAgents(AgentPool):
 
         self._respond = respond
 
+    @keep_result
     def ask(
         self, question: QuestionFunction, count: int, *, random_state: RandomState = None
     ) -> Bits:
@@ -131,6 +133,7 @@ class MaskedParityAgents(AgentPool):
         self._reserve(count)
         return self._respond(question, count, random_state)
 
+    @keep_result
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
         """Asks the next agents whether a hypothesis is wrong about them.
 
