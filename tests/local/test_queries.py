@@ -384,3 +384,13 @@ def test_learning_by_votes_survives_any_record():
         agents = local.Agents(bits_with(entry), np.zeros(60, int), epsilon=CERTAIN)
         result = local.learn_by_votes(learners.Conjunctions(2, 1), agents)
         assert agents.remaining == 0, result
+
+
+@pytest.mark.parametrize("dtype", [object, str])
+def test_a_description_that_does_not_fit_is_refused_before_anybody_is_asked(dtype):
+    """Also where no made-up record is known to fit the dtype."""
+    far = Learned(RULE | {"features": [5]})
+    agents = local.Agents(np.zeros((9, 2)).astype(dtype), np.zeros(9, int), epsilon=1.0)
+    with pytest.raises(ShapeError):
+        agents.test(far, 9)
+    assert agents.remaining == 9

@@ -26,6 +26,7 @@ from .pool import (
     Hypothesis,
     QuestionFunction,
     answer_each,
+    check_description,
     check_question,
     compare_predictions,
     find_mistakes,
@@ -278,6 +279,8 @@ class Agents(AgentPool):
             return find_mistakes(learned, X, y)
 
         self.rehearse(compute_losses)
+        if not hasattr(learned, "losses"):
+            check_description(learned, self._d)
         return self.ask(find_losses, count, random_state=random_state)
 
     def rehearse(self, question: QuestionFunction) -> None:

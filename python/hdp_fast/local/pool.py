@@ -13,10 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.callers import freeze, predictions, silence
 from .._support.notes import note_charge
+from .._support.numbers import floats, real_array
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int, refuse
 from ..exceptions import AgentsExhausted, ParameterError
+from ..learners.scores import with_bits
+from ..learners.serialization import predictor
 from ..record import PrivacyRecord
 from .queries.query import Query
 from .response import advantage
@@ -212,8 +215,29 @@ def find_mistakes(learned: Hypothesis, X: Any, y: Bits) -> Bits:
     """
     query = _read_description(learned) if isinstance(X, np.ndarray) else None
     if query is not None:
-        return query(X, y).astype(np.uint8)
+        try:
+            return _apply_description(learned.hypothesis, X, y)
+        except Exception:
+            return query(X, y).astype(np.uint8)
     return answer_each(lambda X, y: compare_predictions(learned, X, y), X, y)
+
+
+def check_description(learned: Hypothesis, d: int) -> None:
+    """Refuses a description that does not fit records of d features, before anybody is asked.
+
+    Raises:
+        ShapeError: It asks about other features.
+    """
+    query = _read_description(learned)
+    if query is not None:
+        query.check(d)
+
+
+def _apply_description(hypothesis: Any, X: NDArray[Any], y: Bits) -> Bits:
+    """The mistakes of all agents at once, as long as none of their records makes it fail."""
+    rows = X if X.dtype == np.uint8 else with_bits(floats(real_array("X", X)))
+    mistakes: Bits = (predictor(hypothesis)(rows) != y).astype(np.uint8)
+    return mistakes
 
 
 def _read_description(learned: Hypothesis) -> Query | None:
