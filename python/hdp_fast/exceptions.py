@@ -20,11 +20,16 @@ def printable(text: str) -> str:
     Returns:
         The text, with an escape for each character that does not print.
 
+    Raises:
+        ParameterError: It is no text.
+
     Examples:
         >>> from hdp_fast.exceptions import printable
         >>> print(printable("age\x1b[31m"), printable("age\u202e"))
         age\x1b[31m age\u202e
     """
+    if not isinstance(text, str):
+        raise ParameterError(f"text is of type {type(text).__name__}, but it must be a text")
     if text.isprintable():
         return text
     escaped = (sign.encode("unicode_escape").decode() for sign in text)

@@ -30,6 +30,8 @@ from .transfer.run import TransferResult
 from .transfer.surveys import SurveyResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
+# What the figure of a demo's report reads.
+_REPORTED = {"title", "seconds", "blocks", "plan"}
 _MOST_BARS = 30
 _MOST_MEMBERS = 1 << 24
 
@@ -60,6 +62,8 @@ def demo_figure(report: Mapping[str, Any]) -> bytes:
         >>> plotting.demo_figure(report)[1:4]
         b'PNG'
     """
+    if not isinstance(report, Mapping) or not report.keys() >= _REPORTED:
+        refuse("report", type(report).__name__, "it must be what hdp-fast demo reports")
     figure = _matplotlib("figure").Figure(figsize=(11, 4.2), layout="constrained")
     stages, sizes = figure.subplots(1, 2)
     _draw_stages(stages, report["seconds"])
@@ -164,7 +168,7 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
         refuse("estimator", type(estimator).__name__, "it must be a fitted one of adaptation")
     rows = np.atleast_2d(estimator.coef_)
     texts = names or estimator.feature_names_in_ or [str(i) for i in range(rows.shape[1])]
-    if len(texts) != rows.shape[1]:
+    if _length(texts) != rows.shape[1]:
         refuse("names", texts, f"there must be one for each of {rows.shape[1]} coefficients")
     figure = _matplotlib("figure").Figure(figsize=(8, 6), layout="constrained")
     axes = figure.subplots()
@@ -299,11 +303,16 @@ def _draw_mean(axes: Any, result: MeanAggregate | Estimate | VotingResult, beta:
     axes.set_xlabel(f"{what}: {estimate.value:.4g} in [{estimate.low:.4g}, {estimate.high:.4g}]")
 
 
+def _length(names: object) -> int:
+    """How many names there are; none where they are no list of texts."""
+    return len(names) if isinstance(names, Sequence) and not isinstance(names, str) else 0
+
+
 def _draw_frequencies(
     axes: Any, result: FrequencyAggregate, beta: float, names: Sequence[str] | None
 ) -> None:
     shares, half = result.frequencies(), result.interval(beta)
-    if names is not None and len(names) != len(shares):
+    if names is not None and _length(names) != len(shares):
         refuse("names", names, f"there must be one for each of {len(shares)} categories")
     shown = np.argsort(-shares, kind="stable")[:_MOST_BARS]
     axes.bar(range(len(shown)), shares[shown], yerr=half, capsize=3, color="#4c72b0")

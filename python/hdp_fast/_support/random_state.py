@@ -7,7 +7,6 @@ import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
 import numpy as np
 
@@ -54,10 +53,9 @@ def make_stream(random_state: object) -> np.random.Generator | None:
 
     Raises the errors of `make_key`.
     """
-    check_random_state(random_state)
-    # After the checks above it is an int or a Generator, for mypy as well.
-    seed: Any = random_state
-    return None if seed is None else np.random.default_rng(seed)
+    if random_state is None or isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(_seed(random_state))
 
 
 def make_public_generator(random_state: object) -> np.random.Generator:

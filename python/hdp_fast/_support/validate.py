@@ -6,7 +6,9 @@ import difflib
 import json
 import math
 import operator
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import numpy as np
@@ -57,7 +59,7 @@ def one_of(name: str, value: T, allowed: Iterable[str]) -> T:
     Raises: ParameterError otherwise.
     """
     words = list(allowed)
-    if value not in words:
+    if not isinstance(value, str) or value not in words:
         refuse(name, value, f"it must be one of {', '.join(words)}")
     return value
 
@@ -266,6 +268,49 @@ def distinct_texts(name: str, value: Any) -> tuple[str, ...]:
     if not all(isinstance(text, str) for text in texts):
         refuse(name, value, "it must list texts")
     return tuple(text.strip() for text in texts)
+
+
+def instance(name: str, value: object, kind: type[T], what: str) -> T:
+    """The value, which must be of a class; `what` says so in words.
+
+    Raises: ParameterError otherwise.
+    """
+    if not isinstance(value, kind):
+        refuse(name, value, f"it must be {what}")
+    return value
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """The value, which must be callable.
+
+    Raises: ParameterError otherwise.
+    """
+    if not callable(value):
+        refuse(name, value, "it must be callable")
+    made: Callable[..., Any] = value
+    return made
+
+
+def file_path(name: str, value: Any) -> Path:
+    """The value as a path.
+
+    Raises: ParameterError unless it is a text or a path.
+    """
+    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
+        refuse(name, value, "it must be the path of a file")
+    return Path(value)
+
+
+def list_texts(name: str, value: Any) -> list[str]:
+    """The value as a list of texts, of which an error shows none: they may be private.
+
+    Raises: ParameterError unless it is a container of nothing but texts.
+    """
+    is_listed = isinstance(value, Iterable) and not isinstance(value, str)
+    listed = list(value) if is_listed else []
+    if not is_listed or not all(isinstance(text, str) for text in listed):
+        raise ParameterError(f"{name} holds something else, but it must be a list of texts")
+    return listed
 
 
 def array(name: str, value: ArrayLike) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from .. import _core
-from .._support.validate import positive, probability, refuse, shorten
+from .._support.validate import function, one_of, positive, probability, refuse, shorten
 from ..exceptions import ParameterError
 from .composition import Accountant, list_terms
 from .mechanisms import Description, Mechanism, Subsampled, count, describe
@@ -71,10 +71,11 @@ def smallest_noise(
     least, most = positive("low", low), positive("high", high)
     if not least < most:
         refuse("low", low, f"it must be below high = {shorten(high)}")
+    make = function("family", family)
     goal, times = _check_goal(epsilon, delta, accountant), count("rounds", rounds)
     search = _core.NoiseSearch(least, most, goal)
     while (noise := search.noise()) is not None:
-        search.examine([*list_terms([(family(noise), times)], accountant)])
+        search.examine([*list_terms([(make(noise), times)], accountant)])
     return _enough(search.least(), high)
 
 
@@ -231,6 +232,7 @@ def _find_rounds(mechanism: Description, goal: _Goal) -> int:
 
 
 def _check_goal(epsilon: float, delta: float, accountant: Accountant) -> _Goal:
+    one_of("accountant", accountant, ("pld", "rdp"))
     return positive("epsilon", epsilon), probability("delta", delta), accountant
 
 

@@ -10,7 +10,15 @@ from fractions import Fraction
 from typing import Literal
 
 from .. import _core
-from .._support.validate import finite_nonnegative, number, positive, probability, refuse, shorten
+from .._support.validate import (
+    finite_nonnegative,
+    number,
+    one_of,
+    positive,
+    probability,
+    refuse,
+    shorten,
+)
 from ..exceptions import ParameterError
 from .mechanisms import Description, Mechanism, Subsampled, count, describe
 
@@ -130,6 +138,8 @@ def basic_composition(guarantees: Iterable[tuple[float, float]]) -> tuple[float,
         >>> basic_composition([(0.25, 0.0), (0.25, 0.0), (0.5, 1e-6)])
         (1.0, 1e-06)
     """
+    if not isinstance(guarantees, Iterable):
+        refuse("guarantees", guarantees, "it must list pairs of an epsilon and a delta")
     pairs = [_check_pair(guarantee) for guarantee in guarantees]
     return _add_up(first for first, _ in pairs), min(_add_up(second for _, second in pairs), 1.0)
 
@@ -204,6 +214,7 @@ def _compute_epsilon(terms: Terms, delta: float, accountant: Accountant) -> floa
 
 def list_terms(mechanisms: Mechanisms, accountant: str) -> Terms:
     """Distinct mechanisms with their counts, all under one neighbor relation."""
+    one_of("accountant", accountant, ("pld", "rdp"))
     listed = [mechanisms] if isinstance(mechanisms, Mechanism) else mechanisms
     if not isinstance(listed, Sequence) or isinstance(listed, str | bytes):
         refuse("mechanisms", mechanisms, "it must be a mechanism or a sequence")

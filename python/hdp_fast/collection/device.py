@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .._support.sqlite import FileFormat, StateFile, Statements
+from .._support.validate import function
 from ..exceptions import ParameterError
-from .questions import Question
+from .questions import Question, check_question
 
 _FORMAT = FileFormat(
     application=b"HDPa",
@@ -62,7 +63,8 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
         >>> collection.answer_once(Path("answers.db"), question, draw) == first
         True
     """
-    asked, file = question.to_json(), StateFile(_FORMAT, path)
+    function("draw", draw)
+    asked, file = check_question(question).to_json(), StateFile(_FORMAT, path)
     if not os.path.exists(file.path):
         file.create(lambda _: None)
     file.inspect()

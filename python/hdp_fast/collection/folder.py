@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 
 from .._support import atomic
-from .._support.validate import positive, refuse
+from .._support.validate import file_path, positive, refuse
 from ..exceptions import ParameterError
 from .questions import Question, hypothesis_question, read_question
 from .reports import LineForm, split_lines
@@ -80,7 +80,7 @@ class ReportFolder:
             refuse("invite", invite, "it must be callable")
         self._invite, self._epsilon = invite, positive("epsilon", epsilon)
         self._deadline, self._poll = positive("deadline", deadline), positive("poll", poll)
-        self._path = Path(path)
+        self._path = file_path("path", path)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

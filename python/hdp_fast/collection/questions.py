@@ -14,9 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import from_json, refuse, shorten, take_form
+from .._support.validate import (
+    file_path,
+    finite_number,
+    from_json,
+    instance,
+    list_texts,
+    numbers,
+    one_of,
+    refuse,
+    sequence,
+    shorten,
+    take_form,
+)
 from ..data.reading import parse_file
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, ShapeError
 from ..local.randomizers.base import make_randomizer
 from ..local.randomizers.binary import BinaryResponse
 from ..local.randomizers.choice import best_randomizer
@@ -72,6 +84,8 @@ class Question:
             refuse("id", self.id, "it must be a printable text")
         if len(self.id) > _LONGEST_ID:
             refuse("id", self.id, f"it must have at most {_LONGEST_ID} characters")
+        if not isinstance(self.randomizer, MeanRandomizer | FrequencyRandomizer):
+            refuse("randomizer", self.randomizer, "it must be a randomizer of local")
         if self.categories is not None:
             self._check_categories(self.categories)
         if self.hypothesis is not None:
@@ -90,6 +104,7 @@ class Question:
             raise ParameterError(f"randomizer = {self.randomizer!r}, but {rule}")
 
     def _check_categories(self, categories: tuple[str, ...]) -> None:
+        sequence("categories", categories)
         plain = all(isinstance(text, str) and text and text.strip() == text for text in categories)
         if not plain or len(set(categories)) != len(categories):
             rule = "they must be different texts, none empty or with spaces around it"
@@ -121,14 +136,15 @@ class Question:
                 are integers.
                 The error does not show the text.
         """
+        answers = list_texts("texts", texts)
         if self.categories is not None:
             places = {text: place for place, text in enumerate(self.categories)}
             last = len(places) - 1
-            return np.array([places.get(text.strip(), last) for text in texts], np.int64)
+            return np.array([places.get(text.strip(), last) for text in answers], np.int64)
         if isinstance(self.randomizer, FrequencyRandomizer):
             last = self.randomizer.k - 1
-            return np.array([min(max(_integer(text), 0), last) for text in texts], np.int64)
-        return np.array([_number(text) for text in texts], np.float64)
+            return np.array([min(max(_integer(text), 0), last) for text in answers], np.int64)
+        return np.array([_number(text) for text in answers], np.float64)
 
     def require_categories(self, texts: Iterable[str]) -> None:
         """Refuses, on the device that holds it, a value that is none of the categories.
@@ -144,7 +160,7 @@ class Question:
             ParameterError: A value is no category, or not an integer where the values are integers.
                 The error does not show the value.
         """
-        if not all(map(self._is_answerable, texts)):
+        if not all(map(self._is_answerable, list_texts("texts", texts))):
             offered = "one of those of the question, which needs one for the rest"
             raise ParameterError(f"a value is no category, but it must be {offered}")
 
@@ -163,9 +179,17 @@ class Question:
 
         Returns:
             A dict from the text of the category, or from the integer as a text, to the frequency.
+
+        Raises:
+            ParameterError: They are no numbers.
+            ShapeError: There is another number of frequencies than of categories.
         """
-        names = self.categories or map(str, range(len(frequencies)))
-        return dict(zip(names, frequencies.tolist(), strict=True))
+        count = getattr(self.randomizer, "k", 0)
+        shares = numbers("frequencies", frequencies)
+        if shares.shape != (count,):
+            raise ShapeError(f"frequencies has shape {shares.shape}, but it must be ({count},)")
+        names = self.categories or map(str, range(count))
+        return dict(zip(names, shares.tolist(), strict=True))
 
     def parameters(self) -> dict[str, Any]:
         """Returns the parameters of the randomizer, as JSON has them.
@@ -243,7 +267,9 @@ def read_question(path: Path) -> Question:
         >>> collection.read_question(Path("question.json")).randomizer
         BinaryResponse(epsilon=1.0, bounds=(0.0, 24.0)): one bit, kept with probability 0.7311
     """
-    return parse_file(path, "question, a JSON object in UTF-8", Question.from_json)
+    return parse_file(
+        file_path("path", path), "question, a JSON object in UTF-8", Question.from_json
+    )
 
 
 def mean_question(
@@ -282,21 +308,23 @@ def mean_question(
         >>> question.kind, question.parameters()["randomizer"]
         ('mean', 'BinaryResponse')
     """
-    if randomizer == "best":
-        alpha = (high - low) / 20
-        best = best_randomizer(epsilon, delta or 0.0, bounds=(low, high), alpha=alpha, beta=beta)
-        return Question(name, best)
-    if (randomizer == "gaussian") != (delta is not None):
-        rule = "gaussian needs it, best may use it, no other randomizer does"
-        raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
-    if delta is not None:
-        return Question(name, GaussianRandomizer(epsilon, delta, (low, high)))
     kinds: dict[str, Any] = {
         "binary": BinaryResponse,
         "laplace": LaplaceRandomizer,
         "piecewise": Piecewise,
     }
-    return Question(name, kinds[randomizer](epsilon, (low, high)))
+    one_of("randomizer", randomizer, (*kinds, "gaussian", "best"))
+    least, most = finite_number("low", low), finite_number("high", high)
+    if randomizer == "best":
+        alpha, spare = (most - least) / 20, 0.0 if delta is None else delta
+        best = best_randomizer(epsilon, spare, bounds=(least, most), alpha=alpha, beta=beta)
+        return Question(name, best)
+    if (randomizer == "gaussian") != (delta is not None):
+        rule = "gaussian needs it, best may use it, no other randomizer does"
+        raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
+    if delta is not None:
+        return Question(name, GaussianRandomizer(epsilon, delta, (least, most)))
+    return Question(name, kinds[randomizer](epsilon, (least, most)))
 
 
 def hypothesis_question(name: str, hypothesis: str, *, epsilon: float) -> Question:
@@ -351,11 +379,23 @@ def frequency_question(
         >>> question.categories, question.parameters()["randomizer"]
         (('bus', 'bicycle', 'other'), 'KaryResponse')
     """
-    texts = None if categories is None else tuple(text.strip() for text in categories.split(","))
+    texts = None
+    if categories is not None:
+        instance("categories", categories, str, "a text with commas between the categories")
+        texts = tuple(text.strip() for text in categories.split(","))
     values: Any = k if texts is None else len(texts)
     kinds = {"kary": KaryResponse, "hadamard": HadamardResponse}
+    one_of("randomizer", randomizer, (*kinds, "best"))
     choices = [kind(values, epsilon) for key, kind in kinds.items() if randomizer in ("best", key)]
     return Question(name, min(choices, key=lambda choice: choice.variance()), texts)
+
+
+def check_question(question: object) -> Question:
+    """The question itself.
+
+    Raises: ParameterError for anything else.
+    """
+    return instance("question", question, Question, "a Question")
 
 
 def _number(text: str) -> float:

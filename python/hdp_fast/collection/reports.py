@@ -13,13 +13,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._support.validate import refuse
+from .._support.validate import file_path, function, instance, list_texts, refuse
 from ..data.reading import MOST_BYTES, open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.queries.query import true_answers
 from ..local.randomizers.aggregates import Aggregate
 from ..record import PrivacyRecord
-from .questions import Question
+from .questions import Question, check_question
 
 _FORMAT, _VERSION = "hdp_fast.report", 1
 _KEYS = {"format", "version", "question", "digest", "randomizer", "report", "id"}
@@ -60,8 +60,10 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
         >>> sorted(json.loads(line))
         ['digest', 'format', 'id', 'question', 'randomizer', 'report', 'version']
     """
-    question.require_categories(texts)
-    reports = question.randomizer.sample(question.values(texts)).tolist()
+    check_question(question)
+    answers = list_texts("texts", texts)
+    question.require_categories(answers)
+    reports = question.randomizer.sample(question.values(answers)).tolist()
     form = {"format": _FORMAT, "version": _VERSION, **_question_fields(question)}
     return [
         json.dumps({**form, "report": report, "id": secrets.token_hex(_ID_BYTES)})
@@ -101,9 +103,10 @@ def hypothesis_line(question: Question, features: Any, label: float) -> str:
         >>> '"question": "rule-1"' in line
         True
     """
-    if question.hypothesis is None:
+    hypothesis = check_question(question).hypothesis
+    if hypothesis is None:
         refuse("question", question.id, "it must have a hypothesis")
-    (answer,) = true_answers(question.hypothesis, [features], [label])
+    (answer,) = true_answers(hypothesis, [features], [label])
     return report_lines(question, [repr(float(answer))])[0]
 
 
@@ -135,7 +138,7 @@ class Collection:
     """
 
     def __init__(self, question: Question):
-        self._question = question
+        self._question = check_question(question)
         self._form = LineForm(question)
         self._reports: dict[bytes, int] = {}
         self._refused = dict.fromkeys(REASONS, 0)
@@ -165,7 +168,13 @@ class Collection:
         Args:
             handle: The file, open for reading bytes.
             done: Called after each line with the number of its bytes.
+
+        Raises:
+            ParameterError: handle is no file, or done is not callable.
         """
+        if not callable(getattr(handle, "readline", None)):
+            refuse("handle", handle, "it must be a file that is open for reading bytes")
+        function("done", done)
         for line, length in split_lines(handle):
             reason = self._accept(line)
             if reason is not None:
@@ -192,6 +201,7 @@ class Collection:
         Raises:
             ParameterError: other is about another question.
         """
+        instance("other", other, Collection, "a Collection")
         if other._question != self._question:
             rule = "collections are merged only if they are about one question"
             refuse("other", other._question.id, rule)
@@ -280,6 +290,7 @@ def read_collection(path: Path, question: Question, *, max_bytes: int = MOST_BYT
         0
     """
     collection = Collection(question)
+    path = file_path("path", path)
     with open_arrays(path, max_bytes) as archive:
         names = ("question", "refused", "ids", "reports")
         if sorted(getattr(archive, "files", ())) != sorted(names):

@@ -18,6 +18,7 @@ from .columns import (
     Column,
     LazyColumn,
     NumberColumn,
+    check_rows,
     encode,
     make_categories,
     merge_texts,
@@ -76,7 +77,8 @@ class ArrowColumn(LazyColumn):
 
     def select(self, rows: NDArray[Any]) -> Column:
         """Returns the column of some of the rows."""
-        return ArrowColumn(self.values.take(load().array(np.arange(self.rows)[rows])))
+        places = np.arange(self.rows)[check_rows(rows)]
+        return ArrowColumn(self.values.take(load().array(places)))
 
     def _encode(self) -> Column:
         codes, dictionary, missing = _take_apart(self.values.dictionary_encode())

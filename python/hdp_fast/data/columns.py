@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from .._support.numbers import floats
 from .._support.types import Floats
+from .._support.validate import array
+from ..exceptions import ParameterError
 
 # Whole numbers below this are written without a fraction, so that 1.0 and "1" are one category.
 _WHOLE = 1 << 53
@@ -97,8 +99,23 @@ class Column:
 
         Raises:
             IndexError: There is no such row.
+            ParameterError: rows are neither integers nor a mask.
         """
-        return type(self)(self.texts, self.codes[rows])
+        return type(self)(self.texts, self.codes[check_rows(rows)])
+
+
+def check_rows(rows: Any) -> Any:
+    """Numbers of rows, a mask of them or a slice.
+
+    Raises: ParameterError for anything else.
+    """
+    if isinstance(rows, slice):
+        return rows
+    places = array("rows", rows)
+    if places.dtype.kind not in "bui" and places.size:
+        rule = "it must hold numbers of rows, or be a mask of them"
+        raise ParameterError(f"rows has dtype {places.dtype}, but {rule}")
+    return places if places.size else places.astype(np.intp)
 
 
 class LazyColumn(Column):
@@ -154,6 +171,7 @@ class NumberColumn(LazyColumn):
 
     def select(self, rows: NDArray[Any]) -> Column:
         """Returns the column of some of the rows."""
+        rows = check_rows(rows)
         return NumberColumn(self.values[rows], None if self.missing is None else self.missing[rows])
 
     def _encode(self) -> Column:

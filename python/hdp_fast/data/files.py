@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._support import atomic
 from .._support.notes import note
 from .._support.types import Bits
-from .._support.validate import refuse
+from .._support.validate import file_path, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .delimited import delimiter_of, guess_delimiter, is_text, name_of, open_text
@@ -83,7 +83,7 @@ def read_examples(
     Source:
         The formats of numpy.save and numpy.savez; RFC 4180 without quoted line breaks.
     """
-    source = Path(path)
+    source = file_path("path", path)
     if labels is not None and label is not None:
         raise ParameterError("labels and label must not both be given")
     X, y = _read_examples(source, labels is not None, label, delimiter, max_bytes)
@@ -116,7 +116,7 @@ def read_labels(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) ->
             than max_bytes.
         ShapeError: It holds more than one column.
     """
-    source = Path(path)
+    source = file_path("path", path)
     suffix = source.suffix.lower()
     if suffix == ".npy":
         values = _load_bits(source, max_bytes)

@@ -20,6 +20,7 @@ from .._support.types import Bits, Floats
 from .._support.validate import (
     from_json,
     guess,
+    instance,
     nonnegative_int,
     refuse,
     sequence,
@@ -69,6 +70,9 @@ class Schema:
 
     def __post_init__(self) -> None:
         """Refuse a schema without features, and one that predicts the label from itself."""
+        instance("label", self.label, Label, "a Label")
+        if not isinstance(self.columns, Mapping):
+            refuse("columns", self.columns, "it must be a dict of columns by their names")
         for name, kind in self.columns.items():
             if not isinstance(kind, Category | Number | Ignore):
                 refuse(f"columns[{name!r}]", kind, "it must be a Category, a Number or Ignore")
@@ -340,6 +344,8 @@ class Schema:
             [[1, 0, 0], [0, 0, 1]]
         """
         columns, features = dict(self.columns), self._features()
+        if not isinstance(defaults, Mapping):
+            refuse("defaults", defaults, "it must be a dict of public values by names of columns")
         for name, default in defaults.items():
             if name not in features:
                 refuse("defaults", name, f"it must be a feature{guess(str(name), features)}")

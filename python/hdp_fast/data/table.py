@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import guess, refuse
+from .._support.validate import file_path, guess, refuse
 from ..exceptions import ParameterError, ShapeError
 from . import arrow
-from .columns import Column, NumberColumn, encode
+from .columns import Column, NumberColumn, check_rows, encode
 from .delimited import TEXTS, delimiter_of, guess_delimiter, name_of, read_text
 from .reading import (
     MOST_BYTES,
@@ -65,7 +65,7 @@ class Table:
         Raises:
             ParameterError: There is no such column.
         """
-        if name not in self.columns:
+        if not isinstance(name, str) or name not in self.columns:
             # The error names no column: the first line of a file without a header is a record.
             meant = guess(name, self.columns) if self.public else ""
             meant = guess_delimiter(list(self.columns)) or meant
@@ -85,10 +85,12 @@ class Table:
 
         Raises:
             IndexError: There is no such row.
+            ParameterError: rows are neither integers nor a mask.
 
         Cost:
             O(rows) for each column.
         """
+        rows = check_rows(rows)
         some = {name: column.select(rows) for name, column in self.columns.items()}
         return Table(some, int(np.arange(self.rows)[rows].size), self.name, self.public)
 
@@ -147,7 +149,7 @@ def read_table(
         >>> read_table("people.csv").column("age").texts
         ('45', '25')
     """
-    source = Path(path)
+    source = file_path("path", path)
     name = name_of(source)
     check_size(name, 0, max_bytes)
     columns = _read_columns(source, delimiter, max_bytes)

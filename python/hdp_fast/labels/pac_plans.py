@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from .._support.validate import nonnegative_int, positive_int, probability
+from .._support.validate import finite_number, nonnegative_int, positive_int, probability
 from ..exceptions import ParameterError
 from ..stability.plans import paper_members
 from ..stability.tables import HazardTable, VoteTable
@@ -103,7 +103,7 @@ def plan_answers(
     near, failing = probability("alpha", alpha), probability("beta", beta)
     least = 0.0 if opt is None else probability("opt", opt, zero=True)
     error = least + near
-    if error >= share:
+    if error >= finite_number("share", share):
         raise ParameterError(f"opt + alpha = {error:g}, but it must be below share, {share:g}")
     T = unstable_queries(m, error=error, beta=failing / 4, share=share)
     goal = {"epsilon": epsilon, "delta": delta, "beta": failing}

@@ -14,7 +14,7 @@ from .._support.json_text import JsonText
 from .._support.progress import bar
 from .._support.random_state import rehearse
 from .._support.turns import Turn
-from .._support.validate import positive_int
+from .._support.validate import nonnegative_int, positive_int
 from ..data import records
 from ..exceptions import InsufficientSamples
 from ..stability.plans import VotePlan
@@ -182,7 +182,7 @@ def suggest(
         y = names[_rank_rows(X, len(names))]
     else:
         y = check_labels(public_y, size, names)
-    trial = _Trial(learner, plan, names, X, y, random_state)
+    trial = _Trial(learner, plan, names, X, y, nonnegative_int("random_state", random_state))
     numbers = _candidates(plan, rows)
     with bar(sum(_trained(k, rows) for k in numbers), "member", progress) as shown:
         candidates = tuple(trial.run(k, rows, shown) for k in numbers)

@@ -272,6 +272,9 @@ class ExponentialLearner(Parameters):
             That of learn on m records, and a random read for every index.
         """
         draws = integers("indices", indices, np.int64)
+        if not hasattr(X, "__len__"):
+            rule = "it must be what prepare returned"
+            raise ParameterError(f"X is of type {type(X).__name__}, but {rule}")
         labels, size = array("y", y), len(X)
         if labels.shape != (size,):
             raise ShapeError(f"y has shape {labels.shape}, but X has {size} records")

@@ -24,6 +24,7 @@ from .._support.validate import (
     array,
     bounded_positive,
     nonnegative_int,
+    number,
     numbers,
     positive_int,
     probability,
@@ -268,7 +269,7 @@ class FeatureMap(JsonObject):
             >>> bool(np.isclose(*(features**2).mean(0), rtol=0.1))
             True
         """
-        if not 0 <= power <= 1:
+        if not 0 <= number("power", power) <= 1:
             refuse("power", power, "it must lie in [0, 1]")
         first, rows = _prepare_pool(cls, pool, after)
         directions, moments = _principal_directions(rows, components)
@@ -581,10 +582,15 @@ class FeatureMap(JsonObject):
         Raises:
             ParameterError: An array is missing, or is not what to_arrays wrote.
         """
+        rule = "they must be what FeatureMap.to_arrays wrote"
+        if not isinstance(arrays, Mapping):
+            refuse("arrays", arrays, rule)
         if any(name not in arrays for name in ("origin", "factor", "flags")):
-            rule = "they must be what FeatureMap.to_arrays wrote"
-            raise ParameterError(f"arrays = {sorted(arrays)}, but {rule}")
-        waves, constant = np.asarray(arrays["flags"]).astype(bool).tolist()
+            raise ParameterError(f"arrays = {sorted(map(str, arrays))}, but {rule}")
+        flags = np.asarray(arrays["flags"])
+        if flags.shape != (2,) or flags.dtype.kind not in "bui":
+            raise ParameterError(f"arrays hold flags of shape {flags.shape}, but {rule}")
+        waves, constant = flags.astype(bool).tolist()
         parts: dict[str, Any] = {
             name: np.asarray(arrays[name]) for name in _ARRAYS if name in arrays
         }

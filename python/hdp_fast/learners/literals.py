@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -59,6 +59,8 @@ def cut(X: ArrayLike, points: Sequence[ArrayLike]) -> Bits:
                [1, 1, 1, 1]], dtype=uint8)
     """
     records = reals("X", X, 2)
+    if isinstance(points, str) or not isinstance(points, Sized):
+        refuse("points", points, "it must list the cut points of each column")
     if len(points) != records.shape[1]:
         rule = f"X has {records.shape[1]} columns"
         raise ShapeError(f"points has length {len(points)}, but {rule}")

@@ -18,7 +18,7 @@ from .._support import atomic
 from .._support.json_text import JsonObject
 from .._support.numbers import finite_rows
 from .._support.types import Floats, Integers
-from .._support.validate import from_json, positive
+from .._support.validate import file_path, from_json, positive
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
@@ -299,12 +299,14 @@ class ReleasedStatistics(JsonObject):
 
         Raises:
             OSError: The file cannot be written.
+            ParameterError: path is no path.
         """
+        target = file_path("path", path)
         fields = {name: value for name, value in self._to_fields().items() if name not in _ARRAYS}
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         content = io.BytesIO()
         np.savez_compressed(content, text=np.array(json.dumps(fields)), **arrays)
-        atomic.replace(Path(path), lambda file: file.write(content.getvalue()))
+        atomic.replace(target, lambda file: file.write(content.getvalue()))
 
     @classmethod
     def load(cls, path: str | Path, *, features: FeatureMap | None = None) -> Self:
@@ -318,10 +320,12 @@ class ReleasedStatistics(JsonObject):
             The statistics.
 
         Raises:
-            OSError: The file cannot be read.
-            ParameterError: It holds something else, or the feature map is missing.
+            ParameterError: The file cannot be read or holds something else, or the feature map is
+                missing.
         """
-        content = io.BytesIO(Path(path).read_bytes())
+        source = file_path("path", path)
+        with read_safely(f"path = {str(source)!r}", "file that ReleasedStatistics.save wrote"):
+            content = io.BytesIO(source.read_bytes())
         with read_safely("path", "file that ReleasedStatistics.save wrote"):
             with np.load(content, allow_pickle=False) as arrays:
                 parts = {name: arrays[name] for name in (*_ARRAYS, "text") if name in arrays}

@@ -204,6 +204,8 @@ def compare_predictions(learned: Hypothesis, X: Any, y: Bits) -> Bits:
         ShapeError: The hypothesis does not predict one number for each record.
         Exception: What the hypothesis itself raises.
     """
+    if not callable(getattr(learned, "predict", None)):
+        refuse("learned", learned, "it must have predict")
     return predictions("learned.predict(X)", learned.predict(X), len(y)) ^ y
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .._support.json_text import JsonText
 from .._support.types import Floats
-from .._support.validate import finite_number, from_json, one_of
+from .._support.validate import finite_number, from_json, numbers, one_of
 from ..learners.scores import score_of
 from ..record import PrivacyRecord
 from .calibration_fit import sigmoid
@@ -136,7 +136,7 @@ class CalibratedModel(JsonText):
         Returns:
             A float64 array of that shape.
         """
-        values = np.asarray(scores, np.float64)
+        values = numbers("scores", scores).astype(np.float64)
         if not len(self.knots):
             return values.copy()
         return values + np.interp(values, self.knots, self.shifts)

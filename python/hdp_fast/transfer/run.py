@@ -452,6 +452,9 @@ class Vote:
 
     def predict(self, X: Any, /) -> Bits:
         """The label that more than half of the hypotheses predict."""
+        if not hasattr(X, "__len__"):
+            rule = "it must be an array, a data frame or a list"
+            raise ParameterError(f"X is of type {type(X).__name__}, but {rule}")
         votes = np.zeros(len(X), np.int64)
         for key, count in self._counts.items():
             votes += count * np.asarray(self._different[key].predict(X)).astype(np.int64)

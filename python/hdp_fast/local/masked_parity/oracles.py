@@ -12,7 +12,7 @@ from ..._support.callers import freeze, losses, silence
 from ..._support.notes import keep_result
 from ..._support.random_state import check_random_state, make_key, make_public_generator
 from ..._support.types import Bits, RandomState
-from ..._support.validate import nonnegative_int, positive
+from ..._support.validate import function, nonnegative_int, positive
 from ...record import PrivacyRecord
 from ..pool import (
     AgentPool,
@@ -258,6 +258,7 @@ class EvasiveOracle:
             Kasiviswanathan et al. 2011, Section 5.3.2.
         """
         positive("tau", tau)
+        function("g", g)
         size = len(self._domain)
         zeros, ones = (
             losses("g(X, y)", g(self._domain, freeze(np.full(size, y, np.uint8))), size)

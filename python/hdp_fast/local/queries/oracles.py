@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ..._support.callers import clip, freeze, losses, returned_numbers
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, Floats, RandomState
-from ..._support.validate import array, bits, number, positive, refuse, shorten
+from ..._support.validate import array, bits, function, number, positive, refuse, shorten
 from ...exceptions import ParameterError, ShapeError
 from ...gf2 import BitMatrix
 
@@ -136,6 +136,7 @@ class EmpiricalOracle:
             answer to a query that is fixed in advance within tau, except with probability beta.
         """
         positive("tau", tau)
+        function("g", g)
         return float(losses("g(X, y)", g(self.X, self.y), len(self.y)).mean())
 
 

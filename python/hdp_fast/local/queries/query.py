@@ -24,6 +24,7 @@ from ..._support.validate import (
     interval,
     nonnegative_int,
     number,
+    numbers,
     refuse,
     sequence,
 )
@@ -450,10 +451,18 @@ class Query:
 
         Returns:
             A float64 array of shape (m,) in [0, 1].
+
+        Raises:
+            ShapeError: records is no matrix, or labels has another length.
+            ParameterError: labels are no numbers.
         """
-        answers = np.ones(len(records))
+        rows, marks = array("records", records), numbers("labels", labels)
+        if rows.ndim != 2 or marks.shape != rows.shape[:1]:
+            rule = "they must be (m, d) and (m,)"
+            raise ShapeError(f"records and labels have shapes {rows.shape}, {marks.shape}: {rule}")
+        answers = np.ones(len(rows))
         for term in self._terms:
-            answers *= term(records, labels)
+            answers *= term(rows, marks)
         return answers
 
     @property
@@ -472,7 +481,9 @@ class Query:
         Raises:
             ShapeError: The query asks about a column beyond them, or a model of another number of
                 columns.
+            ParameterError: d is no integer of at least 0.
         """
+        d = nonnegative_int("d", d)
         terms = list(self._leaves())
         largest = max(getattr(term, "column", -1) for term in terms)
         if largest >= d:
@@ -714,7 +725,10 @@ def _read_arrays(name: str, value: Any) -> Any:
     if isinstance(value, list | tuple):
         refuse_masked_rows(name, value)
         return value
-    return array(name, value)
+    values = array(name, value)
+    if not values.ndim:
+        raise ShapeError(f"{name} has shape (), but it must have records")
+    return values
 
 
 def _labels(y: Any) -> Floats:

@@ -34,7 +34,9 @@ def sample_size(deviations: Iterable[Deviation], alpha: float, log_odds: float) 
     Raises:
         ParameterError: This number is 1e18 or more.
     """
-    least = min(log_odds / _root(deviation, alpha) ** 2 for deviation in deviations)
+    roots = [_root(deviation, alpha) for deviation in deviations]
+    # Divided twice, since the square of a root may be no float.
+    least = min(log_odds / root / root for root in roots)
     if least >= MOST_AGENTS:
         refuse("alpha", alpha, f"so small an alpha would need more than {MOST_AGENTS:.0e} agents")
     return max(1, math.ceil(least))

@@ -1,0 +1,332 @@
+"""Calls of what no example of a docstring calls: further bases of `walk.py`.
+
+Each makes a callable and arguments that it accepts.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from calls import CALLS, EYE, HAZARDS, ONES
+from doors import ADAPTING, BITS, HALFSPACE, LABELS, NUMBERS, REALS, SIGNS, STUMPS, labeler, sgd
+
+from hdp_fast import collection, data, gf2, labels, learners, local, stability, transfer, weights
+from hdp_fast.local import Agents, Query
+
+Base = tuple[Callable[..., Any], dict[str, Any]]
+GOAL = {"queries": 9, "epsilon": 1, "delta": 1e-6, "beta": 0.1}
+GAUSSIAN = stability.GaussianVote.design(labels=4, **GOAL)
+LEARNER = learners.ExponentialLearner(STUMPS, epsilon=1.0)
+QUESTION = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
+TRAVEL = collection.Question("travel", local.KaryResponse(2, 1.0), ("bus", "other"))
+RULE = STUMPS.hypothesis(0)
+LEARNED = SimpleNamespace(predict=lambda X: X[:, 0], hypothesis=RULE)
+TABLE = data.read_frame({"age": [20.0, 50.0, 80.0], "bought": ["yes", "no", "yes"]}, public=True)
+SCHEMA = data.Schema(data.Label("bought", positive=("yes",)), {"age": data.Number(0, 100, (40,))})
+
+
+def people() -> Agents:
+    """Those of whom nobody was asked yet."""
+    return Agents(BITS, LABELS, epsilon=1.0)
+
+
+def remote() -> local.RemoteAgents:
+    """Likewise, elsewhere."""
+    return local.RemoteAgents(lambda text, count: [0] * count, epsilon=1.0, count=40)
+
+
+def concept() -> local.MaskedParityAgents:
+    """Likewise, drawn from a concept."""
+    return local.MaskedParityAgents(local.MaskedParity([1, 0], 1), 9, epsilon=1.0)
+
+
+def adapted(name: str = "ConvexAdaptation", y: Any = SIGNS) -> Any:
+    """A fitted learner of adaptation."""
+    return ADAPTING[name]().fit(NUMBERS, y, NUMBERS, y)
+
+
+def released() -> learners.ReleasedStatistics:
+    """Second moments of a few records."""
+    made = learners.SufficientStatistics(
+        learners.FeatureMap.identity(4), classes=[0, 1], second_moments=True
+    )
+    return made.release(NUMBERS, LABELS, epsilon=1.0, delta=1e-3, random_state=1)
+
+
+def softmax() -> learners.SoftmaxModel:
+    """A model of two classes."""
+    made = learners.PrivateSGD(loss="softmax", classes=2, steps=2, noise_multiplier=1.0)
+    return made.learn(NUMBERS, LABELS)
+
+
+def stored(save: Callable[[Path], object], suffix: str) -> str:
+    """A file that `save` wrote."""
+    path = Path(tempfile.mkdtemp()) / f"stored{suffix}"
+    save(path)
+    return str(path)
+
+
+def run() -> transfer.SubsampleTestReweigh:
+    """An estimator that was not fitted."""
+    goal = {"alpha": 0.4, "beta": 0.4, "kappa": 1, "rounds": 1, "draws": 9}
+    return transfer.SubsampleTestReweigh(LEARNER, epsilon=float("inf"), output="majority", **goal)
+
+
+def ran() -> transfer.SubsampleTestReweigh:
+    """A fitted one."""
+    crowd = Agents(np.ones((900, 4), np.uint8), np.ones(900, int), epsilon=8)
+    return run().fit(BITS, LABELS, crowd)
+
+
+def calibration() -> transfer.CalibratedModel:
+    """A model that a few hundred people have calibrated."""
+    agents = Agents(np.tile(BITS, (20, 1)), np.tile(LABELS, 20), epsilon=4.0)
+    return transfer.calibrate(lambda X: X[:, 0] - 0.5, agents, random_state=0)
+
+
+def statistics_labeler() -> labels.StatisticsLabeler:
+    """A fitted one."""
+    goal = {"epsilon": 1, "delta": 1e-3, "population": "tested"}
+    return labels.StatisticsLabeler(classes=[0, 1], **goal).fit(NUMBERS, LABELS, NUMBERS[:9])
+
+
+STATISTICS = released()
+QUERY = Query.label() & Query.value(0, -1, 1)
+# By the public name, without that of the package.
+BASES: dict[str, Callable[[], Base]] = {
+    "gf2.rank": lambda: (gf2.rank, {"A": EYE, "threads": 1}),
+    "gf2.dot": lambda: (gf2.dot, {"A": EYE, "x": ONES, "threads": 1}),
+    "gf2.BitMatrix.from_dense": lambda: CALLS["from_dense"],
+    "gf2.BitMatrix.from_packed": lambda: CALLS["from_packed"],
+    "gf2.Solution": lambda: (gf2.Solution, {"A": gf2.BitMatrix.from_dense(EYE), "b": ONES}),
+    "learners.Features": lambda: (learners.Features, {"X": EYE, "threads": 1}),
+    "adaptation.ConvexAdaptation.scores": lambda: (adapted().scores, {"X": NUMBERS}),
+    "adaptation.ConvexAdaptation.predict": lambda: (adapted().predict, {"X": NUMBERS}),
+    "adaptation.ConvexAdaptation.set_params": lambda: (adapted().set_params, {"epsilon": 2.0}),
+    "adaptation.ConvexAdaptation.get_params": lambda: (adapted().get_params, {"deep": True}),
+    "adaptation.NonConvexAdaptation.scores": lambda: (
+        adapted("NonConvexAdaptation", LABELS).scores,
+        {"X": NUMBERS},
+    ),
+    "adaptation.MomentAdaptation.solve": lambda: (
+        adapted("MomentAdaptation").solve,
+        {"penalty": 0.1},
+    ),
+    "collection.Collection.merge": lambda: (
+        collection.Collection(QUESTION).merge,
+        {"other": collection.Collection(QUESTION)},
+    ),
+    "collection.Question.require_categories": lambda: (
+        TRAVEL.require_categories,
+        {"texts": ["bus"]},
+    ),
+    "collection.Question.name_frequencies": lambda: (
+        TRAVEL.name_frequencies,
+        {"frequencies": np.array([0.5, 0.5])},
+    ),
+    "data.Column.select": lambda: (TABLE.column("bought").select, {"rows": [0, 1]}),
+    "data.Table.select": lambda: (TABLE.select, {"rows": [0, 1]}),
+    "data.Schema.float_labels": lambda: (SCHEMA.float_labels, {"table": TABLE}),
+    "labels.StatisticsLabeler.predict_proba": lambda: (
+        statistics_labeler().predict_proba,
+        {"Q": NUMBERS},
+    ),
+    "labels.StatisticsLabeler.save": lambda: (
+        statistics_labeler().save,
+        {"path": stored(lambda path: None, ".json")},
+    ),
+    "labels.StatisticsLabeler.load": lambda: (
+        labels.StatisticsLabeler.load,
+        {"path": stored(statistics_labeler().save, ".json")},
+    ),
+    "learners.ConjunctionList.predict": lambda: (
+        learners.ConjunctionList(EYE, 1 - EYE).predict,
+        {"i": 1, "X": EYE},
+    ),
+    "learners.ConjunctionList.index": lambda: (
+        learners.ConjunctionList(EYE, 1 - EYE).index,
+        {"hypothesis": learners.ConjunctionList(EYE, 1 - EYE).hypothesis(1)},
+    ),
+    "learners.ConjunctionList.prepare": lambda: (
+        learners.ConjunctionList(EYE, 1 - EYE).prepare,
+        {"X": EYE},
+    ),
+    "learners.ExponentialLearner.with_epsilon": lambda: (LEARNER.with_epsilon, {"epsilon": 2.0}),
+    "learners.ExponentialLearner.prepare": lambda: (LEARNER.prepare, {"X": BITS}),
+    "learners.ExponentialLearner.learn_indices": lambda: (
+        LEARNER.learn_indices,
+        {"X": learners.Features(BITS), "y": LABELS, "indices": np.arange(9), "random_state": None},
+    ),
+    "learners.FeatureMap": lambda: (
+        learners.FeatureMap,
+        {"origin": np.zeros(2), "factor": np.ones(2), "bounds": None, "matrix": None,
+         "offset": None, "waves": False, "constant": False, "function": None, "columns_in": None},
+    ),
+    "learners.FeatureMap.read_rows": lambda: (
+        learners.FeatureMap.identity(4).read_rows,
+        {"X": NUMBERS, "name": "X"},
+    ),
+    "learners.FeatureMap.from_json": lambda: (
+        learners.FeatureMap.from_json,
+        {"text": learners.FeatureMap.identity(4).to_json()},
+    ),
+    "learners.LinearModel.scores": lambda: (sgd().learn(**REALS).scores, {"X": NUMBERS}),
+    "learners.LinearModel.losses": lambda: (sgd().learn(**REALS).losses, REALS),
+    "learners.SoftmaxModel.scores": lambda: (softmax().scores, {"X": NUMBERS}),
+    "learners.SoftmaxModel.losses": lambda: (softmax().losses, REALS),
+    "learners.PrivateSGD.learn_weighted": lambda: (
+        sgd().learn_weighted,
+        {**REALS, "weights": weights.DenseWeights(40, 0.5, 0.1), "random_state": None},
+    ),
+    "learners.PrivateSGD.learn_indices": lambda: (
+        sgd().learn_indices,
+        {**REALS, "indices": np.arange(2), "random_state": None},
+    ),
+    "learners.PrivateSGD.prepare": lambda: (sgd().prepare, {"X": NUMBERS}),
+    "learners.PrivateSGD.restore": lambda: (
+        sgd().restore,
+        {"hypothesis": sgd().learn(**REALS).hypothesis},
+    ),
+    "learners.PrivateSGD.composition": lambda: (sgd().composition, {"rate": 0.1, "rounds": 1}),
+    "learners.PrivateSGD.calibrate": lambda: (
+        learners.PrivateSGD(loss="logistic", steps=2, epsilon=float("inf")).calibrate,
+        {"epsilon": 1.0, "n": 1000, "delta": 1e-6, "kappa": None, "rounds": 1},
+    ),
+    "learners.PrivateSGD.records_needed": lambda: (
+        sgd().records_needed,
+        {"epsilon": 1.0, "delta": 1e-6, "kappa": None, "rounds": 1},
+    ),
+    "learners.PrivateSGD.uniform_record": lambda: (
+        sgd().uniform_record,
+        {"n": 100, "random_state": None},
+    ),
+    "learners.ReleasedStatistics.save": lambda: (
+        released().save,
+        {"path": stored(lambda path: None, ".npz")},
+    ),
+    "learners.ReleasedStatistics.load": lambda: (
+        learners.ReleasedStatistics.load,
+        {"path": stored(released().save, ".npz"), "features": None},
+    ),
+    "learners.StatisticsModel.scores": lambda: (released().solve().scores, {"X": NUMBERS}),
+    "learners.StatisticsModel.predict_proba": lambda: (
+        released().solve().predict_proba,
+        {"X": NUMBERS},
+    ),
+    "learners.StatisticsModel.score_deviations": lambda: (
+        released().solve().score_deviations,
+        {"X": NUMBERS},
+    ),
+    "learners.StatisticsModel.from_json": lambda: (
+        learners.StatisticsModel.from_json,
+        {"text": released().solve().to_json(), "features": None},
+    ),
+    "local.Agents.ask_several": lambda: (
+        people().ask_several,
+        {"questions": [lambda X, y: y], "count": 3, "shares": None, "random_state": None},
+    ),
+    "local.Agents.test": lambda: (
+        people().test,
+        {"learned": LEARNED, "count": 3, "random_state": None},
+    ),
+    "local.Agents.record": lambda: (people().record, {"random_state": None}),
+    "local.Agents.pass_over": lambda: (people().pass_over, {"count": 3}),
+    "local.MaskedParityAgents.test": lambda: (
+        concept().test,
+        {"learned": LEARNED, "count": 3, "random_state": None},
+    ),
+    "local.MaskedParityAgents.record": lambda: (concept().record, {"random_state": None}),
+    "local.RemoteAgents.test": lambda: (
+        remote().test,
+        {"learned": LEARNED, "count": 3, "random_state": None},
+    ),
+    "local.RemoteAgents.record": lambda: (remote().record, {"random_state": None}),
+    "local.Aggregate.add": lambda: (
+        QUESTION.randomizer.aggregate([0, 1]).add,
+        {"reports": [0, 1]},
+    ),
+    "local.BinaryResponse.agents_needed": lambda: (
+        QUESTION.randomizer.agents_needed,
+        {"alpha": 0.1, "beta": 0.1, "sampled": True},
+    ),
+    "local.BinaryResponse.record": lambda: (QUESTION.randomizer.record, {"random_state": None}),
+    "local.GaussianRandomizer.printed": lambda: (
+        local.GaussianRandomizer.printed,
+        {"epsilon": 0.5, "delta": 1e-3, "bounds": (0, 1)},
+    ),
+    "local.EvasiveOracle.query": lambda: (
+        local.EvasiveOracle(local.MaskedParity([1, 0], 1)).query,
+        {"g": lambda X, y: y, "tau": 0.1},
+    ),
+    "local.Query.score_above": lambda: (
+        Query.score_above,
+        {"model": HALFSPACE, "threshold": 0.0},
+    ),
+    "local.Query.wrong": lambda: (Query.wrong, {"model": HALFSPACE}),
+    "local.Query.worse": lambda: (Query.worse, {"model": HALFSPACE, "other": HALFSPACE}),
+    "local.Query.multiply": lambda: (QUERY.multiply, {"records": NUMBERS, "labels": LABELS}),
+    "local.Query.check": lambda: (QUERY.check, {"d": 4}),
+    "stability.GaussianVote.from_json": lambda: (
+        stability.GaussianVote.from_json,
+        {"text": GAUSSIAN.to_json()},
+    ),
+    "stability.HazardTable.from_json": lambda: (
+        stability.HazardTable.from_json,
+        {"text": HAZARDS.to_json()},
+    ),
+    "stability.StableRelease.record": lambda: (
+        stability.StableRelease(epsilon=1, delta=0.1).record,
+        {"random_state": None},
+    ),
+    "transfer.SubsampleTestReweigh.plan": lambda: (
+        run().plan,
+        {"n": 40, "N": None, "agents_epsilon": None, "response_rate": 1.0},
+    ),
+    "weights.DenseWeights.with_parameters": lambda: (
+        weights.DenseWeights(40, 0.5, 0.1).with_parameters,
+        {"kappa": 0.5, "eta": 0.2},
+    ),
+    "labels.PrivateLabeler.check": lambda: (
+        labeler().fit(NUMBERS, LABELS).check,
+        {"Q": NUMBERS[:2], "records": None},
+    ),
+    "labels.PrivateLabeler.save": lambda: (
+        labeler().fit(NUMBERS, LABELS).save,
+        {"path": stored(lambda path: None, ".saved")},
+    ),
+    "labels.PrivateLabeler.load": lambda: (
+        labels.PrivateLabeler.load,
+        {"path": stored(labeler().fit(NUMBERS, LABELS).save, ".saved"), "trusted": True},
+    ),
+    "transfer.cross_table": lambda: (
+        lambda variables: transfer.cross_table(variables, {"yes": Query.label()}),
+        {"variables": {"young": Query.between(0, high=30)}},
+    ),
+    "local.Aggregate.from_json": lambda: (
+        local.Aggregate.from_json,
+        {"text": QUESTION.randomizer.aggregate([0, 1]).to_json()},
+    ),
+    "transfer.CalibratedModel.scores": lambda: (calibration().scores, {"X": BITS}),
+    "transfer.CalibratedModel.apply": lambda: (calibration().apply, {"scores": [0.5]}),
+    "transfer.Certificate.more_agents": lambda: (
+        transfer.certify(LEARNED, people()).more_agents,
+        {"half_width": 0.1},
+    ),
+    "transfer.SubsampleTestReweigh.predict": lambda: (ran().predict, {"X": BITS}),
+    "transfer.TransferResult.predict": lambda: (ran().result_.predict, {"X": BITS}),
+    # With other arguments than the example has.
+    "collection.frequency_question, integers": lambda: (
+        collection.frequency_question,
+        {"name": "f", "randomizer": "kary", "epsilon": 1.0, "categories": None, "k": 4},
+    ),
+    "collection.mean_question, binary": lambda: (
+        collection.mean_question,
+        {"name": "m", "randomizer": "binary", "epsilon": 1.0, "delta": None, "low": 0.0,
+         "high": 1.0, "beta": 0.05},
+    ),
+}  # fmt: skip
