@@ -5,6 +5,8 @@ The short form takes the quick rooms, where each argument gets two of the values
 one (`make faults`) takes all rooms, and more values.
 """
 
+from pathlib import Path
+
 import pytest
 import walk
 from lengths import FAULTS
@@ -18,7 +20,10 @@ QUICK = [
 @pytest.fixture(scope="module")
 def outcomes():
     values = walk.VALUES | (walk.MORE_VALUES if FAULTS else {})
-    return walk.Walk(values, None if FAULTS else QUICK, None if FAULTS else 2).run()
+    before = set(Path().iterdir())
+    made = walk.Walk(values, None if FAULTS else QUICK, None if FAULTS else 2).run()
+    assert set(Path().iterdir()) == before, "a call wrote a file where the tests run"
+    return made
 
 
 def test_bad_arguments_end_in_one_error_of_the_package(outcomes):

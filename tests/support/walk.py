@@ -115,8 +115,8 @@ class Walk:
 
     def _stop_at(self, path: str, make: Callable[[], uses.Base]) -> None:
         if path.partition(",")[0] in self._wanted:
-            function, arguments = make()
-            self._try(path, function, arguments)
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                self._try(path, *make())
 
     def _try(self, path: str, function: Any, arguments: dict[str, Any]) -> None:
         work = functools.partial(_try_all, path, function, arguments, self.values, self._most)
