@@ -606,7 +606,7 @@ def _select(
     budget: Budget | None,
 ) -> int:
     heights = integers("scores", scores, np.int64)
-    if neighbors not in ("replace_one", "add_remove"):
+    if not isinstance(neighbors, str) or neighbors not in ("replace_one", "add_remove"):
         refuse("neighbors", neighbors, "it must be one of replace_one, add_remove")
     if not is_bool(monotonic):
         refuse("monotonic", monotonic, "it must be True or False")
