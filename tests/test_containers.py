@@ -16,6 +16,7 @@ from containers import (
     WithBatch,
     WithMemory,
     WithStream,
+    frame_of,
     in_arrow,
     in_pandas,
     in_polars,
@@ -198,17 +199,6 @@ def test_one_missing_entry_changes_neither_the_dtype_nor_another_entry(name, bes
             rest = np.arange(len(entries)) != place
             assert whole.dtype == part.dtype
             assert same_entries(whole[rest], part[rest])
-
-
-def frame_of(name, column, beside):
-    """The column, alone or in a frame of its library beside another one."""
-    if beside is None or name.startswith("numpy"):
-        return column
-    other = [7, 8, 9, 7, 8, 9] if beside == "integers" else [*"xyzxyz"]
-    library = pytest.importorskip(name.split()[0])
-    if library.__name__ == "pyarrow":
-        return library.table({"a": column, "b": other})
-    return library.DataFrame({"a": column, "b": other})
 
 
 def test_integers_are_read_exactly_beside_missing_ones():

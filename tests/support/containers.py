@@ -437,3 +437,14 @@ COLUMNS = {
     **{name: (make, REALS) for name, make in FLOATS.items()},
     **{name: (make, WORDS) for name, make in TEXTS.items()},
 }
+
+
+def frame_of(name, column, beside, alone=False):
+    """The column, or a frame of its library with it, alone or beside another one."""
+    if not alone and (beside is None or name.startswith("numpy")):
+        return column
+    other = [7, 8, 9, 7, 8, 9] if beside == "integers" else [*"xyzxyz"]
+    library, columns = pytest.importorskip(name.split()[0]), {"a": column}
+    if not alone:
+        columns["b"] = other
+    return (library.table if library.__name__ == "pyarrow" else library.DataFrame)(columns)
