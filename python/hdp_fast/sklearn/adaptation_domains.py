@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.validate import refuse, whole_array
+from .._support.validate import array, refuse
 from ..exceptions import ParameterError, ShapeError
 
 _NEEDED = "0 or more for a row of the source, and below 0 for one of the target"
@@ -46,7 +46,7 @@ def read_scored(sample_domain: Any, n: int) -> NDArray[np.bool_]:
 
 def _signs(sample_domain: Any) -> NDArray[np.bool_]:
     """Whether each entry is below 0; all must be integers, and no truth values."""
-    entries = whole_array("sample_domain", sample_domain)
+    entries = array("sample_domain", sample_domain)
     if entries.dtype.kind == "O":
         # Integers that may be missing, as data frames have them.
         entries = _to_floats(entries)
