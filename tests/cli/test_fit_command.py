@@ -219,7 +219,7 @@ def test_private_cells_move_no_message(capsys, folder):
         shown = [line.split()[0] for line in captured.out.splitlines()]
         assert sorted(shown) == sorted(
             ["label", "predicts", "rows", "features", "method", "weights", "age", "age",
-             "owner=yes", "owner=no", "signal", "record", "output"])  # fmt: skip
+             "owner=yes", "owner=no", "plan", "record", "output"])  # fmt: skip
 
 
 # Files
