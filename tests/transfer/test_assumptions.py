@@ -148,7 +148,7 @@ class TestRealizable:
 class TestNothing:
     def test_the_agents_of_a_certificate(self):
         plan = transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0)
-        assert (plan.n, plan.N, plan.error, plan.failure) == (0, 2299, None, 0.05)
+        assert (plan.n, plan.N, plan.error, plan.failure) == (0, 2312, None, 0.05)
         assert "no error is promised" in repr(plan)
         some = transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=2.0, response_rate=0.5)
         assert transfer.agents_to_certify(0.02, epsilon=2.0, response_rate=0.5) == some.N

@@ -1,4 +1,16 @@
-"""Exact intervals for the probability of independent equal coins, from the number of ones."""
+"""Exact intervals for the mean probability of independent coins, from the number of ones.
+
+The coins may be unequal, as the randomized bits of people are who hold different answers. Let q be
+the mean of the probabilities of n coins. By Hoeffding (1956), k ones or more are at most as
+probable as among equal coins, for every k >= n q + 1. One k with n q < k < n q + 1 may be left.
+
+For q >= 1/n, equal coins show as many with probability above 1/4 (Greenberg and Mohri 2014), and no
+smaller tail excludes q. For q < 1/n it is k = 1, with probability at most n q. Among equal coins
+that is `1 - (1 - q)^n >= 1 - exp(-n q)`: where this is at most `1 - exp(-h)`, n q is at most h.
+
+So an end that excludes a tail of `1 - exp(-h)` among equal coins is missed with probability at most
+h among all coins, for every h <= 1/4.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +21,38 @@ import numpy as np
 # Floats have no closer neighbors between 0 and 1 than that many halvings reach.
 _HALVINGS = 200
 _UNIT = 2.0**-52
+# The proof needs at most half of this for each end.
+MOST_BETA = 0.5
 
 
 def clopper_pearson(ones: int, count: int, beta: float) -> tuple[float, float]:
-    """Bounds the probability q of a one from the number of ones among independent coins.
+    """Bounds the mean q of the probabilities of independent coins from their number of ones.
 
-    Each end is missed with probability at most beta / 2, for every q. The ends are rounded
-    outwards: what rounding errors may do to the tails is counted as part of them.
+    Each end is missed with probability at most beta / 2, whatever the coins are, equal or not. The
+    ends are rounded outwards: what rounding errors may do to the tails is counted as part of them.
 
     Args:
         ones: Number of ones, from 0 to count.
         count: Number of coins, at least 1.
-        beta: Probability with which the interval may miss q, in (0, 1).
+        beta: Probability with which the interval may miss q, in (0, 1). Above 1/2 it is the
+            interval for 1/2.
 
     Returns:
         The lower and the upper end.
 
     Source:
-        Clopper and Pearson 1934.
+        Clopper and Pearson 1934 with the tail `1 - exp(-beta / 2)`; Hoeffding 1956 for unequal
+        coins.
     """
-    low = _least_probability(ones, count, beta / 2)
-    high = 1 - _least_probability(count - ones, count, beta / 2)
+    tail = tail_of_equal_coins(beta)
+    low = _least_probability(ones, count, tail)
+    high = 1 - _least_probability(count - ones, count, tail)
     return low, math.nextafter(high, 1) if high < 1 else 1.0
+
+
+def tail_of_equal_coins(beta: float) -> float:
+    """What each end may exclude of equal coins, to be missed by beta / 2 of all; rounded down."""
+    return -math.expm1(-min(beta, MOST_BETA) / 2) * (1 - 4 * _UNIT)
 
 
 def _least_probability(ones: int, count: int, failure: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from .._support.binomial import clopper_pearson
+from .._support.binomial import MOST_BETA, clopper_pearson, tail_of_equal_coins
 from .estimation import agents_for_width
 from .randomizers.aggregates import Estimate
 from .response import advantage, debias
@@ -17,11 +17,11 @@ _MOST_EXACT, _MOST_CHECKED = 10**6, 10**10
 def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) -> Estimate:
     """Estimates the mean of true answers in [0, 1] from the number of ones among randomized ones.
 
-    The randomized answers of agents drawn independently from a population are independent equal
-    coins, whose probability of a 1 is `(1 - P) + (2 P - 1) m` for the mean m of the true answers
-    and the probability P of the truth. Clopper and Pearson's interval for it becomes one for m. It
-    lies within the interval of `estimate_mean`, since Hoeffding's inequality bounds the very tails
-    that are computed here.
+    Randomized answers are independent coins, whose probabilities of a 1 have the mean
+    `(1 - P) + (2 P - 1) m` for the mean m of the true answers and the probability P of the truth.
+    Clopper and Pearson's interval for it becomes one for m, the mean of a population that the
+    agents are drawn from as well as that of these very agents, whose coins are unequal. For beta up
+    to 1/2 it lies within the interval of `estimate_mean`.
 
     Args:
         ones: Number of ones, from 0 to answers.
@@ -53,8 +53,9 @@ def answers_for_width(width: float, *, beta: float, epsilon: float, wanted: str)
     Raises:
         ParameterError: There cannot be so many answers. The error names `wanted`.
     """
-    most = agents_for_width(width, beta, epsilon, wanted=wanted)
-    about = (NormalDist().inv_cdf(1 - beta / 2) / (2 * width * advantage(epsilon))) ** 2
+    most = agents_for_width(width, min(beta, MOST_BETA), epsilon, wanted=wanted)
+    deviations = -NormalDist().inv_cdf(tail_of_equal_coins(beta))
+    about = (deviations / (2 * width * advantage(epsilon))) ** 2
 
     def is_enough(answers: int) -> bool:
         low, high = clopper_pearson(answers // 2, answers, beta)

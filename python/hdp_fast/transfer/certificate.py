@@ -173,9 +173,9 @@ def agents_to_certify(
     Examples:
         >>> from hdp_fast import transfer
         >>> transfer.agents_to_certify(0.05, epsilon=1.0)
-        2299
+        2312
         >>> transfer.agents_to_certify(0.05, epsilon=1.0, compared=True)
-        7280
+        7319
     """
     width, failure = probability("half_width", half_width), probability("beta", beta)
     rate = probability_or_one("response_rate", response_rate)

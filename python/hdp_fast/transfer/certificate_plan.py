@@ -32,9 +32,9 @@ class CertificatePlan(JsonText):
     Examples:
         >>> from hdp_fast import transfer
         >>> transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0).N
-        2299
+        2312
         >>> transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=1.0).N
-        14186
+        14262
     """
 
     n: int
