@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from command_line import fails
 
-from hdp_fast import exceptions
+from hdp_fast import Budget, exceptions
 from hdp_fast._support.notes import note
 from hdp_fast.cli import command_line, main
 from hdp_fast.cli.exit_codes import ExitCode
@@ -242,6 +242,42 @@ def test_no_verb_replaces_a_file_by_itself(capsys, tmp_path, monkeypatch, verb, 
     assert f"got {name}, which is there: --force replaces it" in line
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_text() == "old"
+
+
+@pytest.mark.parametrize(("verb", "option", "name"), OUTPUTS)
+def test_force_never_replaces_a_file_of_state(capsys, tmp_path, monkeypatch, verb, option, name):
+    """Nor stands anything in the place of its logs, whether they are there now or not."""
+    monkeypatch.chdir(tmp_path)
+    Budget.open(name, epsilon=1)
+    content = (tmp_path / name).read_bytes()
+    named = [name] if option and option[-1].startswith("--") else []
+    line = fails(capsys, *verb, *VERBS[verb], *option, *named, "--force")
+    assert "output must not replace a file of state" in line
+    assert name in line
+    if named and name == "out.json":
+        # Any other name than .json may be refused for its ending.
+        line = fails(capsys, *verb, *VERBS[verb], *option, f"{name}-wal", "--force")
+        assert "a log of" in line
+        assert name in line
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == content
+
+
+BESIDE = [
+    (("stats",), "--budget", "--output", "new-wal"),
+    (("transfer",), "--checkpoint", "--output", "new-journal"),
+    (("label",), "--save", "--record", "new.ledger"),
+]
+
+
+@pytest.mark.parametrize(("verb", "option", "output", "name"), BESIDE)
+def test_an_output_is_nothing_that_comes_beside_a_file_of_state(
+    capsys, tmp_path, monkeypatch, verb, option, output, name
+):
+    monkeypatch.chdir(tmp_path)
+    line = fails(capsys, *verb, *VERBS[verb], option, "new", output, name)
+    assert f"got {name}, which stands for another file of this command" in line
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_force_replaces_outputs_and_nothing_else(capsys, tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .. import plotting
+from .._support.kept_files import LOG_ENDINGS
 from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files
@@ -62,6 +63,9 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
     others = [path for path in vars(arguments).values() if isinstance(path, Path)]
     others = [path for path in others if not any(path is output for output in outputs)]
     taken = {os.path.realpath(path) for path in others}
+    # A file of state that is yet to come gets its logs beside it, and a saved labeler its ledger.
+    named = taken | {os.path.realpath(path) for path in outputs}
+    taken |= {path + ending for path in named for ending in (*LOG_ENDINGS, ".ledger")}
     for path in outputs:
         if is_standard(path):
             raise ParameterError("output must be a file here, got -, the standard output")

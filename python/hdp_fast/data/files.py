@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
+from .._support.kept_files import describe_kept
 from .._support.notes import note
 from .._support.types import Bits
 from .._support.validate import file_path, refuse
@@ -138,7 +139,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         path: Where a file will be written.
 
     Raises:
-        ParameterError: The path cannot be written; the text states why.
+        ParameterError: The path cannot be written, or is a file of state, a log of one or a saved
+            labeler, which nothing replaces; the text states why.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -148,6 +150,10 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise ParameterError(f"output must be in an existing directory, got {path}")
     if not os.access(target.parent, os.R_OK | os.W_OK | os.X_OK):
         raise ParameterError(f"output must be in a readable and writable directory, got {path}")
+    kept = describe_kept(target)
+    if kept is not None:
+        rule = "output must not replace a file of state, a log of one, or a saved labeler"
+        raise ParameterError(f"{rule}, got {path}, which is {kept}: choose another output")
 
 
 def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
@@ -160,7 +166,8 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         data: Its content.
 
     Raises:
-        ParameterError: The file cannot be written. The old one is then left as it was.
+        ParameterError: The file cannot be written, or there is a file of state, a log of one or a
+            saved labeler. The old one is then left as it was.
 
     Cost:
         O(len(data)); the file and its directory are synchronized to the disk.

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .._support import atomic
+from .._support.kept_files import LABELER
 from .._support.validate import refuse
 from ..exceptions import CheckpointError, ParameterError
 from ..stability.plans import VotePlan
@@ -20,7 +21,7 @@ from .members import Member
 from .usage import check_free
 
 # Raised by one whenever the parts or their names change.
-_FORMAT = b"hdp_fast labeler 3\n"
+_FORMAT = LABELER + b"3\n"
 _DIGEST = 32
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.kept_files import STATISTICS_LABELER
 from .._support.validate import refuse, take_form
 from ..data.files import write_atomically
 from ..data.reading import read_safely
@@ -23,7 +24,7 @@ from .public_facts import Facts
 from .public_features import PublicFeatures
 from .saved_file import resolve_path
 
-_FORMAT = {"format": "hdp_fast.statistics_labeler", "version": 1}
+_FORMAT = {"format": STATISTICS_LABELER, "version": 1}
 _MAPS = ("features", "plain")
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from .._support import atomic
 from .._support.json_text import JsonObject
+from .._support.kept_files import describe_kept
 from .._support.numbers import finite_rows
 from .._support.types import Floats, Integers
-from .._support.validate import file_path, from_json, positive
+from .._support.validate import file_path, from_json, positive, refuse
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
@@ -299,9 +300,13 @@ class ReleasedStatistics(JsonObject):
 
         Raises:
             OSError: The file cannot be written.
-            ParameterError: path is no path.
+            ParameterError: path is no path, or that of a file of state, a log of one, or a saved
+                labeler.
         """
         target = file_path("path", path)
+        kept = describe_kept(target)
+        if kept is not None:
+            refuse("path", str(path), f"it must not be {kept}, which nothing replaces")
         fields = {name: value for name, value in self._to_fields().items() if name not in _ARRAYS}
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         content = io.BytesIO()
