@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 from .._support.validate import from_json, is_bool, nonnegative_int, number, refuse
 from ..exceptions import ParameterError
 
 Description = dict[str, Any]
+_NO_VOTERS = ("vote", "softmax", "calibrated")
+# Calibrations of calibrations; nobody makes so many.
+_DEEPEST = 10
 
 
 def parse(hypothesis: Description | str) -> Description:
     """Validate a description and return it as a dict of plain Python values.
 
     Args:
-        hypothesis: What Hypotheses.hypothesis, LinearModel.hypothesis or SoftmaxModel.hypothesis
-            returns, a vote among such descriptions, or either of these as JSON.
+        hypothesis: What Hypotheses.hypothesis, LinearModel.hypothesis, SoftmaxModel.hypothesis or
+            CalibratedModel.hypothesis returns, a vote among such descriptions but the last, or
+            either of these as JSON.
 
     Raises:
         ParameterError: The argument is anything else.
@@ -33,6 +38,8 @@ def parse(hypothesis: Description | str) -> Description:
     checked = {name: check(name, content[name]) for name, check in fields.items()}
     if "values" in checked and len(checked["values"]) != len(checked["features"]):
         refuse("hypothesis", hypothesis, "it must have a value for each of its features")
+    if "knots" in checked and len(checked["knots"]) != len(checked["shifts"]):
+        refuse("hypothesis", hypothesis, "it must have a shift for each of its knots")
     return {"kind": kind, **checked}
 
 
@@ -73,6 +80,27 @@ def _values(name: str, value: Any) -> list[int]:
     return values
 
 
+def _knots(name: str, value: Any) -> list[float]:
+    knots = _shifts(name, value)
+    if any(low >= high for low, high in pairwise(knots)):
+        refuse(name, value, "they must increase")
+    return knots
+
+
+def _shifts(name: str, value: Any) -> list[float]:
+    return [_real(name, entry) for entry in _list(name, value)]
+
+
+def _scored(name: str, value: Any) -> Description:
+    """What scores.score_of reads, which checks more; it may be a map of another model's score."""
+    inner, depth = value, 1
+    while isinstance(inner, Mapping) and inner.get("kind") == "calibrated":
+        inner, depth = inner.get("model"), depth + 1
+    if not isinstance(inner, Mapping) or depth > _DEEPEST:
+        refuse(name, value, f"it must be the description of a score, at most {_DEEPEST} deep")
+    return dict(value)
+
+
 def _real(name: str, value: Any) -> float:
     real = number(name, value)
     if not math.isfinite(real):
@@ -99,9 +127,9 @@ def _voters(name: str, value: Any) -> list[Description]:
     if (
         not voters
         or len(voters) < len(value)
-        or any(voter["kind"] in ("vote", "softmax") for voter in voters)
+        or any(voter["kind"] in _NO_VOTERS for voter in voters)
     ):
-        refuse(name, value, "a vote needs hypotheses of two labels, none a vote")
+        refuse(name, value, "a vote needs hypotheses of two labels, none a vote or calibrated")
     return voters
 
 
@@ -113,4 +141,5 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "linear": {"weights": _reals, "bias": _real},
     "softmax": {"weights": _matrix},
     "vote": {"hypotheses": _voters},
+    "calibrated": {"model": _scored, "knots": _knots, "shifts": _shifts},
 }

@@ -104,7 +104,7 @@ class Hypotheses(ABC):
         "features" have their "values". A "parity" is the sum of its "features" over GF(2). Both are
         negated if "complement" is true. An "at_least" is 1 where at least "threshold" of the
         "features" have their "values". A "halfspace" is 1 where the inner product of "weights" and
-        the record, plus "bias", is at least 0.
+        the record, plus "bias", is at least 0. Other kinds are those of `learners.predictor`.
 
         Args:
             i: Index of the hypothesis, from 0 to len(self) - 1.

@@ -19,7 +19,7 @@ from ..exceptions import ParameterError, ShapeError
 from .descriptions import Description, parse
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, core_arguments, validate_rows
-from .serialization import predictor
+from .predictions import predict_labels
 from .softmax_model import SoftmaxModel
 from .statistics_model import StatisticsModel
 
@@ -42,7 +42,7 @@ def score_of(model: Any) -> Score:
     probability 1/2. For k votes out of n it is `log((k + 1/2) / (n - k + 1/2))`, and a single
     hypothesis counts as a vote of one. For any other model it is the log-odds of column 1 of
     `predict_proba`, where a probability counts as at least `2**-40` and at most `1 - 2**-40`, or
-    else its `decision_function`.
+    else its `decision_function`. The score of a transfer.CalibratedModel is its own log-odds.
 
     Args:
         model: A model of this package for two classes; a result with a description `hypothesis`, or
@@ -109,9 +109,33 @@ def describe_score(model: Any) -> Description | None:
     if isinstance(model, StatisticsModel):
         return _describe_statistics(model)
     hypothesis = getattr(model, "hypothesis", None)
-    if hasattr(model, "predict_proba") or not isinstance(hypothesis, Mapping):
+    if not isinstance(hypothesis, Mapping):
+        return None
+    # Where there are probabilities, they say more than a description of predictions.
+    if hasattr(model, "predict_proba") and hypothesis.get("kind") != "calibrated":
         return None
     return _parse(hypothesis)
+
+
+def describe_calibrated(model: Any, knots: Floats, shifts: Floats) -> Description | None:
+    """Describe the score of a model plus a shift; None where that model has no description.
+
+    Raises:
+        ParameterError: The model has more or fewer classes than two.
+    """
+    described = describe_score(model)
+    if described is None:
+        return None
+    lists = {"knots": knots.tolist(), "shifts": shifts.tolist()}
+    return {"kind": "calibrated", "model": described, **lists}
+
+
+def shift_scores(scores: Floats, knots: Floats, shifts: Floats) -> Floats:
+    """Scores plus a shift: linear between the knots, constant beyond them, 0 without any."""
+    if not len(knots):
+        return scores.copy()
+    shifted: Floats = scores + np.interp(scores, knots, shifts)
+    return shifted
 
 
 def _require_two(model: Any, classes: int) -> None:
@@ -171,6 +195,8 @@ def _parse_mapping(description: Any) -> Description:
         weights = np.array(checked["weights"])
         _require_two(checked["kind"], len(weights))
         return _linear_form(weights[1] - weights[0], 0.0, None)
+    if checked["kind"] == "calibrated":
+        return {**checked, "model": _parse_mapping(checked["model"])}
     if checked["kind"] in ("linear", "halfspace"):
         bound = None if norm_bound is None else bounded_positive("norm_bound", norm_bound)
         return _linear_form(np.array(checked["weights"]), checked["bias"], bound)
@@ -221,15 +247,24 @@ def _described_statistics(description: Description, names: Any = None) -> Score:
 def _vote_score(description: Description, names: Any = None) -> Score:
     voters = description["hypotheses"] if description["kind"] == "vote" else [description]
     counts = Counter(json.dumps(voter) for voter in voters)
-    predictors = [(times, predictor(text)) for text, times in counts.items()]
+    different = [(times, json.loads(text)) for text, times in counts.items()]
 
     def score(X: Any) -> Floats:
         records = with_bits(X)
-        votes: Any = sum(times * predict(records).astype(np.int64) for times, predict in predictors)
+        votes: Any = sum(
+            times * predict_labels(voter, records).astype(np.int64) for times, voter in different
+        )
         odds: Floats = np.log((votes + 0.5) / (len(voters) - votes + 0.5))
         return odds
 
     return score
+
+
+def _calibrated_score(description: Description, names: Any = None) -> Score:
+    inner = description["model"]
+    score = _KINDS[inner["kind"]](inner, names)
+    knots, shifts = (np.array(description[name], float) for name in ("knots", "shifts"))
+    return lambda X: shift_scores(score(X), knots, shifts)
 
 
 def with_bits(X: Any) -> Any:
@@ -246,6 +281,7 @@ _KINDS: dict[str, Callable[[Description, Any], Score]] = {
     "conjunction": _vote_score,
     "parity": _vote_score,
     "at_least": _vote_score,
+    "calibrated": _calibrated_score,
 }
 
 

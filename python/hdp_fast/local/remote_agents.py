@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -347,8 +347,8 @@ class RemoteAgents(AgentPool):
 
 
 def _to_json(learned: Any) -> str:
-    if not hasattr(learned, "hypothesis"):
-        refuse("learned", learned, "it must have an attribute hypothesis, to be sent as JSON")
+    if not isinstance(getattr(learned, "hypothesis", None), Mapping):
+        refuse("learned", learned, "it must have an attribute hypothesis, a description for JSON")
     try:
         return json.dumps(learned.hypothesis, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:

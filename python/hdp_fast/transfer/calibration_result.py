@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from .._support.json_text import JsonText
 from .._support.types import Floats
 from .._support.validate import finite_number, from_json, numbers, one_of
-from ..learners.scores import score_of
+from ..learners.descriptions import Description
+from ..learners.scores import describe_calibrated, score_of, shift_scores
 from ..record import PrivacyRecord
 from .calibration_fit import sigmoid
 from .reliability import ReliabilityDiagram, diagram_of
@@ -113,6 +114,23 @@ class CalibratedModel(JsonText):
     record: PrivacyRecord | None
     agents_record: PrivacyRecord
 
+    @property
+    def hypothesis(self) -> Description | None:
+        """The description by which real agents can be asked about it, a dict that JSON can carry.
+
+        None where the model has none, as for scores by predict_proba or a function. Its score is
+        that of "model", as a term score_above of a query carries it, plus a shift: "shifts" at the
+        increasing "knots", linear between them, the first and the last one beyond, and 0 where
+        there are none. It predicts 1 where that is at least 0. For a map that does not fall this is
+        a threshold of the model's score.
+        """
+        return describe_calibrated(self.model, self.knots, self.shifts)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Names of the columns of the frame that the model was learned from, or None."""
+        return getattr(self.model, "feature_names_in_", None)
+
     def scores(self, X: Any) -> Floats:
         """Computes the log-odds of label 1.
 
@@ -137,9 +155,7 @@ class CalibratedModel(JsonText):
             A float64 array of that shape.
         """
         values = numbers("scores", scores).astype(np.float64)
-        if not len(self.knots):
-            return values.copy()
-        return values + np.interp(values, self.knots, self.shifts)
+        return shift_scores(values, self.knots, self.shifts)
 
     def predict_proba(self, X: Any) -> Floats:
         """Computes the probabilities of labels 0 and 1.

@@ -90,6 +90,9 @@ class AlwaysOne:
 
 def _describe_like(description: dict[str, Any] | None) -> dict[str, Any] | None:
     kind = None if description is None else description.get("kind")
+    if description is not None and kind == "calibrated":
+        like = _describe_like(description["model"])
+        return None if like is None else {**description, "model": like, "knots": [], "shifts": []}
     if description is None or kind not in (*_OF_BITS, "halfspace", "linear", "vote"):
         return None
     if kind == "vote":
