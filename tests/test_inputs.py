@@ -82,7 +82,7 @@ def average(X):
 
 def classify(X, y):
     module = pytest.importorskip("hdp_fast.sklearn")
-    settings = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "random_state": 0}
+    settings = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "test_seed": 0}
     return module.PrivateClassifier(**settings).fit(X, y).predict_proba(X)
 
 

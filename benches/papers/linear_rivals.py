@@ -107,9 +107,7 @@ def by_estimator(method: str) -> Callable[..., float]:
 
     def learn(task: Task, parts: Any, epsilon: float, seed: int) -> float:
         kind = PrivateClassifier if task.target is None else PrivateRegressor
-        learner = kind(
-            epsilon=epsilon, delta=DELTA, method=method, random_state=seed, **task.settings
-        )
+        learner = kind(epsilon=epsilon, delta=DELTA, method=method, test_seed=seed, **task.settings)
         train, test = parts
         return float(
             learner.fit(pick(task.X, train), task.y[train]).score(pick(task.X, test), task.y[test])

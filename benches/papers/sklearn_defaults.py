@@ -60,7 +60,7 @@ def measure(people: pd.DataFrame, schema: Schema, epsilon: float, seed: int) -> 
     order = np.random.default_rng(seed).permutation(len(people))
     train, test = people.iloc[order[:PRIVATE]], people.iloc[order[PRIVATE:]]
     learner = PrivateClassifier(
-        epsilon=epsilon, delta=DELTA, schema=schema, classes=["<=50K", ">50K"], random_state=seed
+        epsilon=epsilon, delta=DELTA, schema=schema, classes=["<=50K", ">50K"], test_seed=seed
     )
     return learner.fit(train, train["income"]).score(test, test["income"])
 

@@ -149,7 +149,7 @@ def test_it_is_the_estimator_of_scikit_learn(capsys, folder):
 
     schema = Schema.from_json(schema_text("rule"))
     table, third = read_table("private.csv"), read_table("third.csv")
-    price = {"epsilon": 4.0, "delta": 1e-6, "random_state": 1, "schema": schema}
+    price = {"epsilon": 4.0, "delta": 1e-6, "test_seed": 1, "schema": schema}
     for method in ("sgd", "statistics"):
         learn(capsys, *SEED, "--method", method)
         model = PrivateModel.from_json(Path("model.json").read_text())

@@ -51,12 +51,12 @@ THREE = np.array(["a", "b", "c"])[(NEAREST + TARGET) % 3]
 
 
 def regressor(**changed):
-    settings = {"epsilon": 4.0, "bounds": (0, 10), "target_bounds": (0, 10), "random_state": 1}
+    settings = {"epsilon": 4.0, "bounds": (0, 10), "target_bounds": (0, 10), "test_seed": 1}
     return AdaptationRegressor(**settings | changed)
 
 
 def classifier(**changed):
-    settings = {"epsilon": 4.0, "bounds": (0, 10), "classes": ["low", "up"], "random_state": 1}
+    settings = {"epsilon": 4.0, "bounds": (0, 10), "classes": ["low", "up"], "test_seed": 1}
     return AdaptationClassifier(**settings | changed)
 
 
@@ -334,15 +334,13 @@ def test_a_score_must_know_its_domains():
 def test_one_population_is_learned_from_as_without_adaptation():
     some, values, labels = ROWS[:60], VALUES[:60], TEXTS[:60]
     model = regressor().fit(some, values)
-    alone = PrivateRegressor(epsilon=4.0, bounds=(0, 10), target_bounds=(0, 10), random_state=1)
+    alone = PrivateRegressor(epsilon=4.0, bounds=(0, 10), target_bounds=(0, 10), test_seed=1)
     assert (model.predict(ROWS) == alone.fit(some, values).predict(ROWS)).all()
     assert model.domain_sizes_ is None
     assert model.record_.epsilon == 4
     assert model.score(ROWS, VALUES) == alone.score(ROWS, VALUES)
     learner = classifier(epsilon=math.inf).fit(some, labels)
-    other = PrivateClassifier(
-        epsilon=math.inf, bounds=(0, 10), classes=["low", "up"], random_state=1
-    )
+    other = PrivateClassifier(epsilon=math.inf, bounds=(0, 10), classes=["low", "up"], test_seed=1)
     assert (learner.predict_proba(ROWS) == other.fit(some, labels).predict_proba(ROWS)).all()
     with pytest.raises(ParameterError, match="one population"):
         regressor(method="descent").fit(some, values)

@@ -44,12 +44,12 @@ WARNED = "ignore::hdp_fast.UtilityWarning"
 
 
 def classifier(**changed):
-    settings = {"epsilon": 8.0, "bounds": (0, 10), "classes": ["low", "up"], "random_state": 1}
+    settings = {"epsilon": 8.0, "bounds": (0, 10), "classes": ["low", "up"], "test_seed": 1}
     return PrivateClassifier(**settings | changed)
 
 
 def regressor(**changed):
-    settings = {"epsilon": 8.0, "bounds": (0, 10), "target_bounds": (0, 20), "random_state": 1}
+    settings = {"epsilon": 8.0, "bounds": (0, 10), "target_bounds": (0, 20), "test_seed": 1}
     return PrivateRegressor(**settings | changed)
 
 

@@ -38,12 +38,12 @@ TEXTS = np.where(RNG.random(N) < 1 / (1 + np.exp(-ODDS)), "yes", "no")
 
 
 def panel(**changed):
-    settings = {"epsilon": 1.0, "bounds": (-8, 8), "classes": ["no", "yes"], "random_state": 2}
+    settings = {"epsilon": 1.0, "bounds": (-8, 8), "classes": ["no", "yes"], "test_seed": 2}
     return PrivateClassifier(**settings | {"method": "statistics"} | changed)
 
 
 def hybrid(estimator=None, **changed):
-    settings = {"agents_epsilon": 4.0, "random_state": 1}
+    settings = {"agents_epsilon": 4.0, "test_seed": 1}
     return HybridClassifier(panel() if estimator is None else estimator, **settings | changed)
 
 
@@ -145,7 +145,7 @@ def test_frames_keep_their_names_and_order():
         ({"agents_epsilon": math.inf}, {}, "agents_epsilon"),
         ({"agents_epsilon": 1e-30}, {}, "epsilon"),
         ({"method": "beta"}, {}, "method"),
-        ({"random_state": -1}, {}, "random_state"),
+        ({"test_seed": -1}, {}, "test_seed"),
         ({"estimator": panel(classes=["no", "yes", "perhaps"])}, {}, "Only binary"),
         ({"estimator": panel(classes=["no", "ja"])}, {}, "one of classes"),
         ({"estimator": panel(classes=None)}, {}, "classes = None"),
@@ -227,16 +227,21 @@ class Declared(HybridClassifier):
 
 
 CHECKED = [
-    HybridClassifier(PrivateClassifier(epsilon=math.inf, random_state=0), agents_epsilon=20.0),
+    HybridClassifier(
+        PrivateClassifier(epsilon=math.inf, test_seed=0), agents_epsilon=20.0, test_seed=1
+    ),
     Declared(
-        PrivateClassifier(epsilon=1.0, bounds=(-20, 20), method="statistics", random_state=0),
+        PrivateClassifier(epsilon=1.0, bounds=(-20, 20), method="statistics", test_seed=0),
         agents_epsilon=1.0,
+        test_seed=1,
     ),
 ]
 if lengths.PAPERS:
     CHECKED += [
-        WithAgents(PrivateClassifier(epsilon=math.inf, random_state=0), agents_epsilon=20.0),
-        WithAgents(LogisticRegression(), agents_epsilon=20.0),
+        WithAgents(
+            PrivateClassifier(epsilon=math.inf, test_seed=0), agents_epsilon=20.0, test_seed=1
+        ),
+        WithAgents(LogisticRegression(), agents_epsilon=20.0, test_seed=1),
     ]
 
 

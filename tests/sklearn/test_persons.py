@@ -20,7 +20,7 @@ RNG = np.random.default_rng(0)
 ROWS = RNG.uniform(0, 10, (3000, 2))
 BITS = (ROWS.sum(axis=1) > 10).astype(int)
 PEOPLE = np.array([f"person {row // 3}" for row in range(3000)])
-COMMON = {"epsilon": 2.0, "bounds": (0, 10), "random_state": 1}
+COMMON = {"epsilon": 2.0, "bounds": (0, 10), "test_seed": 1}
 KINDS = {
     "statistics": (PrivateClassifier(**COMMON, classes=[0, 1], method="statistics"), BITS),
     "sgd": (PrivateClassifier(**COMMON, classes=[0, 1], method="sgd"), BITS),

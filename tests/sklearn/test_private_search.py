@@ -182,7 +182,7 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
         ({"holdout": 1}, {}, "holdout"),
         ({"holdout": "some"}, {}, "holdout"),
         ({"refit": "accuracy"}, {}, "refit"),
-        ({"random_state": -1}, {}, "random_state"),
+        ({"test_seed": -1}, {}, "test_seed"),
         ({"scoring": "f1"}, {}, "X_public"),
         ({"target_bounds": (0, 1)}, {}, "only a regressor"),
         ({"grid": {"epsilon": [1, 2]}}, {}, "the search sets them"),
@@ -257,7 +257,7 @@ def test_a_cross_validation_of_a_search_charges_every_search_and_warns_of_no_reh
 
 
 def test_it_is_cloned_pickled_and_shown():
-    search = search_for(random_state=3)
+    search = search_for(test_seed=3)
     assert clone(search).get_params(deep=False).keys() == search.get_params(deep=False).keys()
     search.fit(ROWS, BITS)
     again = pickle.loads(pickle.dumps(search))
@@ -271,13 +271,13 @@ def test_it_is_cloned_pickled_and_shown():
 
 
 def test_a_test_stream_anywhere_is_in_the_record_and_repeats_the_search():
-    estimator = clone(CLASSIFIER).set_params(random_state=1)
-    first, second = (search_for(estimator, random_state=2).fit(ROWS, BITS) for _ in range(2))
+    estimator = clone(CLASSIFIER).set_params(test_seed=1)
+    first, second = (search_for(estimator, test_seed=2).fit(ROWS, BITS) for _ in range(2))
     assert first.best_score_ == second.best_score_
     assert (first.predict_proba(ROWS) == second.predict_proba(ROWS)).all()
     assert first.record_.rng == TEST_STREAM
     assert search_for(estimator).fit(ROWS, BITS).record_.rng == TEST_STREAM
-    assert search_for(random_state=2).fit(ROWS, BITS).record_.rng == TEST_STREAM
+    assert search_for(test_seed=2).fit(ROWS, BITS).record_.rng == TEST_STREAM
 
 
 SCHEMA = Schema(Label("unused", above=0), {"a": Number(0, 10), "b": Number(0, 10)})
@@ -370,8 +370,10 @@ def test_without_noise_the_best_score_is_chosen():
 
 @parametrize_with_checks(
     [
-        PrivateSearchCV(estimator, {"method": ["statistics"]}, epsilon=math.inf)
-        for estimator in (PrivateClassifier(), PrivateRegressor())[: 2 if STAT else 1]
+        PrivateSearchCV(estimator, {"method": ["statistics"]}, epsilon=math.inf, test_seed=1)
+        for estimator in (PrivateClassifier(test_seed=1), PrivateRegressor(test_seed=1))[
+            : 2 if STAT else 1
+        ]
     ]
 )
 @pytest.mark.filterwarnings("ignore")

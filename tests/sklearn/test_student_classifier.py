@@ -45,7 +45,7 @@ def student(estimator=None, **changed):
         "method": "votes",
         "members": 12,
         "queries": 150,
-        "random_state": 1,
+        "test_seed": 1,
     }
     return PrivateStudentClassifier(estimator or GaussianNB(), **settings | changed)
 
@@ -237,7 +237,7 @@ LEARNERS = {
     "votes": student(),
     "statistics": student(method="statistics"),
     "linear": PrivateClassifier(
-        epsilon=40.0, bounds=(0, 1), classes=["low", "up"], method="statistics", random_state=1
+        epsilon=40.0, bounds=(0, 1), classes=["low", "up"], method="statistics", test_seed=1
     ),
 }
 

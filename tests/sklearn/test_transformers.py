@@ -153,7 +153,7 @@ def test_they_prepare_columns_for_a_private_classifier():
         (BoundsScaler(bounds=(0, 10)), ["age"]),
         (SchemaTransformer(schema=Schema(LABEL, {"place": Category(("sea", "town"))})), ["place"]),
     )
-    settings = {"method": "statistics", "classes": ["low", "up"], "random_state": 1}
+    settings = {"method": "statistics", "classes": ["low", "up"], "test_seed": 1}
     learner = PrivateClassifier(epsilon=8.0, bounds=(0, 1), **settings)
     pipeline, budget = make_pipeline(columns, learner), Budget(8.0, 1e-5)
     pipeline.fit(X, y, privateclassifier__budget=budget)

@@ -66,23 +66,25 @@ def make_public_generator(random_state: object) -> np.random.Generator:
     return make_stream(random_state) or np.random.default_rng()
 
 
-def check_random_state(random_state: object) -> None:
+def check_random_state(random_state: object, name: str = "random_state") -> None:
     """Refuses what `make_key` would refuse, without drawing anything.
+
+    name: what the argument is called where it comes from.
 
     Raises the errors of `make_key`.
     """
     if random_state is not None and not isinstance(random_state, np.random.Generator):
-        _seed(random_state)
+        _seed(random_state, name)
 
 
-def _seed(random_state: object) -> int:
+def _seed(random_state: object, name: str = "random_state") -> int:
     rule = "it must be None, an int of at least 0 or a numpy.random.Generator"
     try:
         seed = -1 if is_bool(random_state) else operator.index(random_state)  # type: ignore[arg-type]
     except TypeError:
-        refuse("random_state", random_state, rule)
+        refuse(name, random_state, rule)
     if seed < 0:
-        refuse("random_state", random_state, rule)
+        refuse(name, random_state, rule)
     return seed
 
 
@@ -100,5 +102,8 @@ def _warn_once() -> None:
     global _warned
     if not _warned and not _rehearsing.get():
         _warned = True
-        text = "random_state makes the coins reproducible: whoever knows it can undo all privacy"
+        text = (
+            "random_state makes the coins reproducible, as test_seed of an estimator does: whoever"
+            " knows it can undo all privacy"
+        )
         warn(text, UserWarning)

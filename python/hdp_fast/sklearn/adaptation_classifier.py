@@ -47,7 +47,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         alpha: Share of the source in the total weight of "descent", strictly between 0 and 1. None
             takes what the released discrepancy suggests for two classes. For more classes, None
             takes the share of the source in the number of records.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Attributes:
@@ -92,7 +92,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         classes: ArrayLike | None = None,
         method: str = "auto",
         alpha: float | None = None,
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.epsilon = epsilon
@@ -103,7 +103,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         self.classes = classes
         self.method = method
         self.alpha = alpha
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     def predict_proba(self, X: Any) -> Floats:
         """Computes the probability of every class.

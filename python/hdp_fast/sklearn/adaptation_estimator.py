@@ -78,7 +78,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         centered, norm = center_by_public(unit, public, self.delta)
         domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
-        promise = Promise(epsilon, self.delta, self.random_state, budget)
+        promise = Promise(epsilon, self.delta, self.test_seed, budget)
         with MissingFit(budget, epsilon, self.delta):
             model = self._adapt(method, domains, promise)
         self.method_, self.record_ = method, model.record_

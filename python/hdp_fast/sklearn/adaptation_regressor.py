@@ -41,7 +41,7 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
             target is private and alpha is None.
         alpha: Share of the source in the total weight of "descent", strictly between 0 and 1. None
             takes what the released discrepancy suggests.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Attributes:
@@ -87,7 +87,7 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         target_bounds: tuple[float, float] | None = None,
         method: str = "auto",
         alpha: float | None = None,
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.epsilon = epsilon
@@ -98,7 +98,7 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         self.target_bounds = target_bounds
         self.method = method
         self.alpha = alpha
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
         return adapt_targets(method, self.alpha, domains, promise)

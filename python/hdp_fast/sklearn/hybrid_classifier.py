@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import keep_result, note
-from .._support.random_state import check_random_state, make_public_generator, make_stream
+from .._support.random_state import make_public_generator, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive
 from ..budget.account import Budget
@@ -23,9 +23,9 @@ from ..transfer import CalibratedModel, calibrate
 from ..transfer.calibration_plan import check_count
 from .adaptation_domains import read_domains
 from .class_labels import check_classes, encode
+from .seeded_estimator import SeededEstimator
 from .target_scores import TargetScores
 from .toolkit import (
-    BaseEstimator,
     ClassifierMixin,
     accuracy_score,
     check_classification_targets,
@@ -41,7 +41,7 @@ from .toolkit import (
 Method = Literal["logistic", "isotonic"]
 
 
-class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type: ignore[misc]
     """A model of a panel whose probabilities are calibrated by agents of the target.
 
     The source is a panel of people who opted in and handed their records to a curator; the target
@@ -62,9 +62,9 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         agents_epsilon: Privacy parameter of each agent's answer, a finite number above 0. It must
             be chosen.
         method: "logistic" for slope and intercept of the score, or "isotonic" for a monotone map.
-        random_state: None draws the agents' coins, and the order in which they are asked, from the
+        test_seed: None draws the agents' coins, and the order in which they are asked, from the
             operating system. An int or a Generator makes a reproducible stream for tests, which
-            protects nobody. The estimator has a random_state of its own.
+            protects nobody. A private estimator has a test_seed of its own.
 
     Attributes:
         classes_: The two classes in order.
@@ -108,13 +108,13 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         *,
         agents_epsilon: float | None = None,
         method: Method = "logistic",
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.estimator = estimator
         self.agents_epsilon = agents_epsilon
         self.method = method
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     @keep_result
     def fit(
@@ -248,7 +248,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         if self.agents_epsilon is None:
             raise ParameterError("agents_epsilon = None, but it must be chosen")
         advantage(positive("agents_epsilon", self.agents_epsilon))
-        check_random_state(self.random_state)
+        self._check_seed()
         if budget is not None and not has_fit_parameter(self.estimator, "budget"):
             rule = "the fit of its estimator takes none"
             raise ParameterError(f"budget = {budget!r}, but {rule}")
@@ -279,7 +279,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, BaseEstimator):  # type: i
         """Fit the map of scores to the answers of agents, who stand in no particular order."""
         codes = encode(labels, self.classes_)
         scores = score_of(self.panel_)(records)
-        stream = make_stream(self.random_state)
+        stream = make_stream(self.test_seed)
         order = make_public_generator(stream).permutation(len(codes))
         assert self.agents_epsilon is not None
         agents = Agents(scores[order, None], codes[order], epsilon=self.agents_epsilon)

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import note
-from .._support.random_state import check_random_state
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
@@ -21,12 +20,13 @@ from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
 from .charges import MissingFit
-from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
+from .seeded_estimator import SeededEstimator
+from .toolkit import check_is_fitted, column_or_1d, validate_data
 
 _noted_scores: set[str] = set()
 
 
-class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
+class PrivateLinearEstimator(SeededEstimator):
     """A linear model of centered rows, whose means are released with a tenth of the budget."""
 
     epsilon: float | None
@@ -34,7 +34,6 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
     bounds: Any
     schema: Any
     method: str
-    random_state: Any
     _methods = METHODS
 
     @abstractmethod
@@ -47,7 +46,8 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
         """What is learned."""
 
     def _check_privacy(self) -> float:
-        epsilon = check_privacy(self.epsilon, self.delta, self.random_state)
+        self._check_seed()
+        epsilon = check_privacy(self.epsilon, self.delta)
         one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
@@ -110,7 +110,7 @@ class PrivateLinearEstimator(BaseEstimator):  # type: ignore[misc]
                 epsilon=epsilon,
                 delta=self.delta,
                 budget=budget,
-                random_state=self.random_state,
+                random_state=self.test_seed,
                 persons=read_persons(*owners, len(rows)),
             )
         self.method_, self.record_ = released.method, released.record
@@ -136,12 +136,11 @@ def read_targets(targets: Any) -> Floats:
     return floats
 
 
-def check_privacy(epsilon: float | None, delta: float, random_state: Any) -> float:
+def check_privacy(epsilon: float | None, delta: float) -> float:
     """Validate what every private estimator has, and return epsilon."""
     if epsilon is None:
         raise ParameterError("epsilon = None, but it must be chosen: math.inf for no protection")
     probability("delta", delta)
-    check_random_state(random_state)
     return math.inf if number("epsilon", epsilon) == math.inf else positive("epsilon", epsilon)
 
 

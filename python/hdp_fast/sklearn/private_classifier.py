@@ -42,7 +42,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         method: "sgd" for logistic or softmax regression by learners.PrivateSGD, "statistics" for
             least squares on what learners.SufficientStatistics releases, or "auto", which takes
             "sgd", but "statistics" for 8 classes or more at a finite epsilon.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Attributes:
@@ -86,7 +86,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         schema: Schema | None = None,
         classes: ArrayLike | None = None,
         method: str = "auto",
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.epsilon = epsilon
@@ -95,7 +95,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self.schema = schema
         self.classes = classes
         self.method = method
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     @keep_result
     def fit(

@@ -42,7 +42,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         method: "statistics" for least squares on what learners.SufficientStatistics releases,
             "sgd" for least squares by learners.PrivateSGD, or "auto", which takes "statistics"
             where the noise on second moments is far smaller than they are on average.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody.
 
     Attributes:
@@ -85,7 +85,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         schema: Schema | None = None,
         target_bounds: tuple[float, float] | None = None,
         method: str = "auto",
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.epsilon = epsilon
@@ -94,7 +94,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         self.schema = schema
         self.target_bounds = target_bounds
         self.method = method
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     @keep_result
     def fit(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result, note
-from .._support.random_state import check_random_state, make_public_generator, make_stream
+from .._support.random_state import make_public_generator, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import number, ordered_pair, positive, probability, refuse
 from ..budget.account import Budget
@@ -27,8 +27,8 @@ from .linear_estimator import read_targets
 from .rehearsal import rehearse_fit
 from .search_plan import Price, SearchPlan, make_plan
 from .search_records import Records
+from .seeded_estimator import SeededEstimator
 from .toolkit import (
-    BaseEstimator,
     MetaEstimatorMixin,
     ParameterGrid,
     available_if,
@@ -51,7 +51,7 @@ def _has(name: str) -> Any:
     return available_if(lambda search: hasattr(search._inner, name))
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc]
     """Chooses the parameters of a private estimator, within one epsilon and delta for everything.
 
     A share of the records is held out by coins that do not depend on the data. Every candidate is
@@ -80,9 +80,9 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             fit already.
         target_bounds: Public bounds (low, high) of a regressor's target, for its score. None takes
             those of the estimator.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody. It determines the records that are
-            held out, the choice and its score; the estimator has a random_state of its own.
+            held out, the choice and its score; the estimator has a test_seed of its own.
 
     Attributes:
         best_params_: The parameters of the chosen candidate.
@@ -129,7 +129,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         scoring: Any = None,
         refit: bool = True,
         target_bounds: tuple[float, float] | None = None,
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.estimator = estimator
@@ -140,7 +140,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.scoring = scoring
         self.refit = refit
         self.target_bounds = target_bounds
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     @keep_result
     def fit(
@@ -188,7 +188,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         price = self._check_settings(budget)
         candidates = self._list_candidates()
         records = self._read(X, y, sample_domain)
-        stream = make_stream(self.random_state)
+        stream = make_stream(self.test_seed)
         learned, judge = records, self._read_public(X_public, y_public)
         if judge is None:
             learned, judge = self._hold_out(records, stream)
@@ -218,7 +218,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             )
         delta = probability("delta", self.delta)
         probability("holdout", self.holdout)
-        check_random_state(self.random_state)
+        self._check_seed()
         if not isinstance(self.refit, bool | np.bool_):
             refuse("refit", self.refit, "it must be True or False")
         if number("epsilon", self.epsilon) != math.inf:
@@ -338,7 +338,7 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return candidate, rehearse_fit(candidate, records, price)
 
     def _make_record(self, asked: list[PrivacyRecord], plan: SearchPlan) -> PrivacyRecord:
-        sources = {rng_of(self.random_state), *(record.rng for record in asked)}
+        sources = {rng_of(self.test_seed), *(record.rng for record in asked)}
         is_exact = all(record.numerics == "exact" for record in asked)
         assert self.epsilon is not None
         return PrivacyRecord(

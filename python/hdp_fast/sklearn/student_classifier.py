@@ -24,8 +24,8 @@ from .class_labels import code_labels, encode, read_classes
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
 from .schema_transformer import SchemaTransformer
+from .seeded_estimator import SeededEstimator
 from .toolkit import (
-    BaseEstimator,
     ClassifierMixin,
     DummyClassifier,
     available_if,
@@ -52,7 +52,7 @@ def _student_has(name: str) -> Callable[[Any], bool]:
     return has
 
 
-class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignore[misc]
     """Any classifier of scikit-learn, trained on private labels of a public pool.
 
     fit labels rows of the pool with the help of the private records, and trains a student on these
@@ -86,7 +86,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             vote in twenty is lost.
         queries: The largest number of rows of the pool that votes are held on, spread evenly over
             it. More queries need more members. "statistics" labels the whole pool.
-        random_state: None draws from the operating system. An int or a Generator makes a
+        test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects nobody. The student keeps the seeds that
             it has.
 
@@ -137,7 +137,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         method: str = "auto",
         members: int | None = None,
         queries: int = 500,
-        random_state: RandomState = None,
+        test_seed: RandomState = None,
     ):
         """Keep the parameters, which fit validates."""
         self.estimator = estimator
@@ -150,7 +150,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         self.method = method
         self.members = members
         self.queries = queries
-        self.random_state = random_state
+        self.test_seed = test_seed
 
     @keep_result
     def fit(self, X: Any, y: ArrayLike, *, budget: Budget | None = None) -> Self:
@@ -277,7 +277,8 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         return float(super().score(X, y, sample_weight))
 
     def _check_parameters(self, budget: Budget | None) -> float:
-        epsilon = check_privacy(self.epsilon, self.delta, self.random_state)
+        self._check_seed()
+        epsilon = check_privacy(self.epsilon, self.delta)
         one_of("method", self.method, _METHODS)
         positive_int("queries", self.queries, _MOST)
         if self.members is not None:
@@ -376,7 +377,7 @@ class PrivateStudentClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         method = self.method
         if method == "auto" and self.estimator is not None:
             method = "votes"
-        answers = task.answer(method, self._make_member(), budget, self.random_state)
+        answers = task.answer(method, self._make_member(), budget, self.test_seed)
         return answers.renamed(self.classes_[encode(answers.labels, plain)])
 
     def _try_student(self, pool: Any) -> None:
