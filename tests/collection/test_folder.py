@@ -3,8 +3,11 @@
 import asyncio
 import json
 import os
+import resource
+import socket
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,11 +81,42 @@ def test_answers_are_read_as_they_come_and_the_wait_ends_with_the_last(tmp_path)
     threads = []
     pool = agents(new(tmp_path, invite, deadline=60))
     start = time.monotonic()
-    # The last line has no end, so that it is waited for until the deadline; four are enough here.
+    # The fifth person's line comes after four have answered.
     assert pool.test(Rule(), 4).tolist() == [1, 1, 1, 0]
     assert time.monotonic() - start < 30
     threads[0].join()
-    assert pool.counts() == {"asked": 4, "answered": 4, "dropped": 2, "duplicates": 1}
+    assert pool.counts() == {"asked": 4, "answered": 4, "dropped": 3, "duplicates": 1}
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_wait_ends_when_all_lines_are_there_whether_the_last_one_is_ended_or_not(tmp_path, end):
+    def invite(folder, count):
+        (folder / "a.jsonl").write_text("\n".join(lines(folder, [[0, 1]] * count)) + end)
+
+    pool = agents(new(tmp_path, invite, deadline=600))
+    start = time.monotonic()
+    assert pool.test(Rule(), 50).size == pool.test(Rule(), 50).size == 50
+    assert time.monotonic() - start < 60
+    assert pool.counts() == {"asked": 100, "answered": 100, "dropped": 0, "duplicates": 0}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_an_end_that_comes_later_is_no_line(tmp_path, end):
+    def invite(folder, count):
+        first, second, third = lines(folder, [[0, 1]] * 3)
+        (folder / "a.jsonl").write_text(first)
+
+        def later():
+            for more in (end, second[:50], second[50:], f"{end}{third}{end}"):
+                time.sleep(0.08)
+                with (folder / "a.jsonl").open("a", newline="") as out:
+                    out.write(more)
+
+        threading.Thread(target=later).start()
+
+    pool = agents(new(tmp_path, invite, deadline=600))
+    assert pool.test(Rule(), 3).tolist() == [1, 1, 1]
+    assert pool.counts()["dropped"] == pool.counts()["duplicates"] == 0
 
 
 def test_the_deadline_ends_the_wait_and_takes_the_last_line_without_an_end(tmp_path):
@@ -225,7 +259,7 @@ def test_a_question_about_a_hypothesis():
 
 @pytest.mark.parametrize(
     "change",
-    [{"invite": None}, {"epsilon": 0}, {"deadline": 0}, {"deadline": -1}, {"poll": 0}],
+    [{"invite": None}, {"epsilon": 0}, {"deadline": 0}, {"poll": -1}, {"max_bytes": 0}],
 )
 def test_bad_folders_are_refused(tmp_path, change):
     good = {"invite": nobody, "epsilon": 1.0, "deadline": 1.0}
@@ -251,3 +285,117 @@ def test_a_file_that_is_unreadable_or_shrinks_ends_nothing(tmp_path):
 
     pool = agents(new(tmp_path, invite, deadline=0.6))
     assert pool.test(Rule(), 9).tolist() == [1, 1, 0]
+
+
+def link(target):
+    return lambda path: path.symlink_to(target)
+
+
+def grow(path):
+    """A file that a thread makes longer for seconds, in pieces without any line."""
+    path.write_bytes(b"")
+
+    def write_on():
+        end = time.monotonic() + 3
+        with path.open("ab") as out:
+            while time.monotonic() < end:
+                out.write(b"x" * (1 << 16))
+
+    threading.Thread(target=write_on, daemon=True).start()
+
+
+def hollow(path):
+    with path.open("wb") as out:
+        out.truncate(1 << 40)
+
+
+def listen(path):
+    with socket.socket(socket.AF_UNIX) as place:
+        place.bind(str(path.relative_to(Path.cwd())))
+
+
+HOSTILE = {
+    "fifo": os.mkfifo if hasattr(os, "mkfifo") else None,
+    "zeros": link("/dev/zero"),
+    "terminal": link("/dev/tty"),
+    "coins": link("/dev/urandom"),
+    "loop": link("b.jsonl"),
+    "nowhere": link("missing"),
+    "growing": grow,
+    "hollow": hollow,
+    "folder": Path.mkdir,
+    "socket": listen,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a platform without them")
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("places", [["b.jsonl"], ["a\x1b[31m\u202e.jsonl"]])
+def test_no_entry_of_a_folder_stops_its_deadline(tmp_path, monkeypatch, name, places):
+    monkeypatch.chdir(tmp_path)
+
+    def invite(folder, count):
+        for place in places:
+            HOSTILE[name](folder / place)
+        write(folder / "z.jsonl", lines(folder, [[0, 1]] * 2))
+
+    pool = agents(new(tmp_path, invite, deadline=0.3, max_bytes=1 << 22))
+    start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answers = pool.test(Rule(), 9).tolist()
+    assert time.monotonic() - start < 2.5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+    counts = pool.counts()
+    if name in ("growing", "hollow"):
+        # What was read of it leaves no room for others.
+        assert answers in ([1, 1], [])
+        assert 1 <= counts["dropped"] <= 5
+    else:
+        assert answers == [1, 1]
+        assert counts["dropped"] == 1
+
+
+def test_no_link_is_followed(tmp_path):
+    """Be the lines good: what lies elsewhere on this machine is not for those who write here."""
+
+    def invite(folder, count):
+        write(tmp_path / "elsewhere.jsonl", lines(folder, [[0, 1]] * 3))
+        (folder / "a.jsonl").symlink_to(tmp_path / "elsewhere.jsonl")
+
+    pool = agents(new(tmp_path, invite))
+    assert pool.test(Rule(), 9).size == 0
+    assert pool.counts()["dropped"] == 1
+
+
+def test_a_question_has_so_many_bytes_and_no_more(tmp_path):
+    def invite(folder, count):
+        written = lines(folder, [[0, 1]] * 9)
+        write(folder / "a.jsonl", written[:4])
+        write(folder / "b.jsonl", written[4:])
+
+    # The ids of questions and lines are at random, and of one length.
+    question = hypothesis_question(f"0001-{'0' * 16}", json.dumps(RULE), epsilon=30.0)
+    line = len(hypothesis_line(question, [0, 1], 1)) + 1
+    pool = agents(new(tmp_path, invite, max_bytes=5 * line + 7))
+    assert pool.test(Rule(), 20).size == 5
+    assert pool.counts()["dropped"] == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a platform without them")
+def test_a_question_file_that_is_none_blocks_nothing(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]]))
+
+    folder = new(tmp_path, invite, deadline=0.05)
+    state = tmp_path / "state"
+    agents(folder, state=state).test(Rule(), 2)
+    for number, make in enumerate([os.mkfifo, link("/dev/zero"), Path.mkdir], 5):
+        place = tmp_path / "survey" / f"{number:04d}"
+        place.mkdir()
+        make(place / "question.json")
+    (tmp_path / "survey" / "0009").write_text("no folder")
+    (tmp_path / "survey" / "0010").symlink_to(tmp_path)
+    start = time.monotonic()
+    assert len(asyncio.run(_all(folder.collect(json.dumps(RULE), 2)))[0]) == 1
+    assert agents(folder, state=state).test(Rule(), 3).tolist() == [1]
+    assert time.monotonic() - start < 5
+    assert (tmp_path / "survey" / "0011" / "question.json").exists()

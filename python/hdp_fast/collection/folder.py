@@ -5,21 +5,27 @@ from __future__ import annotations
 import asyncio
 import inspect
 import io
+import os
 import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from .._support import atomic
-from .._support.validate import file_path, positive, refuse
+from .._support.validate import file_path, positive, positive_int, refuse
+from ..data.reading import open_regular, parse_file, read_safely
 from ..exceptions import ParameterError
-from .questions import Question, hypothesis_question, read_question
-from .reports import LineForm, split_lines
+from .questions import Question, hypothesis_question
+from .reports import LONGEST_LINE, LineForm, split_lines
 
 _QUESTION = "question.json"
 # The bytes of a file that are read at once.
 _PIECE = 1 << 24
+# More than two million lines.
+_MOST_BYTES = 1 << 30
+_NUMBER = re.compile("[0-9]{1,18}")
 
 # Called with the folder of a question and a number of people.
 Invite = Callable[[Path, int], Awaitable[object] | object]
@@ -33,7 +39,11 @@ class ReportFolder:
     Each question has a subfolder 0001, 0002, ... with a file `question.json`. Everything that is
     put there as a file `*.jsonl` is read: lines that hypothesis_line or `hdp-fast local randomize`
     wrote, in any number of files that may grow. `hdp-fast local collect` reads the same files. How
-    they travel is the caller's business.
+    they travel is the caller's business. A last line may lack its end.
+
+    Others may put anything there. Only regular files are read, and no link is followed; what else
+    bears such a name, and what goes beyond `max_bytes`, is ignored, and counts as one line that is
+    refused each.
 
     Args:
         path: The folder, which is made where it is missing.
@@ -41,9 +51,10 @@ class ReportFolder:
             question who were never asked before, and makes sure that their lines come to that
             subfolder. It may be a coroutine function, and need not wait for answers.
         epsilon: Privacy parameter of each report, at least 1e-9; the one of RemoteAgents.
-        deadline: Seconds, counted from the writing of a question, after which no more answers to it
-            are read, above 0. The wait ends earlier when everybody has answered.
+        deadline: Seconds, counted from the writing of a question, after which a last look is taken
+            at the answers to it, above 0. The wait ends earlier when everybody has answered.
         poll: Seconds between two looks at the folder, above 0.
+        max_bytes: The most bytes that are read about one question; a line has some 400.
 
     Raises:
         ParameterError: An argument breaks its rule, or the folder cannot be made.
@@ -75,11 +86,13 @@ class ReportFolder:
         epsilon: float,
         deadline: float,
         poll: float = 1.0,
+        max_bytes: int = _MOST_BYTES,
     ):
         if not callable(invite):
             refuse("invite", invite, "it must be callable")
         self._invite, self._epsilon = invite, positive("epsilon", epsilon)
         self._deadline, self._poll = positive("deadline", deadline), positive("poll", poll)
+        self._max_bytes = positive_int("max_bytes", max_bytes, 1 << 62)
         self._path = file_path("path", path)
         try:
             self._path.mkdir(parents=True, exist_ok=True)
@@ -127,9 +140,9 @@ class ReportFolder:
                 return
 
     def _places(self) -> list[Path]:
-        """The subfolders of questions, in their order."""
-        named = (place for place in self._path.iterdir() if re.fullmatch("[0-9]+", place.name))
-        return sorted(filter(Path.is_dir, named), key=lambda place: int(place.name))
+        """The subfolders of questions, and what else bears such a name, in their order."""
+        named = (place for place in self._path.iterdir() if _NUMBER.fullmatch(place.name))
+        return sorted(named, key=lambda place: int(place.name))
 
     def _publish(self, hypothesis: str) -> Path:
         """Writes the next question; its id is at random, since devices answer each id once."""
@@ -147,10 +160,10 @@ class ReportFolder:
         return place
 
     async def _read(self, place: Path) -> AsyncIterator[Replies]:
+        question, changed = _read_question(place)
         # A file system may have a clock of its own, which must not make the wait longer.
-        written = min(time.time(), (place / _QUESTION).stat().st_mtime)
-        end = written + self._deadline
-        lines = _Lines(place, read_question(place / _QUESTION))
+        end = min(time.time(), changed) + self._deadline
+        lines = _Lines(place, question, self._max_bytes)
         while True:
             left = end - time.time()
             yield list(lines.read(is_last=left <= 0))
@@ -159,9 +172,21 @@ class ReportFolder:
             await asyncio.sleep(min(self._poll, left))
 
 
+def _read_question(place: Path) -> tuple[Question, float]:
+    """The question in a subfolder, and when its file was written.
+
+    Raises:
+        ParameterError: The file is none that holds a question.
+    """
+    path, kind = place / _QUESTION, "question, a JSON object in UTF-8"
+    question = parse_file(path, kind, Question.from_json, open_file=open_regular)
+    with read_safely(path, kind):
+        return question, os.lstat(path).st_mtime
+
+
 def _hypothesis_in(place: Path) -> str | None:
     try:
-        return read_question(place / _QUESTION).hypothesis
+        return _read_question(place)[0].hypothesis
     except ParameterError:
         return None
 
@@ -169,33 +194,63 @@ def _hypothesis_in(place: Path) -> str | None:
 class _Lines:
     """The lines in the files of a folder that were not read before."""
 
-    def __init__(self, place: Path, question: Question):
+    def __init__(self, place: Path, question: Question, max_bytes: int):
         self._place, self._form = place, LineForm(question)
+        self._left, self._is_full = max_bytes, False
         self._offsets: dict[Path, int] = {}
+        # Files whose last line was whole before it had an end.
+        self._unended: set[Path] = set()
 
     def read(self, *, is_last: bool) -> Iterator[tuple[str, int] | None]:
-        """Reads all whole lines, and in the end also those that nobody ended."""
+        """Reads all whole lines, and in the end also what is none."""
         for path in sorted(self._place.glob("*.jsonl")):
             # A file that cannot be read now may be readable at the next look.
             try:
-                pieces = self._read_file(path, is_last)
+                with open_regular(path) as handle:
+                    for content in self._read_file(path, handle, is_last):
+                        for line, _ in split_lines(io.BytesIO(content)):
+                            report = self._form.read(line)
+                            yield None if isinstance(report, str) else report
             except OSError:
-                continue
-            for line, _ in split_lines(io.BytesIO(pieces)):
-                report = self._form.read(line)
-                yield None if isinstance(report, str) else report
+                if is_last:
+                    yield None
+        if not self._left and not self._is_full:
+            self._is_full = True
+            yield None
 
-    def _read_file(self, path: Path, is_last: bool) -> bytes:
-        with path.open("rb") as handle:
-            start = self._offsets.get(path, 0)
-            size = handle.seek(0, io.SEEK_END)
-            # A file that became shorter is another one; ids keep its lines from counting twice.
-            handle.seek(start if start <= size else 0)
-            start = handle.tell()
-            content = handle.read() if is_last else handle.read(_PIECE)
-        whole = content.rfind(b"\n") + 1
+    def _read_file(self, path: Path, handle: IO[bytes], is_last: bool) -> Iterator[bytes]:
+        """One piece of new lines, or in the end all that the file has by now."""
+        size, start = os.fstat(handle.fileno()).st_size, self._offsets.get(path, 0)
+        # A file that became shorter is another one; ids keep its lines from counting twice.
+        start = start if start <= size else 0
+        while start < size and self._left:
+            handle.seek(start)
+            content = handle.read(min(_PIECE, size - start, self._left))
+            is_end = is_last and start + len(content) == size
+            if not is_end and len(content) < self._left:
+                content = self._cut(content)
+            if not content:
+                return
+            start += len(content)
+            self._offsets[path] = start
+            self._left -= len(content)
+            yield content[self._skip(path, content) :]
+            if not is_last:
+                return
+
+    def _skip(self, path: Path, content: bytes) -> int:
+        """The bytes of an end whose line was taken before."""
+        end = re.match(rb"\r?\n", content) if path in self._unended else None
+        self._unended.discard(path)
+        if not content.endswith(b"\n"):
+            self._unended.add(path)
+        return end.end() if end else 0
+
+    def _cut(self, content: bytes) -> bytes:
+        """The lines of a piece that are whole, ended or not."""
+        tail = content[content.rfind(b"\n") + 1 :]
+        is_whole = len(tail) < LONGEST_LINE and not isinstance(self._form.read(tail), str)
         # A piece without the end of a line is part of one that is too long.
-        if not is_last and (whole or len(content) < _PIECE):
-            content = content[:whole]
-        self._offsets[path] = start + len(content)
-        return content
+        if is_whole or len(tail) == _PIECE:
+            return content
+        return content[: len(content) - len(tail)]

@@ -26,7 +26,7 @@ _KEYS = {"format", "version", "question", "digest", "randomizer", "report", "id"
 _ID = re.compile(r"[0-9a-f]{32}")
 _ID_BYTES = 16
 # No device writes a line of half this length.
-_LONGEST_LINE = 1 << 12
+LONGEST_LINE = 1 << 12
 # The reasons to refuse a line, in the order in which they are checked.
 REASONS = ("malformed", "wrong_question", "out_of_range", "duplicates")
 
@@ -328,12 +328,12 @@ class LineForm:
 
 def split_lines(handle: IO[bytes]) -> Iterator[tuple[bytes | None, int]]:
     """Each line and its length; None stands for a line that is too long to be held."""
-    while line := handle.readline(_LONGEST_LINE):
+    while line := handle.readline(LONGEST_LINE):
         length, ended = len(line), line.endswith(b"\n")
-        if ended or length < _LONGEST_LINE:
+        if ended or length < LONGEST_LINE:
             yield line, length
             continue
-        while not ended and (rest := handle.readline(_LONGEST_LINE)):
+        while not ended and (rest := handle.readline(LONGEST_LINE)):
             length, ended = length + len(rest), rest.endswith(b"\n")
         yield None, length
 

@@ -7,6 +7,7 @@ is kept.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
 import math
@@ -70,12 +71,18 @@ def _fault(error: Exception, kind: str) -> str:
     return f"it must be a whole {kind} ({name if module == 'builtins' else f'{module}.{name}'})"
 
 
-def parse_file(path: Path, kind: str, parse: Callable[[str], T]) -> T:
+def parse_file(
+    path: Path,
+    kind: str,
+    parse: Callable[[str], T],
+    *,
+    open_file: Callable[[Path], IO[bytes]] = lambda path: path.open("rb"),
+) -> T:
     """The result of `parse` on a file of moderate length; kind is what an undamaged one is.
 
     Every error is a ParameterError that names the file, the one that `parse` raises included.
     """
-    with read_safely(path, kind), path.open(encoding="utf-8") as handle:
+    with read_safely(path, kind), io.TextIOWrapper(open_file(path), encoding="utf-8") as handle:
         text = handle.read(_LONGEST_TEXT + 1)
     if len(text) > _LONGEST_TEXT:
         raise ParameterError(f"can't read {path}: it is too long for a {kind}")
@@ -139,6 +146,30 @@ def read_whole(handle: IO[bytes], source: object, most: int) -> bytes:
     while part := limited.read(_CHUNK_BYTES):
         parts.append(part)
     return b"".join(parts)
+
+
+def open_regular(path: Path) -> IO[bytes]:
+    """A regular file, open for reading bytes: what others may put anything in place of.
+
+    No link is followed, where the platform can tell, and what could block or never end is not read.
+
+    It raises OSError for anything else.
+    """
+    flags = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    # To open a device may already do something.
+    _require_regular(os.lstat(path))
+    descriptor = os.open(path, sum(getattr(os, flag, 0) for flag in flags))
+    try:
+        _require_regular(os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it must be a regular file")
 
 
 def _stored_size(handle: IO[bytes]) -> int | None:
