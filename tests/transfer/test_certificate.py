@@ -13,7 +13,7 @@ from hdp_fast import _core, learners, local, transfer
 from hdp_fast._support import binomial
 from hdp_fast._support.binomial import clopper_pearson
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
-from hdp_fast.local.exact_estimation import answers_for_width, estimate_exactly
+from hdp_fast.local.exact_estimation import answers_for_width, bound_all, estimate_exactly
 
 EPSILON, BETA = 1.0, 0.05
 # What an end excludes among equal coins, for half of beta among all.
@@ -314,6 +314,52 @@ def test_remote_agents_are_sent_descriptions_and_may_be_silent():
     agents, asked = remote(X[:, 0], 1.0)
     assert transfer.certify(Rule(0), agents, other=Rule(1)).better == "model"
     assert asked[0][0]["terms"][0]["kind"] == "worse"
+
+
+@pytest.mark.parametrize("count", [1, 4, 7])
+def test_whoever_is_silent_the_wide_interval_misses_seldom_enough(count):
+    """Silence may follow the very bits: the worst of all ways to choose who answers, exactly."""
+    p = truth()
+    for ones in range(count + 1):
+        miss, naive = Fraction(0), Fraction(0)
+        law = law_of_sum([p] * ones + [1 - p] * (count - ones))
+        for sent, chance in enumerate(law):
+            # Any part of the ones and of the zeros may arrive.
+            parts = [(k, k + j) for k in range(sent + 1) for j in range(count - sent + 1)]
+            ends = [bound_all(*part, count, beta=BETA, epsilon=EPSILON) for part in parts]
+            miss += chance * any(not low <= Fraction(ones, count) <= high for low, high in ends)
+            some = [exact(n)(k) for k, n in parts if n]
+            naive += chance * any(not low <= Fraction(ones, count) <= high for low, high in some)
+        assert miss <= BETA
+        assert count < 7 or naive > BETA
+
+
+def test_with_all_answers_both_intervals_are_the_same():
+    agents = local.Agents(X, X[:, 1], epsilon=2.0)
+    certificate = transfer.certify(Rule(0), agents, random_state=1)
+    assert (certificate.low_any, certificate.high_any) == (certificate.low, certificate.high)
+    assert "whoever" not in repr(certificate)
+
+
+@pytest.mark.parametrize("compared", [False, True])
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_those_who_send_one_bit_more_readily_are_within_the_wide_interval_alone(compared):
+    """Seven of ten answer whose bit is 0, five of ten whose bit is 1: allowed by privacy."""
+
+    def ask(text, k):
+        bits = local.randomized_response(local.true_answers(text, X[:k], X[:k, 1]), epsilon=2.0)
+        return [int(bit) for i, bit in enumerate(bits) if i % 10 < (5 if bit else 7)]
+
+    agents = local.RemoteAgents(ask, epsilon=2.0, count=20_000, response_rate=0.6)
+    other = {"other": Rule(1)} if compared else {}
+    certificate = transfer.certify(Rule(0), agents, count=20_000, **other)
+    assert certificate.agents < certificate.asked
+    assert not certificate.low <= 0.5 <= certificate.high
+    assert certificate.low_any <= 0.5 <= certificate.high_any
+    ends = f"[{certificate.low_any:.3f}, {certificate.high_any:.3f}] whoever did not answer"
+    assert ends in repr(certificate)
+    assert f"{certificate.agents:,} of {certificate.asked:,} agents" in repr(certificate)
+    assert json.loads(certificate.to_json())["high_any"] == certificate.high_any
 
 
 def test_statistics_and_descriptions_are_sent_and_certified():

@@ -298,7 +298,7 @@ def test_results_print_and_are_written():
     columns = result.to_columns()
     assert columns["stratum"] == ["young", "old", None, "young", "old"]
     pandas = pytest.importorskip("pandas")
-    assert pandas.DataFrame(columns).shape == (5, 13)
+    assert pandas.DataFrame(columns).shape == (5, 15)
     pytest.importorskip("matplotlib")
     assert plotting.survey(result)[1:4] == b"PNG"
     with pytest.raises(ParameterError):
@@ -338,6 +338,37 @@ def test_remote_agents_answer_a_survey():
     assert len(asked) == 4
     assert result["y"].low < 0.7 * 0.2 + 0.3 * 0.6 < result["y"].high
     assert (result["y"].asked, result["y"].answered) == (20_000, 10_000)
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_every_row_has_an_interval_that_holds_whoever_is_silent():
+    """One in ten is silent, and only those whose bit is 0."""
+    rng = np.random.default_rng(3)
+
+    def ask(text, k):
+        records = rng.integers(0, 2, (k, 2))
+        bits = local.randomized_response(
+            local.true_answers(text, records, records[:, 1]), epsilon=6
+        )
+        return [int(bit) for i, bit in enumerate(bits) if bit or i % 5]
+
+    agents = local.RemoteAgents(ask, epsilon=6.0, count=60_000, response_rate=0.9)
+    strata = {"left": Query.between(0, high=1), "right": Query.between(0, low=1)}
+    weights = {"left": 0.5, "right": 0.5}
+    result = transfer.survey({"y": Query.label()}, agents, strata=strata, weights=weights)
+    assert any(not row.low <= 0.5 <= row.high for row in result.rows)
+    for row in result.rows:
+        assert row.answered < row.asked
+        assert row.low_any <= 0.5 <= row.high_any
+        assert row.low_any <= row.low <= row.high <= row.high_any
+        assert f"whoever is silent [{row.low_any:.4g}, {row.high_any:.4g}]" in repr(result)
+    assert result.to_columns()["low_any"] == [row.low_any for row in result.rows]
+
+
+def test_without_silence_the_intervals_are_the_same():
+    agents = local.Agents(np.ones((900, 1)), np.ones(900, int), epsilon=2.0)
+    (row,) = transfer.survey({"y": Query.label()}, agents, random_state=1).rows
+    assert (row.low_any, row.high_any) == (row.low, row.high)
 
 
 def test_remote_agents_who_are_all_silent_tell_nothing():

@@ -43,6 +43,32 @@ def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) ->
     return Estimate(value, low, high)
 
 
+def bound_all(
+    ones: int, answers: int, asked: int, *, beta: float, epsilon: float
+) -> tuple[float, float]:
+    """Bounds the mean of the true answers of all who were asked, whoever did not answer.
+
+    Had everybody answered, the number of ones would lie between that of the ones that arrived and
+    that plus the missing answers. The ends of the intervals of both hold the mean, whatever silence
+    depends on: the record, the true answer, or the very bit that was to be sent.
+
+    Args:
+        ones: Number of ones, from 0 to answers.
+        answers: Number of answers, from 0 to asked.
+        asked: Number of agents who were asked, at least 1.
+        beta: Probability with which the interval may miss, in (0, 1); half of it on each side.
+        epsilon: The one that each answer was randomized with.
+
+    Returns:
+        The ends, clipped to [0, 1]; those of estimate_exactly where everybody has answered.
+    """
+    edge = advantage(epsilon)
+    low, _ = clopper_pearson(ones, asked, beta)
+    _, high = clopper_pearson(ones + asked - answers, asked, beta)
+    least, most = (min(max(debias(end, edge), 0.0), 1.0) for end in (low, high))
+    return least, most
+
+
 def answers_for_width(width: float, *, beta: float, epsilon: float, wanted: str) -> int:
     """Counts the answers whose exact interval has this half width, whatever they are.
 

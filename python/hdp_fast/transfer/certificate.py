@@ -23,7 +23,7 @@ from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import parse
 from ..learners.scores import with_bits
 from ..learners.serialization import predictor
-from ..local.exact_estimation import answers_for_width, estimate_exactly
+from ..local.exact_estimation import answers_for_width, bound_all, estimate_exactly
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
 from .constants import Constants, constant_loss
@@ -45,9 +45,13 @@ class Certificate(JsonText):
         measured: "error", the probability of a wrong label; "loss", the mean of a loss in [0, 1];
             or "difference", the loss of the model minus that of the other one, in [-1, 1].
         value: The estimate.
-        low: Lower end of the interval.
-        high: Upper end of the interval.
-        beta: Probability with which the interval may miss, at most half of it on each side.
+        low: Lower end of the interval, if who answers does not depend on the true answer.
+        high: Upper end of that interval.
+        low_any: Lower end of an interval that needs no assumption about those who did not answer:
+            it holds for all who were asked, whatever they would have said. With everybody's answer
+            it is the other one.
+        high_any: Upper end of that interval.
+        beta: Probability with which each interval may miss, at most half of it on each side.
         agents: Number of agents who answered about the model.
         asked: Number of agents who were asked about it.
         constants: Errors of the two constant hypotheses, with an interval of its own that misses
@@ -71,6 +75,8 @@ class Certificate(JsonText):
     value: float
     low: float
     high: float
+    low_any: float
+    high_any: float
     beta: float
     agents: int
     asked: int
@@ -127,6 +133,9 @@ class Certificate(JsonText):
     def __repr__(self) -> str:
         ends = f"in [{self.low:.3f}, {self.high:.3f}] but for probability {self.beta:g}"
         who = f"{self.agents:,} agents, epsilon={self.agents_record.epsilon:g}"
+        if self.agents < self.asked:
+            ends += f", [{self.low_any:.3f}, {self.high_any:.3f}] whoever did not answer"
+            who = f"{self.agents:,} of {self.asked:,} {who.partition(' ')[2]}"
         return f"Certificate({self.measured} {self.value:.3f} {ends}, {self._verdict()}{who})"
 
     def _verdict(self) -> str:
@@ -218,6 +227,9 @@ def certify(
     models that are both nearly always right, two certificates of their own can be narrower. Agents
     stand in an order that must tell nothing about them.
 
+    Real agents may not answer. The interval then assumes that who does so does not depend on the
+    true answer; a second one assumes nothing, and is wider by what the missing answers could say.
+
     RemoteAgents are sent the description of the model, so that it is the error that is certified.
     With a `state`, pass `count`: the same call after a crash then takes up what was asked.
 
@@ -284,17 +296,23 @@ def certify(
         if labels:
             ones = agents.ask(local.Query.label(), labels, random_state=rng)
             constants = _constants(ones, failure, agents.epsilon)
-    value, low, high = measure.scale(_estimate(answers, failure, agents.epsilon))
+    estimate = _estimate(answers, failure, agents.epsilon)
+    any_ends = bound_all(
+        int(answers.sum()), len(answers), size - labels, beta=failure, epsilon=agents.epsilon
+    )
+    value, low, high, low_any, high_any = map(measure.scale, (*estimate, *any_ends))
     certificate = Certificate(
-        measure.measured,
-        value,
-        low,
-        high,
-        failure,
-        len(answers),
-        size - labels,
-        constants,
-        agents.record(random_state),
+        measured=measure.measured,
+        value=value,
+        low=low,
+        high=high,
+        low_any=low_any,
+        high_any=high_any,
+        beta=failure,
+        agents=len(answers),
+        asked=size - labels,
+        constants=constants,
+        agents_record=agents.record(random_state),
     )
     _note_no_knowledge(certificate)
     return certificate
@@ -340,12 +358,9 @@ class _Measure:
                 agents.rehearse(partial(self._compute_losses, model))
         return agents.ask(question, count, random_state=random_state)
 
-    def scale(self, estimate: local.Estimate) -> tuple[float, float, float]:
-        """The estimate of a mean answer as one of what is measured."""
-        value, low, high = estimate
-        if self.measured != "difference":
-            return value, low, high
-        return 2 * value - 1, 2 * low - 1, 2 * high - 1
+    def scale(self, mean: float) -> float:
+        """What is measured, where the answers have this mean."""
+        return 2 * mean - 1 if self.measured == "difference" else mean
 
     def _compare(self, X: Any, y: Bits) -> Floats:
         first, second = (self._losses(model, X, y) for model in (self._model, self._other))

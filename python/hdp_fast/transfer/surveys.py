@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Callable, Mapping
@@ -23,7 +24,7 @@ from .._support.types import Bits, Floats, RandomState
 from .._support.validate import number, positive, positive_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..gf2 import BitMatrix
-from ..local.exact_estimation import estimate_exactly
+from ..local.exact_estimation import bound_all, estimate_exactly
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..local.response import advantage
@@ -51,6 +52,9 @@ class SurveyRow:
         value: The estimate, in the bounds of the question.
         low: Lower end of an interval that misses with probability at most beta.
         high: Upper end of that interval.
+        low_any: Lower end of such an interval that needs no assumption about those who did not
+            answer: it holds for all who were asked. With everybody's answer it is the other one.
+        high_any: Upper end of that interval.
         low_all: Lower end of an interval that is wider, so that those of all rows hold at once
             except with probability beta.
         high_all: Upper end of that interval.
@@ -77,6 +81,8 @@ class SurveyRow:
     value: float
     low: float
     high: float
+    low_any: float
+    high_any: float
     low_all: float
     high_all: float
     normal_low: float | None
@@ -149,12 +155,19 @@ class SurveyResult(JsonText):
         width = max(map(len, names))
         lines = [
             f"{name:<{width}}  {row.value:9.4g}  [{row.low:.4g}, {row.high:.4g}]  "
-            f"all [{row.low_all:.4g}, {row.high_all:.4g}]  {row.answered:,} answers"
+            f"all [{row.low_all:.4g}, {row.high_all:.4g}]  {_describe_answers(row)}"
             for name, row in zip(names, self.rows, strict=True)
         ]
         epsilon = self.agents_record.epsilon
         head = f"SurveyResult({self.agents:,} agents, epsilon={epsilon:g}, beta={self.beta:g})"
         return "\n".join([head, *lines])
+
+
+def _describe_answers(row: SurveyRow) -> str:
+    if row.answered == row.asked:
+        return f"{row.answered:,} answers"
+    ends = f"[{row.low_any:.4g}, {row.high_any:.4g}]"
+    return f"{row.answered:,} answers of {row.asked:,}, whoever is silent {ends}"
 
 
 _COLUMNS = tuple(SurveyRow.__dataclass_fields__)
@@ -218,9 +231,10 @@ def survey(
     in another, known population, the post-stratified mean is the sum of `w_s E[y s] / E[s]`. It
     corrects for the way in which the agents were sampled as far as the strata explain it.
 
-    Each row has an interval that misses with probability at most beta, and a wider one with which
-    all rows hold at once. The interval of a ratio divides the ends of exact intervals for its two
-    parts, and a post-stratified one adds such intervals up; all parts of a row share its beta.
+    Each row has an interval that misses with probability at most beta, a wider one with which all
+    rows hold at once, and one that needs no assumption about those who did not answer. The interval
+    of a ratio divides the ends of exact intervals for its two parts, and a post-stratified one adds
+    such intervals up; all parts of a row share its beta.
 
     Args:
         questions: Name and Query of each question. Agents that are simulated also take a function
@@ -254,7 +268,8 @@ def survey(
 
     Guarantee:
         Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. Intervals are
-        for the population of which the agents who answer are an independent sample.
+        for the population of which the agents who answer are an independent sample; `low_any` and
+        `high_any` for the one of which those who were asked are, whoever of them is silent.
 
     Cost:
         A pass over the agents' records.
@@ -319,6 +334,8 @@ class _Parts:
     epsilon: float
     failure: float
     sampled: Mapping[str, float]
+    # Whether nothing is assumed of those who did not answer.
+    any_silence: bool = False
     _known: dict[Any, local.Estimate] = field(default_factory=dict)
 
     def mean(self, question: str | None, stratum: str | None) -> local.Estimate:
@@ -328,15 +345,18 @@ class _Parts:
             return local.Estimate(share, share, share)
         key = question, stratum
         if key not in self._known:
-            answers = self.answers[key]
-            self._known[key] = (
-                estimate_exactly(
-                    answers.ones, answers.answered, beta=self.failure, epsilon=self.epsilon
-                )
-                if answers.answered
-                else local.Estimate(0.5, 0.0, 1.0)
-            )
+            self._known[key] = self._estimate(self.answers[key])
         return self._known[key]
+
+    def _estimate(self, answers: _Answers) -> local.Estimate:
+        if not answers.answered:
+            return local.Estimate(0.5, 0.0, 1.0)
+        law = {"beta": self.failure, "epsilon": self.epsilon}
+        estimate = estimate_exactly(answers.ones, answers.answered, **law)
+        if not self.any_silence:
+            return estimate
+        ends = bound_all(answers.ones, answers.answered, answers.asked, **law)
+        return local.Estimate(estimate.value, *ends)
 
     def ratio(self, question: str, stratum: str) -> local.Estimate:
         """The mean of a question in a stratum; both parts hold at once."""
@@ -458,7 +478,9 @@ class _Plan:
     def _row(
         self, question: str | None, stratum: str | None, kind: Kind, parts: _Parts, together: _Parts
     ) -> SurveyRow:
-        alone, all_ = (self._value(question, stratum, kind, one) for one in (parts, together))
+        whoever = dataclasses.replace(parts, any_silence=True, _known={})
+        cases = (parts, whoever, together)
+        alone, any_, all_ = (self._value(question, stratum, kind, one) for one in cases)
         least, most = self._bounds(question)
 
         def scale(share: float) -> float:
@@ -472,7 +494,7 @@ class _Plan:
         cells = [parts.answers.get(key) for key in self._cells_of(question, stratum, kind)]
         asked, answered = (sum(cell[i] for cell in cells if cell) for i in (0, 1))
         value, low, high = map(scale, alone)
-        low_all, high_all = map(scale, all_[1:])
+        low_any, high_any, low_all, high_all = map(scale, (*any_[1:], *all_[1:]))
         return SurveyRow(
             question,
             stratum,
@@ -480,6 +502,8 @@ class _Plan:
             value,
             low,
             high,
+            low_any,
+            high_any,
             low_all,
             high_all,
             normal_low,
