@@ -1,18 +1,17 @@
 """No value of a record, a vote or a cell stands in an error, a warning, a log or a line."""
 
 import csv
-import decimal
 import gzip
 import io
 import json
 import logging
-import traceback
 import warnings
 import zipfile
 
 import numpy as np
 import pytest
 from doors import DOORS, PLACES
+from overheard import REAL, SHAPES, WHOLE, WORD, listen, marked
 
 from hdp_fast import PrivacyRecord, learners, local, stability
 from hdp_fast.cli import main
@@ -23,99 +22,17 @@ from hdp_fast.collection.reports import Collection, read_collection
 from hdp_fast.data import Label, Number, Schema, files, read_table
 from hdp_fast.exceptions import ParameterError
 
-WORD, REAL, WHOLE = "SECRETCELL", 7777.125, -31337
-MARKS = (WORD, "7777", "31337")
-
-
-class Speaking:
-    """An entry whose every use says what it holds."""
-
-    def _refuse(self, *_):
-        raise ValueError(f"it is {WORD}")
-
-    __float__ = __int__ = __index__ = __bool__ = __eq__ = __lt__ = __str__ = _refuse
-    __hash__ = None
-
-    def __repr__(self):
-        return WORD
-
-
-def filled(like, value, dtype):
-    return np.full(np.shape(like), value, dtype)
-
-
-def with_one(like, value, dtype):
-    """The values with a private one that its neighbors do not explain."""
-    made = np.array(like, dtype)
-    made.flat[made.size // 2] = value
-    return made
-
-
-def objects(like, make):
-    made = np.empty(np.shape(like), object)
-    for place in range(made.size):
-        made.flat[place] = make()
-    return made
-
-
-# What somebody may have taken for the records.
-SHAPES = {
-    "wholes": lambda like: filled(like, WHOLE, np.int64),
-    "a whole": lambda like: with_one(like, WHOLE, np.int64),
-    "small wholes": lambda like: filled(like, 31337, np.uint16),
-    "reals": lambda like: filled(like, REAL, np.float64),
-    "a real": lambda like: with_one(like, REAL, np.float64),
-    "single reals": lambda like: filled(like, REAL, np.float32),
-    "words": lambda like: filled(like, WORD, "U10"),
-    "a word": lambda like: with_one(like, WORD, object),
-    "bytes": lambda like: filled(like, WORD.encode(), "S10"),
-    "decimals": lambda like: objects(like, lambda: decimal.Decimal(str(REAL))),
-    "speaking": lambda like: objects(like, Speaking),
-    "complex": lambda like: filled(like, REAL * 1j, np.complex128),
-    "dates": lambda like: filled(like, 31337, "M8[s]"),
-    "pairs": lambda like: filled(like, REAL, [("a", float), ("b", float)]),
-    "masked": lambda like: np.ma.array(filled(like, REAL, float), mask=False),
-    "a list": lambda like: filled(like, REAL, float).tolist(),
-    "a list of words": lambda like: filled(like, WORD, "U10").tolist(),
-    "a ragged list": lambda like: [[REAL], [REAL, WORD], WORD],
-    "another shape": lambda like: np.full((3, 2, 2), REAL),
-    "a vector": lambda like: np.full(7, WHOLE),
-    "a number": lambda like: REAL,
-    "a whole number": lambda like: WHOLE,
-    "one word": lambda like: WORD,
-    "some bytes": lambda like: WORD.encode(),
-    "a dict": lambda like: {WORD: [REAL]},
-    "a set": lambda like: {WORD, REAL},
-    "an object": lambda like: Speaking(),
-    "a generator": lambda like: (value for value in (REAL, WORD)),
-}
-
-
-def marked(text):
-    return [mark for mark in MARKS if mark in text]
-
 
 @pytest.fixture
 def overheard(capsys, caplog):
     """Runs something; everything that anybody could read afterwards but its result."""
-    logging.captureWarnings(False)
 
-    def listen(function, *arguments, **named):
-        texts = []
-        caplog.clear()
-        with warnings.catch_warnings(record=True) as warned, caplog.at_level(logging.DEBUG):
-            warnings.simplefilter("always")
-            try:
-                function(*arguments, **named)
-            except Exception as error:
-                texts += traceback.format_exception(error)
-                texts.append(repr(error.args))
-        texts += [str(warning.message) for warning in warned]
-        texts += [record.getMessage() for record in caplog.records]
+    def hear(function, *arguments, **named):
+        texts = listen(caplog, function, *arguments, **named)
         printed = capsys.readouterr()
-        return "\n".join([*texts, printed.err]), printed.out
+        return f"{texts}\n{printed.err}", printed.out
 
-    return listen
+    return hear
 
 
 @pytest.mark.parametrize("door", DOORS)
@@ -423,10 +340,21 @@ def test_the_marks_would_be_heard(overheard):
         except ValueError as error:
             raise ParameterError("nothing") from error
 
+    def kept():
+        try:
+            float(WORD)
+        except ValueError:
+            raise ParameterError("nothing") from None
+
+    def noted():
+        error = ParameterError("nothing")
+        error.add_note(WORD)
+        raise error
+
     def loud(say):
         return marked("".join(overheard(say)))
 
-    assert loud(chained) == [WORD]
+    assert loud(chained) == loud(kept) == loud(noted) == [WORD]
     assert loud(lambda: float(WORD)) == [WORD]
     assert loud(lambda: warnings.warn(WORD, UserWarning, stacklevel=1)) == [WORD]
     assert loud(lambda: logging.getLogger("hdp_fast").debug("%s", WORD)) == [WORD]

@@ -53,7 +53,11 @@ def read_safely(source: object, kind: str) -> Iterator[None]:
         raise
     # Readers of damaged files raise nearly every error, and nothing but a reader runs here.
     except Exception as error:
-        raise ParameterError(f"can't read {source}: {_fault(error, kind)}") from None
+        fault = ParameterError(f"can't read {source}: {_fault(error, kind)}")
+        try:
+            raise fault
+        finally:
+            fault.__context__ = None
 
 
 def _fault(error: Exception, kind: str) -> str:

@@ -135,4 +135,4 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         return adapt_classes(method, len(self.classes_), self.alpha, domains, promise)
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
-        return float(accuracy_score(labels, predictions, sample_weight=weights))
+        return accuracy_score(labels, predictions, weights)

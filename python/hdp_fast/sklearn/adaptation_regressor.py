@@ -104,4 +104,4 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         return adapt_targets(method, self.alpha, domains, promise)
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
-        return float(r2_score(labels, predictions, sample_weight=weights))
+        return r2_score(labels, predictions, weights)

@@ -28,11 +28,12 @@ def code_labels(
         return encode(labels, classes), classes
     try:
         return encode(labels, classes), classes
-    except ParameterError:
-        # It warns of many different labels, which are private, and so comes after an error alone.
-        with suppress(TypeError):
-            check_classification_targets(labels)
-        raise
+    except ParameterError as error:
+        fault = error
+    # It warns of many different labels, which are private, and so comes after an error alone.
+    with suppress(TypeError):
+        check_classification_targets(labels)
+    raise fault
 
 
 def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:
@@ -67,6 +68,17 @@ def check_classes(classes: Any) -> NDArray[Any]:
 
 def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     """The place of each label; the error names neither row nor value."""
+    codes = None
+    # Labels may be objects of any kind, and so are their errors.
+    with suppress(Exception):
+        codes = _find_places(labels, classes)
+    if codes is None:
+        raise ParameterError("y holds something else, but every entry must be one of classes")
+    return codes.astype(np.int64)
+
+
+def _find_places(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.intp] | None:
+    """The place of each label; None if one is none of the classes."""
     names = classes
     if classes.dtype.kind in "OU":
         names, labels = classes.astype(str), labels.astype(str)
@@ -74,6 +86,4 @@ def encode(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
     codes: NDArray[np.intp] = order[
         np.searchsorted(names, labels, sorter=order).clip(max=len(names) - 1)
     ]
-    if not (names[codes] == labels).all():
-        raise ParameterError("y holds something else, but every entry must be one of classes")
-    return codes.astype(np.int64)
+    return codes if (names[codes] == labels).all() else None

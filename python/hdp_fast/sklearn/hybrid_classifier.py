@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..transfer import CalibratedModel, calibrate
 from ..transfer.calibration_plan import check_count
 from .adaptation_domains import read_domains
 from .class_labels import check_classes, encode
+from .public_texts import shield_code
 from .seeded_estimator import SeededEstimator
 from .target_scores import TargetScores
 from .toolkit import (
@@ -172,7 +174,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
             )
         people = np.arange(len(labels)) if domains is None else np.flatnonzero(~domains)
         charge = {} if budget is None else {"budget": budget}
-        panel = clone(self.estimator).fit(select_rows(table, people), labels[people], **charge)
+        fit = functools.partial(clone(self.estimator).fit, **charge)
+        panel = shield_code("estimator", fit, select_rows(table, people), labels[people])
         self.classes_ = check_two(panel.classes_)
         self.panel_, self.record_ = panel, getattr(panel, "record_", None)
         self.calibrated_, self.agents_record_, self.domain_sizes_ = None, None, None
@@ -201,7 +204,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
             X = validate_data(self, X, dtype=np.float64, reset=False)
         else:
             validate_data(self, X, skip_check_array=True, reset=False)
-        scores = score_of(self.panel_)(X)
+        scores = shield_code("estimator", score_of(self.panel_), X)
         return scores if self.calibrated_ is None else self.calibrated_.apply(scores)
 
     def predict_proba(self, X: Any) -> Floats:
@@ -241,7 +244,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         return tags
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
-        return float(accuracy_score(labels, predictions, sample_weight=weights))
+        return accuracy_score(labels, predictions, weights)
 
     def _check_settings(self, budget: Budget | None) -> None:
         one_of("method", self.method, ("logistic", "isotonic"))
@@ -278,7 +281,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
     def _ask(self, records: Any, labels: NDArray[Any]) -> None:
         """Fit the map of scores to the answers of agents, who stand in no particular order."""
         codes = encode(labels, self.classes_)
-        scores = score_of(self.panel_)(records)
+        scores = shield_code("estimator", score_of(self.panel_), records)
         stream = make_stream(self.test_seed)
         order = make_public_generator(stream).permutation(len(codes))
         assert self.agents_epsilon is not None

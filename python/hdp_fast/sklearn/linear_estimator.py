@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -127,10 +128,11 @@ class PrivateLinearEstimator(SeededEstimator):
 
 def read_targets(targets: Any) -> Floats:
     """The targets as floats; the error shows none of them."""
-    try:
+    floats = None
+    with suppress(Exception):
         floats = np.asarray(targets, np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("y has an entry that is no number, but all must be") from None
+    if floats is None:
+        raise ParameterError("y has an entry that is no number, but all must be")
     if not np.isfinite(floats).all():
         raise ParameterError("y has an entry that is not finite, but all must be")
     return floats

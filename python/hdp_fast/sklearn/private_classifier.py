@@ -17,6 +17,7 @@ from ..learners.moment_equation import softmax, to_halves
 from ..learners.unit_rows import UnitRows
 from .class_labels import code_labels, read_classes
 from .linear_estimator import PrivateLinearEstimator, note_score
+from .public_texts import shield
 from .toolkit import ClassifierMixin
 
 
@@ -236,7 +237,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             ValueError: As in decision_function, or y or sample_weight has another length.
         """
         note_score(self)
-        return float(super().score(X, y, sample_weight))
+        return float(shield("y", super().score, X, y, sample_weight))
 
     @property
     def _task(self) -> ClassTask:

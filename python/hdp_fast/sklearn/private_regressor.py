@@ -18,6 +18,7 @@ from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
 from ..learners.unit_rows import UnitRows
 from .linear_estimator import PrivateLinearEstimator, note_score
+from .public_texts import shield
 from .toolkit import RegressorMixin
 
 
@@ -199,7 +200,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             ValueError: As in predict, or y or sample_weight has another length.
         """
         note_score(self)
-        return float(super().score(X, y, sample_weight))
+        return float(shield("y", super().score, X, y, sample_weight))
 
     @property
     def _target_scale(self) -> tuple[float, float]:

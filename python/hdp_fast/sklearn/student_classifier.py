@@ -23,6 +23,7 @@ from ..labels.public_facts import compare, facts_of
 from .class_labels import code_labels, encode, read_classes
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolTask, require_pool
+from .public_texts import shield, shield_code
 from .schema_transformer import SchemaTransformer
 from .seeded_estimator import SeededEstimator
 from .toolkit import (
@@ -215,7 +216,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
             ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
                 or its columns are others or in another order.
         """
-        labels: NDArray[Any] = np.asarray(self._fitted_student().predict(self._read(X)))
+        labels: NDArray[Any] = np.asarray(self._ask_student("predict", X))
         return labels
 
     @available_if(_student_has("predict_proba"))  # type: ignore[untyped-decorator]
@@ -232,7 +233,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         Raises:
             ValueError: As in predict.
         """
-        shares = np.asarray(self._fitted_student().predict_proba(self._read(X)), np.float64)
+        shares = np.asarray(self._ask_student("predict_proba", X), np.float64)
         return self._spread(shares, 0.0)
 
     @available_if(_student_has("decision_function"))  # type: ignore[untyped-decorator]
@@ -249,7 +250,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         Raises:
             ValueError: As in predict.
         """
-        scores = np.asarray(self._fitted_student().decision_function(self._read(X)), np.float64)
+        scores = np.asarray(self._ask_student("decision_function", X), np.float64)
         if scores.ndim == 1 and len(self.classes_) > 2:
             scores = np.column_stack([-scores, scores])
         return scores if scores.ndim == 1 else self._spread(scores, np.finfo(np.float64).min)
@@ -274,7 +275,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
             ValueError: As in predict, or y or sample_weight has another length.
         """
         note_score(self)
-        return float(super().score(X, y, sample_weight))
+        return float(shield("y", super().score, X, y, sample_weight))
 
     def _check_parameters(self, budget: Budget | None) -> float:
         self._check_seed()
@@ -298,9 +299,10 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
     def _make_student(self) -> Any:
         return self._make_member() if self.student is None else self.student
 
-    def _fitted_student(self) -> Any:
+    def _ask_student(self, method: str, X: Any) -> Any:
+        """What a method of the student says of records."""
         check_is_fitted(self, "student_")
-        return self.student_
+        return shield_code("student", getattr(self.student_, method), self._read(X))
 
     def _read_training(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
         """The records as members take them, and their labels as a vector."""

@@ -1,7 +1,5 @@
 """What is taken from scikit-learn, and the error where it is missing or too old."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,10 +8,10 @@ from numpy.typing import NDArray
 from .._support.containers import to_readable
 from ..data.records import take_rows
 from ..data.table import Table
-from ..exceptions import ParameterError
+from .public_texts import shield
 
 try:
-    from sklearn import get_config
+    from sklearn import get_config, metrics
     from sklearn.base import (
         BaseEstimator,
         ClassifierMixin,
@@ -25,13 +23,15 @@ try:
         is_regressor,
     )
     from sklearn.dummy import DummyClassifier
-    from sklearn.metrics import accuracy_score, check_scoring, r2_score
+    from sklearn.metrics import check_scoring
     from sklearn.model_selection import ParameterGrid
     from sklearn.utils import check_array as read_array
-    from sklearn.utils import check_consistent_length, get_tags, indexable
+    from sklearn.utils import check_consistent_length as compare_lengths
     from sklearn.utils import column_or_1d as read_vector
+    from sklearn.utils import get_tags
+    from sklearn.utils import indexable as make_indexable
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.multiclass import check_classification_targets as read_kind
     from sklearn.utils.validation import check_is_fitted, has_fit_parameter
     from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
@@ -83,39 +83,45 @@ def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
     Containers that scikit-learn does not know become a table or an array first.
 
     Raises: ParameterError for lazy frames, masked arrays and what cannot be read; and the errors of
-    scikit-learn.
+    scikit-learn that show nothing but public facts.
     """
     records, read = to_readable("X", X), [to_readable("y", y) for y in labels]
-    with _reading("X"):
-        return read_arrays(estimator, records, *read, **options)
+    return shield("X", read_arrays, estimator, records, *read, **options)
 
 
 def check_array(name: str, X: Any, **options: Any) -> Any:
     """Records that are not those of fit, as an array; errors as `validate_data`."""
-    records = to_readable(name, X)
-    with _reading(name):
-        return read_array(records, input_name=name, **options)
-
-
-@contextmanager
-def _reading(name: str) -> Iterator[None]:
-    """Keep private values out of errors and warnings of scikit-learn."""
-    try:
-        # The sum of huge values, by which infinite ones are looked for, must not warn.
-        with np.errstate(invalid="ignore"):
-            yield
-    except OverflowError:
-        raise ParameterError(f"{name} has a number beyond all floats, but it must be one") from None
-    except ValueError as error:
-        # Python's error shows the text.
-        if "could not convert" not in str(error):
-            raise
-        raise ParameterError(f"{name} has an entry that is no number, but all must be") from None
+    return shield(name, read_array, to_readable(name, X), input_name=name, **options)
 
 
 def column_or_1d(y: Any, **options: Any) -> Any:
     """Labels as a vector; errors as `validate_data`."""
-    return read_vector(to_readable("y", y), **options)
+    return shield("y", read_vector, to_readable("y", y), **options)
+
+
+def check_classification_targets(y: Any) -> None:
+    """Refuse labels that are numbers with fractions; errors as `validate_data`."""
+    shield("y", read_kind, y)
+
+
+def check_consistent_length(*arrays: Any) -> None:
+    """Refuse containers of different lengths; errors as `validate_data`."""
+    shield("y", compare_lengths, *arrays)
+
+
+def indexable(X: Any, *labels: Any) -> Any:
+    """Records and labels that have places, of one length; errors as `validate_data`."""
+    return shield("X", make_indexable, X, *labels)
+
+
+def accuracy_score(labels: Any, predictions: Any, weights: Any) -> float:
+    """The share of right predictions; errors as `validate_data`."""
+    return float(shield("y", metrics.accuracy_score, labels, predictions, sample_weight=weights))
+
+
+def r2_score(targets: Any, predictions: Any, weights: Any) -> float:
+    """The coefficient of determination; errors as `validate_data`."""
+    return float(shield("y", metrics.r2_score, targets, predictions, sample_weight=weights))
 
 
 def select_rows(X: Any, rows: NDArray[np.intp]) -> Any:
