@@ -865,7 +865,7 @@ DAMAGE = {
     "header only": lambda path: path.write_bytes(path.read_bytes()[:100]),
     "other program": other_program,
     "other program, mid-transaction": other_program_mid_transaction,
-    "other version": lambda path: rewritten(path, "PRAGMA user_version = 2"),
+    "other version": lambda path: rewritten(path, "PRAGMA user_version = 1"),
     "truncated": truncated,
     "overwritten": overwritten,
     "flipped": flipped,

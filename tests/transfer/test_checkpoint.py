@@ -185,7 +185,7 @@ def test_file_holds_no_weights_and_no_records(tmp_path):
     with sqlite3.connect(tmp_path / "run") as connection:
         ((text,),) = connection.execute("SELECT settings FROM run").fetchall()
         tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        assert {name for (name,) in tables} == {"run", "round", "test"}
+        assert {name for (name,) in tables} == {"run", "round", "test", "total"}
     names = {"plan", "learner", "coins", "run", "seed", "finalists", "salt", "digest"}
     names |= {"answered before"}
     assert set(json.loads(text)) == names
@@ -240,11 +240,11 @@ def test_files_that_are_none(tmp_path):
     path.unlink()
     run(tmp_path, 1)
     content = bytearray(path.read_bytes())
-    content[60:64] = (2).to_bytes(4, "big")
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="format must be 1"):
-        run(tmp_path, 1)
     content[60:64] = (1).to_bytes(4, "big")
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="format must be 2"):
+        run(tmp_path, 1)
+    content[60:64] = (2).to_bytes(4, "big")
     content[5000:9000] = b"x" * 4000
     path.write_bytes(content)
     with pytest.raises(CheckpointError):

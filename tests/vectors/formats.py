@@ -4,9 +4,9 @@
 counted, and times are those of a fixed clock. A change shows up as a difference of the files.
 """
 
+import contextlib
 import itertools
 import json
-import re
 import shutil
 import sys
 import tempfile
@@ -18,15 +18,6 @@ sys.path[:0] = [str(Path(__file__).parents[1] / "support")]
 
 from stored_formats import FOLDER, FORMATS, dump  # noqa: E402
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}")
-
-
-def fix_times(text):
-    """The same SQL with times one second apart, in the order of the real ones."""
-    ordered = sorted(set(_TIME.findall(text)))
-    fixed = {time: f"2026-01-01T00:00:{place:02}.000000" for place, time in enumerate(ordered)}
-    return _TIME.sub(lambda match: fixed[match[0]], text)
-
 
 def write(name, scratch):
     """The stored files of a format, made in an empty folder: the first one is what is read."""
@@ -34,7 +25,7 @@ def write(name, scratch):
     FORMATS[name].make(made)
     stored = FOLDER / f"{name}.{FORMATS[name].suffix}"
     if FORMATS[name].suffix == "sql":
-        stored.write_text(fix_times(dump(made)))
+        stored.write_text(dump(made))
     else:
         shutil.copyfile(made, stored)
     beside = scratch / "state.ledger"
@@ -42,10 +33,16 @@ def write(name, scratch):
         (FOLDER / f"{name}.ledger.sql").write_text(dump(beside))
 
 
-def count_keys():
-    """Keys that count up, in the place of secrets."""
-    keys = itertools.count()
-    return mock.patch("secrets.token_hex", lambda size: f"{next(keys):0{2 * size}x}")
+@contextlib.contextmanager
+def count_all():
+    """Keys that count up, in the place of secrets, and times that are one second apart."""
+    keys, seconds = itertools.count(), itertools.count()
+    times = mock.patch(
+        "hdp_fast.budget.tables.write_time",
+        side_effect=lambda: f"2026-01-01T00:00:{next(seconds):02}.000000+00:00",
+    )
+    with mock.patch("secrets.token_hex", lambda size: f"{next(keys):0{2 * size}x}"), times:
+        yield
 
 
 def main():
@@ -53,7 +50,7 @@ def main():
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
     for name in FORMATS:
-        with tempfile.TemporaryDirectory() as scratch, count_keys():
+        with tempfile.TemporaryDirectory() as scratch, count_all():
             write(name, Path(scratch))
     expected = {}
     for name, kind in FORMATS.items():

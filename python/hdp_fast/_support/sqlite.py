@@ -2,14 +2,20 @@
 
 A file is opened by SQLite only. POSIX ends all locks that a process has on a file as soon as the
 process closes any descriptor of that file, even one of a thread that only wanted to read it.
+
+SQLite has no checksum of pages. Each row therefore ends with a digest of itself, and the table
+`total` has the sum of all digests, which every transaction updates: no row can change, vanish or
+come twice unnoticed. Digests have no key: they find accidents, not forgers.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import sqlite3
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +31,13 @@ _PATIENCE_SECONDS = 30.0
 
 _TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
 
+# The sum of the digests of all rows of all other tables, modulo 2^256.
+_TOTAL = "total"
+_DIGEST_BYTES = 32
+_MODULUS = 1 << 8 * _DIGEST_BYTES
+
+_SAFE_COPY = "go on with a copy of its last state alone: an older one forgets what has been since"
+
 
 @dataclass(frozen=True)
 class FileFormat:
@@ -33,7 +46,7 @@ class FileFormat:
     Attributes:
         application: Four letters that distinguish them from files of other programs.
         version: Version of the format.
-        schema: Statements that make the tables.
+        tables: The columns of each table, by its name.
         noun: What errors call such a file.
         argument: What errors call the path.
         error: Class of the errors.
@@ -46,7 +59,7 @@ class FileFormat:
 
     application: bytes
     version: int
-    schema: tuple[str, ...]
+    tables: Mapping[str, str]
     noun: str
     argument: str
     error: type[HdpFastError]
@@ -59,16 +72,36 @@ class FileFormat:
         """The letters of the application as the integer that SQLite keeps."""
         return int.from_bytes(self.application, "big")
 
+    @property
+    def schema(self) -> list[str]:
+        """Statements that make the tables."""
+        columns = {**{name: f"{text}, " for name, text in self.tables.items()}, _TOTAL: ""}
+        return [f"CREATE TABLE {n} ({text}digest BLOB NOT NULL)" for n, text in columns.items()]
+
+
+class DamagedRow(ValueError):
+    """A row, or the sum of all, is not what was written."""
+
 
 class Statements:
-    """Runs statements on one connection, which opens no transaction by itself."""
+    """Runs statements on one connection, which opens no transaction by itself.
+
+    Rows are read and written by `select`, `insert`, `update` and `delete` alone, which check and
+    keep their digests. Whoever writes rows does it in a transaction.
+    """
 
     def __init__(
         self,
         connection: sqlite3.Connection,
         usable: Callable[[], AbstractContextManager[None]],
+        *,
+        digests: bool = True,
     ):
+        """Without `digests` rows have zeros in their place: for a database in memory."""
         self._connection, self._usable = connection, usable
+        self._digest = row_digest if digests else _no_digest
+        # What has been written since the sum of all digests was.
+        self._change = 0
 
     def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a query: an unfinished cursor would keep the connection from closing."""
@@ -80,12 +113,114 @@ class Statements:
         with self._usable():
             return self._connection.execute(query, values).lastrowid or 0
 
+    def make_tables(self, file_format: FileFormat) -> None:
+        """Makes the tables of a format, without rows."""
+        for statement in file_format.schema:
+            self.write(statement)
+        self.write(f"INSERT INTO {_TOTAL} VALUES (?)", bytes(_DIGEST_BYTES))
+
+    def select(self, table: str, where: str = "", *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a table without their digests, in the order in which they were written.
+
+        Args:
+            table: Its name.
+            where: A condition in SQL, which begins with WHERE; empty for all rows.
+            values: What stands for the question marks of the condition.
+
+        Raises:
+            DamagedRow: A row is not the one that was written; the error of the format for a file.
+        """
+        return [tuple(row.values()) for _, row, _ in self._select(table, where, *values)]
+
+    def insert(self, table: str, *row: object) -> int:
+        """Adds a row, and returns its number; a first value of None stands for the number."""
+        if row[0] is None:
+            ((last,),) = self.rows(f"SELECT COALESCE(MAX(rowid), 0) FROM {table}")
+            row = (last + 1, *row[1:])
+        digest = self._digest(table, row)
+        marks = ", ".join("?" * (len(row) + 1))
+        number = self.write(f"INSERT INTO {table} VALUES ({marks})", *row, digest)
+        self._change += int.from_bytes(digest)
+        return number
+
+    def update(
+        self, table: str, changes: Mapping[str, object], where: str = "", *values: object
+    ) -> None:
+        """Changes columns of the rows that `select` finds by this condition."""
+        columns = ", ".join(f"{name} = ?" for name in changes)
+        query = f"UPDATE {table} SET {columns}, digest = ? WHERE rowid = ?"
+        for number, row, before in self._select(table, where, *values):
+            digest = self._digest(table, {**row, **changes}.values())
+            self.write(query, *changes.values(), digest, number)
+            self._change += int.from_bytes(digest) - before
+
+    def delete(self, table: str, where: str = "", *values: object) -> None:
+        """Removes the rows that `select` finds by this condition."""
+        for number, _, before in self._select(table, where, *values):
+            self.write(f"DELETE FROM {table} WHERE rowid = ?", number)
+            self._change -= before
+
+    def check_digests(self, tables: Iterable[str]) -> None:
+        """Checks every row of these tables, which are all, and that none is lost.
+
+        Raises:
+            DamagedRow: As `select`.
+        """
+        total = sum(digest for name in tables for _, _, digest in self._select(name))
+        with self._usable():
+            if (total - self._change) % _MODULUS != self._read_total():
+                raise DamagedRow("rows are lost, or came twice")
+
+    def _select(
+        self, table: str, where: str = "", *values: object
+    ) -> list[tuple[int, dict[str, Any], int]]:
+        """The number of each row, its values by their columns, and its digest."""
+        query, checked = f"SELECT rowid, * FROM {table} {where} ORDER BY rowid", []
+        with self._usable():
+            cursor = self._connection.execute(query, values)
+            names = [name for name, *_ in cursor.description[1:-1]]
+            for number, *row, digest in cursor.fetchall():
+                if digest != self._digest(table, row):
+                    raise DamagedRow(f"a row of {table} is not the one that was written")
+                columns = dict(zip(names, row, strict=True))
+                checked.append((number, columns, int.from_bytes(digest)))
+        return checked
+
+    def _read_total(self) -> int:
+        digests = self._connection.execute(f"SELECT digest FROM {_TOTAL}").fetchall()
+        if len(digests) != 1 or not isinstance(digests[0][0], bytes):
+            raise DamagedRow("the sum of its digests is lost")
+        return int.from_bytes(digests[0][0])
+
+    @contextmanager
+    def keep_total(self) -> Iterator[None]:
+        """Brings the sum of all digests up to date with the rows that are written inside."""
+        try:
+            yield
+            if self._change:
+                with self._usable():
+                    total = (self._read_total() + self._change) % _MODULUS
+                self.write(f"UPDATE {_TOTAL} SET digest = ?", total.to_bytes(_DIGEST_BYTES))
+        finally:
+            self._change = 0
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Lets all that is read inside be of one moment."""
+        self.write("BEGIN")
+        try:
+            yield
+        finally:
+            with self._usable():
+                self._connection.rollback()
+
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Keeps everything that is written inside, or nothing; nobody else writes meanwhile."""
         self.write("BEGIN IMMEDIATE")
         try:
-            yield
+            with self.keep_total():
+                yield
             self.write("COMMIT")
         except BaseException:
             with self._usable():
@@ -118,9 +253,14 @@ class StateFile:
         """Turns errors of SQLite into those of the format."""
         try:
             yield
+        except DamagedRow as error:
+            raise self._refuse_damage(error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             # UnicodeDecodeError: a damaged file makes SQLite return a message that is no UTF-8.
-            busy = getattr(error, "sqlite_errorname", "").startswith("SQLITE_BUSY")
+            name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_CORRUPT"):
+                raise self._refuse_damage(error) from error
+            busy = name.startswith("SQLITE_BUSY")
             rule = f"it must be {self._format.noun} that can be read and written ({_quote(error)})"
             raise self.refusal(self._format.busy if busy else rule) from error
 
@@ -132,7 +272,10 @@ class StateFile:
         except HdpFastError:
             raise
         except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
-            raise self.refusal(f"it must be whole ({_quote(error)})") from error
+            raise self._refuse_damage(error) from error
+
+    def _refuse_damage(self, error: Exception) -> HdpFastError:
+        return self.refusal(f"it must be whole ({_quote(error)}): {_SAFE_COPY}")
 
     def create(self, fill: Callable[[Statements], object]) -> bool:
         """Makes the file, of mode 0600, whole or not at all; returns False if there is one."""
@@ -152,9 +295,9 @@ class StateFile:
             statements = Statements(connection, self.translate_failures)
             statements.write(f"PRAGMA application_id = {self._format.number}")
             statements.write(f"PRAGMA user_version = {self._format.version}")
-            for statement in self._format.schema:
-                statements.write(statement)
-            fill(statements)
+            statements.make_tables(self._format)
+            with statements.keep_total():
+                fill(statements)
             content = bytearray(connection.serialize())
         if self._format.logged:
             # What "PRAGMA journal_mode = WAL" writes; a database in memory has no such mode.
@@ -178,7 +321,10 @@ class StateFile:
             raise self.refusal(f"{rule}, and it is {version}: use the hdp_fast that wrote it")
 
     def verify(self, statements: Statements) -> None:
-        """Checks all of a file that passed `inspect`, but for the meaning of its values."""
+        """Checks all of a file that passed `inspect`, but for the meaning of its values.
+
+        Nobody may write meanwhile: it is for a transaction, a snapshot or an exclusive lock.
+        """
         with self.translate_damage():
             ((state,), *_) = statements.rows("PRAGMA integrity_check")
             if state != "ok":
@@ -188,6 +334,7 @@ class StateFile:
                 raise ValueError("its tables are not those of its format")
             for table in (name for kind, name, _, _ in tables if kind == "table"):
                 _check_types(statements, table)
+            statements.check_digests(self._format.tables)
 
     @contextmanager
     def open_connection(
@@ -262,6 +409,22 @@ class StateFile:
             for statement in self._format.schema:
                 connection.execute(statement)
             return connection.execute(_TABLES).fetchall()
+
+
+def row_digest(table: str, row: Iterable[Any]) -> bytes:
+    """The digest of a row of a table: it finds accidents, and anybody can compute it.
+
+    Raises:
+        DamagedRow: A value is of a kind that no table has.
+    """
+    try:
+        return hashlib.sha256(json.dumps([table, *row]).encode()).digest()
+    except TypeError:
+        raise DamagedRow(f"a value of {table} is neither text nor number") from None
+
+
+def _no_digest(_table: str, _row: Iterable[Any]) -> bytes:
+    return bytes(_DIGEST_BYTES)
 
 
 def _check_types(statements: Statements, table: str) -> None:

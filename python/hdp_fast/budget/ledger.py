@@ -19,7 +19,7 @@ from .._support.sqlite import StateFile, Statements
 from .._support.uncopyable import Turnstile, check_process
 from ..exceptions import HdpFastError
 from ..record import PrivacyRecord
-from .tables import LEDGER_FORMAT, Account, Amount, LedgerTables, Row, write_time
+from .tables import LEDGER_FORMAT, Account, Amount, LedgerTables, Row
 
 ROOT = 1
 
@@ -45,9 +45,8 @@ class Ledger:
         self._process = os.getpid()
         memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, memory.close)
-        self._memory = Statements(memory, nullcontext)
-        for statement in LEDGER_FORMAT.schema:
-            self._memory.write(statement)
+        self._memory = Statements(memory, nullcontext, digests=False)
+        self._memory.make_tables(LEDGER_FORMAT)
         LedgerTables(self._memory).fill(self.key, neighbors, limit)
 
     @contextmanager
@@ -64,15 +63,13 @@ class Ledger:
         """
         with self._transaction() as tables:
             tables.charge(account, Amount.of(record.epsilon, record.delta))
-            query = "INSERT INTO entry VALUES (NULL, ?, ?, 'reserved', ?)"
-            return tables.write(query, account, write_time(), record.to_json())
+            return tables.enter(account, record)
 
     def settle(self, entry: int, state: str) -> None:
         """Notes how a reserved entry ended. The amount stays spent in any case."""
-        query = "UPDATE entry SET state = ? WHERE id = ?"
         try:
             with self._transaction() as tables:
-                tables.write(query, state, entry)
+                tables.settle(entry, state)
         except (HdpFastError, sqlite3.Error) as error:
             # The release has been paid for: a full disk must not cost the caller its result.
             logging.getLogger("hdp_fast").warning("entry %d stays reserved: %s", entry, error)
@@ -151,8 +148,8 @@ def _verify(file: StateFile) -> tuple[str, str]:
         with (
             file.open_connection(mode="ro" if file.has_log else "rw") as statements,
             file.translate_damage(),
+            statements.snapshot(),
         ):
-            statements.write("BEGIN")
             file.verify(statements)
             tables = LedgerTables(statements)
             accounts = tables.accounts()

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 
 from .._support.sqlite import FileFormat, Statements
 from .._support.validate import positive, probability
@@ -15,10 +14,10 @@ from ..record import PrivacyRecord
 
 LEDGER_FORMAT = FileFormat(
     application=b"HDPb",
-    version=1,
-    schema=(
-        "CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL)",
-        """CREATE TABLE account (
+    version=2,
+    tables={
+        "ledger": "key TEXT NOT NULL, neighbors TEXT NOT NULL",
+        "account": """
     id INTEGER PRIMARY KEY,
     parent INTEGER REFERENCES account,
     kind TEXT NOT NULL,
@@ -27,23 +26,18 @@ LEDGER_FORMAT = FileFormat(
     epsilon TEXT,
     delta TEXT,
     spent_epsilon TEXT NOT NULL,
-    spent_delta TEXT NOT NULL
-)""",
-        """CREATE TABLE entry (
+    spent_delta TEXT NOT NULL""",
+        "entry": """
     id INTEGER PRIMARY KEY,
     account INTEGER NOT NULL REFERENCES account,
     time TEXT NOT NULL,
     state TEXT NOT NULL,
-    record TEXT NOT NULL
-)""",
-    ),
+    record TEXT NOT NULL""",
+    },
     noun="a budget file of hdp_fast",
     argument="path",
     error=ParameterError,
     logged=True,
-)
-_ACCOUNTS = (
-    "SELECT id, parent, kind, name, time, epsilon, delta, spent_epsilon, spent_delta FROM account"
 )
 _STATES = {"reserved", "interrupted", "committed"}
 
@@ -127,46 +121,51 @@ class LedgerTables:
     """The tables, within a transaction."""
 
     def __init__(self, statements: Statements):
-        self._rows, self.write = statements.rows, statements.write
+        self._statements = statements
 
     def accounts(self) -> dict[int, Account]:
         """All accounts by their numbers, parents first."""
-        return {row[0]: _read_account(*row) for row in self._rows(f"{_ACCOUNTS} ORDER BY id")}
+        return {row[0]: _read_account(*row) for row in self._statements.select("account")}
 
     def account(self, number: int) -> Account:
         """One account."""
-        return _read_account(*self._one(f"{_ACCOUNTS} WHERE id = ?", number))
+        (row,) = self._statements.select("account", "WHERE id = ?", number)
+        return _read_account(*row)
 
     def rows(self) -> list[Row]:
         """All entries, in order."""
-        query = "SELECT account, time, state, record FROM entry ORDER BY id"
-        return [_read_row(*values) for values in self._rows(query)]
+        return [_read_row(*values) for _, *values in self._statements.select("entry")]
 
     def name(self) -> tuple[str, str]:
         """The key of the ledger, which no other ledger has, and its neighbor relation."""
-        key, neighbors = self._one("SELECT key, neighbors FROM ledger")
+        ((key, neighbors),) = self._statements.select("ledger")
         return key, neighbors
-
-    def _one(self, query: str, *values: object) -> tuple[Any, ...]:
-        (row,) = self._rows(query, *values)
-        return row
 
     def fill(self, key: str, neighbors: str, limit: Amount) -> None:
         """Fills the tables of a new ledger."""
-        self.write("INSERT INTO ledger VALUES (?, ?)", key, neighbors)
+        self._statements.insert("ledger", key, neighbors)
         self.add(None, "budget", "", limit)
 
     def add(self, parent: int | None, kind: str, name: str, limit: Amount | None) -> int:
         """Opens an account and returns its number."""
         limits = (None, None) if limit is None else (str(limit.epsilon), str(limit.delta))
-        query = "INSERT INTO account VALUES (NULL, ?, ?, ?, ?, ?, ?, '0', '0')"
-        return self.write(query, parent, kind, name, write_time(), *limits)
+        row = (None, parent, kind, name, write_time(), *limits, "0", "0")
+        return self._statements.insert("account", *row)
 
     def find(self, parent: int, kind: str, name: str) -> int | None:
         """The number of the account with this name, or None."""
-        query = "SELECT id FROM account WHERE parent = ? AND kind = ? AND name = ?"
-        numbers = self._rows(query, parent, kind, name)
-        return int(numbers[0][0]) if numbers else None
+        where = "WHERE parent = ? AND kind = ? AND name = ?"
+        accounts = self._statements.select("account", where, parent, kind, name)
+        return int(accounts[0][0]) if accounts else None
+
+    def enter(self, account: int, record: PrivacyRecord) -> int:
+        """Writes a reserved entry and returns its number."""
+        row = (None, account, write_time(), "reserved", record.to_json())
+        return self._statements.insert("entry", *row)
+
+    def settle(self, entry: int, state: str) -> None:
+        """Notes how an entry ended."""
+        self._statements.update("entry", {"state": state}, "WHERE id = ?", entry)
 
     def charge(self, number: int, cost: Amount) -> None:
         """Adds a cost to an account and to every account that pays for it."""
@@ -182,8 +181,8 @@ class LedgerTables:
             state = f"{whose} has spent {account.spent} of its limit {account.limit}"
             left = f"{account.limit - account.spent} remain"
             raise BudgetExceeded(f"{state}, {left}, but {cost} was requested")
-        query = "UPDATE account SET spent_epsilon = ?, spent_delta = ? WHERE id = ?"
-        self.write(query, str(spent.epsilon), str(spent.delta), number)
+        sums = {"spent_epsilon": str(spent.epsilon), "spent_delta": str(spent.delta)}
+        self._statements.update("account", sums, "WHERE id = ?", number)
 
     def room(self, number: int) -> Amount:
         """The largest cost that could be charged to the account."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from .._support.sqlite import FileFormat, StateFile, Statements
+from .._support.sqlite import FileFormat, StateFile
 from .._support.validate import function
 from ..exceptions import ParameterError
 from .questions import Question, check_question
 
 _FORMAT = FileFormat(
     application=b"HDPa",
-    version=1,
-    schema=(
-        "CREATE TABLE answer (question TEXT PRIMARY KEY NOT NULL, asked TEXT NOT NULL, "
-        "line TEXT NOT NULL, digest TEXT NOT NULL)",
-    ),
+    version=2,
+    tables={
+        "answer": "question TEXT PRIMARY KEY NOT NULL, asked TEXT NOT NULL, line TEXT NOT NULL"
+    },
     noun="the state of a device",
     argument="state",
     error=ParameterError,
@@ -70,31 +67,15 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
     file.inspect()
     with file.transaction() as statements:
         file.verify(statements)
-        with file.translate_damage():
-            answer = _read_answers(statements).get(question.id)
-        if answer is None:
+        answers: list[tuple[str, ...]] = statements.select(
+            "answer", "WHERE question = ?", question.id
+        )
+        if not answers:
             line = draw()
-            row = (question.id, asked, line)
-            statements.write("INSERT INTO answer VALUES (?, ?, ?, ?)", *row, _digest(*row))
+            statements.insert("answer", question.id, asked, line)
             return line
-    if answer[0] != asked:
+    ((_, first, line),) = answers
+    if first != asked:
         rule = f"{path} has answered another question of this id, and nobody answers twice"
         raise ParameterError(f"question = {question.id!r}, but {rule}")
-    return answer[1]
-
-
-def _read_answers(statements: Statements) -> dict[str, tuple[str, str]]:
-    """The text of each question and the line that answered it, by the id of the question.
-
-    Raises:
-        ValueError: A bit was flipped, be it in the answer to another question.
-    """
-    rows = statements.rows("SELECT question, asked, line, digest FROM answer")
-    if any(_digest(*row) != digest for *row, digest in rows):
-        raise ValueError("an answer is not the one that was written")
-    return {question: (asked, line) for question, asked, line, _ in rows}
-
-
-def _digest(question: str, asked: str, line: str) -> str:
-    """A checksum of a row. It detects accidents; it keeps nobody from writing another answer."""
-    return hashlib.sha256(json.dumps([question, asked, line]).encode()).hexdigest()
+    return line

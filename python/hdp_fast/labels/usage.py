@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from .._support.sqlite import FileFormat, StateFile, Statements
@@ -14,11 +14,8 @@ from ..exceptions import CheckpointError
 
 _FORMAT = FileFormat(
     application=b"HDPl",
-    version=1,
-    schema=(
-        "CREATE TABLE spent "
-        "(key TEXT NOT NULL, bottoms INTEGER NOT NULL, queries INTEGER NOT NULL)",
-    ),
+    version=2,
+    tables={"spent": "key TEXT NOT NULL, bottoms INTEGER NOT NULL, queries INTEGER NOT NULL"},
     noun="the ledger of a labeler",
     argument="ledger",
     error=CheckpointError,
@@ -94,8 +91,7 @@ class UsageAccount:
                 before = replace(usage)
                 yield usage
                 if usage != before:
-                    query = "UPDATE spent SET bottoms = ?, queries = ?"
-                    statements.write(query, usage.bottoms, usage.queries)
+                    statements.update("spent", asdict(usage))
 
     def require_memory(self, path: Path) -> None:
         """Refuse to move the account from one file into another.
@@ -126,13 +122,12 @@ class UsageAccount:
             self.require_memory(path)
             file = StateFile(_FORMAT, path)
             values = (_SAVING + key, self._usage.bottoms, self._usage.queries)
-            query = "INSERT INTO spent VALUES (?, ?, ?)"
-            if not file.create(lambda new: new.write(query, *values)):
+            if not file.create(lambda new: new.insert("spent", *values)):
                 file.inspect()
                 with file.transaction() as statements:
                     _check_free(file, statements, labeler)
-                    statements.write("DELETE FROM spent")
-                    statements.write(query, *values)
+                    statements.delete("spent")
+                    statements.insert("spent", *values)
             # In this transaction no other account can take the place of this one.
             with file.transaction() as statements:
                 _read(file, statements, key)
@@ -143,7 +138,7 @@ class UsageAccount:
                     if not labeler.exists():
                         self._file, self._key = None, ""
                     raise
-                statements.write("UPDATE spent SET key = ?", key)
+                statements.update("spent", {"key": key})
 
     def _check_process(self) -> None:
         rule = "one in memory serves only the process that made it: save it there first"
@@ -159,14 +154,14 @@ def check_free(path: Path, labeler: Path) -> None:
     file = StateFile(_FORMAT, path)
     if file.path.exists():
         file.inspect()
-        with file.open_connection(mode="ro") as statements:
+        with file.open_connection(mode="ro") as statements, statements.snapshot():
             _check_free(file, statements, labeler)
 
 
 def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
     """Refuse a ledger that is in use. It is free if its labeler's file never got its name."""
     file.verify(statements)
-    begun = all(key.startswith(_SAVING) for (key,) in statements.rows("SELECT key FROM spent"))
+    begun = all(key.startswith(_SAVING) for key, *_ in statements.select("spent"))
     if labeler.exists() or not begun:
         rule = f"{str(labeler)!r}, whose queries it counts, must be beside it: restore that file"
         raise file.refusal(f"{rule}, or choose another path")
@@ -175,7 +170,7 @@ def _check_free(file: StateFile, statements: Statements, labeler: Path) -> None:
 def _read(file: StateFile, statements: Statements, ours: str) -> Usage:
     file.verify(statements)
     with file.translate_damage():
-        ((key, bottoms, queries),) = statements.rows("SELECT key, bottoms, queries FROM spent")
+        ((key, bottoms, queries),) = statements.select("spent")
         if not 0 <= bottoms <= queries:
             raise ValueError("more bottoms than queries")
     # A kill just after the labeler's file got its name leaves _SAVING before the key.

@@ -18,14 +18,13 @@ from .replies import Batch, Replies, sort_batch
 
 _FORMAT = FileFormat(
     application=b"HDPr",
-    version=1,
-    schema=(
-        "CREATE TABLE pool (epsilon REAL NOT NULL)",
-        "CREATE TABLE question (number INTEGER PRIMARY KEY, text TEXT NOT NULL, "
-        "agents INTEGER NOT NULL, ended INTEGER NOT NULL)",
-        "CREATE TABLE batch (number INTEGER PRIMARY KEY, question INTEGER NOT NULL, "
-        "replies TEXT NOT NULL)",
-    ),
+    version=2,
+    tables={
+        "pool": "epsilon REAL NOT NULL",
+        "question": "number INTEGER PRIMARY KEY, text TEXT NOT NULL, agents INTEGER NOT NULL, "
+        "ended INTEGER NOT NULL",
+        "batch": "number INTEGER PRIMARY KEY, question INTEGER NOT NULL, replies TEXT NOT NULL",
+    },
     noun="the state of hdp_fast.local.RemoteAgents",
     argument="state",
     error=CheckpointError,
@@ -88,13 +87,12 @@ class Inquiries:
         else:
             with self._file.transaction() as statements:
                 # Another process may have asked some of them.
-                query = "SELECT COALESCE(SUM(agents), 0) FROM question"
-                ((asked,),) = statements.rows(query)
+                others = statements.select("question", "WHERE number > ?", self._last)
+                asked = self.asked + sum(agents for _, _, agents, _ in others)
                 self._require(count, size - asked)
                 for returned in self._returned:
-                    statements.write("UPDATE question SET ended = 1 WHERE number = ?", returned)
-                row = (text, count, int(not text))
-                number = statements.write("INSERT INTO question VALUES (NULL, ?, ?, ?)", *row)
+                    statements.update("question", {"ended": 1}, "WHERE number = ?", returned)
+                number = statements.insert("question", None, text, count, int(not text))
         self._returned = []
         self._last, self.asked = number, asked + count
         return Inquiry(number, text, count)
@@ -106,8 +104,7 @@ class Inquiries:
             return
         if self._file is not None:
             with self._file.transaction() as statements:
-                query = "INSERT INTO batch VALUES (NULL, ?, ?)"
-                statements.write(query, inquiry.number, json.dumps(batch))
+                statements.insert("batch", None, inquiry.number, json.dumps(batch))
         self._count(inquiry, batch)
 
     def _count(self, inquiry: Inquiry, batch: Batch) -> None:
@@ -165,12 +162,12 @@ class Inquiries:
 
     def _open_file(self, file: StateFile, epsilon: float) -> None:
         if not os.path.exists(file.path):
-            file.create(lambda new: new.write("INSERT INTO pool VALUES (?)", epsilon))
+            file.create(lambda new: new.insert("pool", float(epsilon)))
         file.inspect()
-        with file.open_connection() as statements:
+        with file.open_connection() as statements, statements.snapshot():
             file.verify(statements)
             with file.translate_damage():
-                ((stored,),) = statements.rows("SELECT epsilon FROM pool")
+                ((stored,),) = statements.select("pool")
                 self._read(statements)
         if stored != epsilon:
             raise file.refusal(f"its agents answer with epsilon = {stored:g}, not {epsilon:g}")
@@ -178,14 +175,14 @@ class Inquiries:
     def _read(self, statements: Statements) -> None:
         """Raises ValueError, TypeError or LookupError for what was never written."""
         inquiries = {}
-        for number, text, count, ended in statements.rows("SELECT * FROM question ORDER BY number"):
+        for number, text, count, ended in statements.select("question"):
             if number < 1 or count < 0 or ended not in (0, 1):
                 raise ValueError("a question has no number, no agents or no end")
             inquiries[number] = inquiry = Inquiry(number, text, count)
             self._last, self.asked = number, self.asked + count
             if not ended:
                 self._wait_for(inquiry)
-        for number, text in statements.rows("SELECT question, replies FROM batch ORDER BY number"):
+        for _, number, text in statements.select("batch"):
             self._count(inquiries[number], self._sort_again(inquiries[number], json.loads(text)))
 
     def _sort_again(self, inquiry: Inquiry, fields: Any) -> Batch:

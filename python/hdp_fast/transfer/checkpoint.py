@@ -21,12 +21,12 @@ from ..local.pool import Hypothesis
 
 _FORMAT = FileFormat(
     application=b"HDPt",
-    version=1,
-    schema=(
-        "CREATE TABLE run (settings TEXT NOT NULL)",
-        "CREATE TABLE round (number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL)",
-        "CREATE TABLE test (id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT)",
-    ),
+    version=2,
+    tables={
+        "run": "settings TEXT NOT NULL",
+        "round": "number INTEGER PRIMARY KEY, hypothesis TEXT NOT NULL",
+        "test": "id INTEGER PRIMARY KEY, place INTEGER, agents INTEGER, answer TEXT",
+    },
     noun="a checkpoint of hdp_fast.transfer",
     argument="checkpoint",
     error=CheckpointError,
@@ -69,8 +69,7 @@ class Journal(Uncopyable):
         self.asked = 0
         if self._file is not None:
             if not os.path.exists(self._file.path):
-                query = "INSERT INTO run VALUES (?)"
-                self._file.create(lambda new: new.write(query, json.dumps(settings)))
+                self._file.create(lambda new: new.insert("run", json.dumps(settings)))
             with _lock_file(self._file) as statements:
                 self._read(self._file, statements)
 
@@ -102,7 +101,7 @@ class Journal(Uncopyable):
 
     def add_hypothesis(self, number: int, text: str) -> None:
         """Writes what the next round released, which nothing ever replaces."""
-        self._write("INSERT INTO round VALUES (?, ?)", number, text)
+        self._write(lambda file: file.insert("round", number, text))
         self.hypotheses.append(text)
 
     def restore(self, number: int, restore: Callable[[Any], Hypothesis]) -> Hypothesis:
@@ -121,15 +120,15 @@ class Journal(Uncopyable):
 
     def begin_test(self, place: int, agents: int) -> None:
         """Writes that a test begins, and how many agents it asks."""
-        self._write("INSERT INTO test VALUES (NULL, ?, ?, NULL)", place, agents)
+        self._write(lambda file: file.insert("test", None, place, agents, None))
         self.asked += agents
         if agents:
             self.begun[place] = agents
 
     def end_test(self, place: int, answer: Any) -> None:
         """Writes the answer with which a test ended."""
-        query = "UPDATE test SET answer = ? WHERE place = ? AND answer IS NULL"
-        self._write(query, json.dumps(answer), place)
+        where, change = "WHERE place = ? AND answer IS NULL", {"answer": json.dumps(answer)}
+        self._write(lambda file: file.update("test", change, where, place))
         self.answers[place] = answer
         self.begun.pop(place, None)
 
@@ -137,23 +136,25 @@ class Journal(Uncopyable):
         """Deletes tests that did not end: with a fixed seed they get the same answers again."""
         if self._file is not None:
             with _lock_file(self._file) as statements:
-                statements.write("DELETE FROM test WHERE answer IS NULL")
+                with statements.transaction():
+                    statements.delete("test", "WHERE answer IS NULL")
                 self._read(self._file, statements)
 
-    def _write(self, query: str, *values: Any) -> None:
+    def _write(self, write: Callable[[Statements], object]) -> None:
         if self._file is None or self._statements is None:
             return
         if os.getpid() != self._process:
             # The lock was not inherited.
             rule = "only the process that began the run may go on with it"
             raise self._file.refusal(f"{rule}, which is {self._process}")
-        self._statements.write(query, *values)
+        with self._statements.transaction():
+            write(self._statements)
 
     def _read(self, file: StateFile, statements: Statements) -> None:
         with file.translate_damage():
-            ((text,),) = statements.rows("SELECT settings FROM run")
-            rounds = statements.rows("SELECT number, hypothesis FROM round ORDER BY number")
-            tests = statements.rows("SELECT place, agents, answer FROM test")
+            ((text,),) = statements.select("run")
+            rounds = statements.select("round")
+            tests = [test for _, *test in statements.select("test")]
             settings = json.loads(text)
             _check_settings(settings)
             if [number for number, _ in rounds] != list(range(1, len(rounds) + 1)):
@@ -173,7 +174,7 @@ class Journal(Uncopyable):
 
 @contextmanager
 def _lock_file(file: StateFile) -> Iterator[Statements]:
-    """Yields a connection that locks the file until the end; every statement is a transaction."""
+    """Yields a connection that locks the file until the end."""
     file.inspect()
     with file.open_connection(patience=_PATIENCE_SECONDS) as statements:
         statements.write("PRAGMA locking_mode=EXCLUSIVE")

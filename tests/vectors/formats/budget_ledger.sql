@@ -1,5 +1,5 @@
 PRAGMA application_id = 1212436578;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 PRAGMA journal_mode = wal;
 BEGIN TRANSACTION;
 CREATE TABLE account (
@@ -11,22 +11,22 @@ CREATE TABLE account (
     epsilon TEXT,
     delta TEXT,
     spent_epsilon TEXT NOT NULL,
-    spent_delta TEXT NOT NULL
-);
-INSERT INTO "account" VALUES(1,NULL,'budget','','2026-01-01T00:00:00.000000+00:00','1','0','1/2','0');
-INSERT INTO "account" VALUES(2,1,'sequential','inner','2026-01-01T00:00:02.000000+00:00','1/4','0','1/8','0');
-INSERT INTO "account" VALUES(3,1,'parallel','parallel','2026-01-01T00:00:04.000000+00:00',NULL,NULL,'1/8','0');
-INSERT INTO "account" VALUES(4,3,'part','a','2026-01-01T00:00:05.000000+00:00',NULL,NULL,'1/8','0');
+    spent_delta TEXT NOT NULL, digest BLOB NOT NULL);
+INSERT INTO "account" VALUES(1,NULL,'budget','','2026-01-01T00:00:00.000000+00:00','1','0','1/2','0',X'A7EF1BF55F7D48F18CC30FF5FECB2C944C021F0C27981166D8B8F1E15B736370');
+INSERT INTO "account" VALUES(2,1,'sequential','inner','2026-01-01T00:00:02.000000+00:00','1/4','0','1/8','0',X'13BA5C5E5E4CEA0047BC6E7C098944BD830EC7729D03B1BFBB42F38EE5136D66');
+INSERT INTO "account" VALUES(3,1,'parallel','parallel','2026-01-01T00:00:04.000000+00:00',NULL,NULL,'1/8','0',X'C75A33E08C5DAA2E304D434D488D0FD9B7ADC162630D33FB46B8929E1FE880D0');
+INSERT INTO "account" VALUES(4,3,'part','a','2026-01-01T00:00:05.000000+00:00',NULL,NULL,'1/8','0',X'C7BD90384A6CE77E5AA7E5410AEE460FFBD87C51DCBA1FC9C2A910A2D656095D');
 CREATE TABLE entry (
     id INTEGER PRIMARY KEY,
     account INTEGER NOT NULL REFERENCES account,
     time TEXT NOT NULL,
     state TEXT NOT NULL,
-    record TEXT NOT NULL
-);
-INSERT INTO "entry" VALUES(1,1,'2026-01-01T00:00:01.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}');
-INSERT INTO "entry" VALUES(2,2,'2026-01-01T00:00:03.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}');
-INSERT INTO "entry" VALUES(3,4,'2026-01-01T00:00:06.000000+00:00','reserved','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}');
-CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL);
-INSERT INTO "ledger" VALUES('00000000000000000000000000000000','replace_one');
+    record TEXT NOT NULL, digest BLOB NOT NULL);
+INSERT INTO "entry" VALUES(1,1,'2026-01-01T00:00:01.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'E3C18F5314F47BEF6AE2D3E24880AE8581D64FCD01EB34B5691F9F3922DDBA73');
+INSERT INTO "entry" VALUES(2,2,'2026-01-01T00:00:03.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'2193298ED88646173C58B7B8F6D5D755C0B36BBFC72783288AEED17F53EC9350');
+INSERT INTO "entry" VALUES(3,4,'2026-01-01T00:00:06.000000+00:00','reserved','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'2F2BEF79CB5A4F21C570A96DB244806EC6F4B9B29F97F4AF04708EC183F462F6');
+CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL, digest BLOB NOT NULL);
+INSERT INTO "ledger" VALUES('00000000000000000000000000000000','replace_one',X'06CFF2274663108C104C8AD6AEF02832FC089AB5FA0D5C5376441887B9C44311');
+CREATE TABLE total (digest BLOB NOT NULL);
+INSERT INTO "total" VALUES(X'8611D6EF93CCE652DC6D66DFFC5AF5B8881E3428671B1FCC0C20A0B2EB484ECD');
 COMMIT;

@@ -1,8 +1,10 @@
 PRAGMA application_id = 1212436577;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 PRAGMA journal_mode = delete;
 BEGIN TRANSACTION;
-CREATE TABLE answer (question TEXT PRIMARY KEY NOT NULL, asked TEXT NOT NULL, line TEXT NOT NULL, digest TEXT NOT NULL);
-INSERT INTO "answer" VALUES('a','{"format": "hdp_fast.question", "version": 1, "id": "a", "kind": "frequency", "randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": 1.0}}','line a','0b60624d59ecbe86e68a35ae3af85d015dc49a539d9f31eca3f459fd93a8d8a9');
-INSERT INTO "answer" VALUES('b','{"format": "hdp_fast.question", "version": 1, "id": "b", "kind": "frequency", "randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": 1.0}}','line b','49a51ffa3ba16acd555fb2bf42e5fd98d3499335f8daeaf7ee1af915c53fe5f3');
+CREATE TABLE answer (question TEXT PRIMARY KEY NOT NULL, asked TEXT NOT NULL, line TEXT NOT NULL, digest BLOB NOT NULL);
+INSERT INTO "answer" VALUES('a','{"format": "hdp_fast.question", "version": 1, "id": "a", "kind": "frequency", "randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": 1.0}}','line a',X'CFC0653321858B46B907A662AE241224BB2BD06318A24AA2916861FBD3D67AB3');
+INSERT INTO "answer" VALUES('b','{"format": "hdp_fast.question", "version": 1, "id": "b", "kind": "frequency", "randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": 1.0}}','line b',X'FE486A54AB91754F15B7F208D132997C595F2A9D22210FF77ABC834F0EB3129B');
+CREATE TABLE total (digest BLOB NOT NULL);
+INSERT INTO "total" VALUES(X'CE08CF87CD170095CEBF986B7F56ABA1148AFB003AC35A9A0C24E54AE2898D4E');
 COMMIT;
