@@ -15,7 +15,7 @@ from hdp_fast.exceptions import HdpFastError
 
 pytestmark = [forking, pytest.mark.usefixtures("quick_plan")]
 # Beyond what any of the files needs.
-MOST_ROOM = 1 << 16
+MOST_ROOM = 1 << 17
 
 
 @pytest.fixture(params=FULL, ids=lambda kind: kind.__name__)
