@@ -1,6 +1,7 @@
 """Forks at bad moments: children work, answer for nobody else, and toss coins of their own."""
 
 import threading
+from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -36,7 +37,7 @@ def remote():
     made = local.RemoteAgents(lambda text, k: np.zeros(k, np.uint8), epsilon=1.0, count=200)
 
     class ExponentialResult:
-        hypothesis = "h"
+        hypothesis: ClassVar = {"kind": "h"}
 
     return made, lambda: made.test(ExponentialResult(), 3)
 
