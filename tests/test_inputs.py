@@ -114,7 +114,11 @@ HANDED_ON = {
     "`PrivateLabeler`": {MISSING, "texts", "complex numbers", SPARSE},
     "`local.Agents`": {MISSING, "texts", "complex numbers"},
 }
-LOW_END = {"a randomizer": {MISSING, "texts"}, "`statistics.mean`": {MISSING}}
+LOW_END = {
+    "a randomizer": {MISSING, "texts"},
+    "`statistics.mean`": {MISSING},
+    SKLEARN: {MISSING},
+}
 
 
 def outcome(row, job):

@@ -391,6 +391,43 @@ def test_no_bit_is_refused_like_no_number(function, arrays, argument, entry):
     assert not given or given["budget"].records == ()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("matrix", [False, True])
+def test_a_map_with_bounds_takes_what_is_missing_for_the_lower_one(dtype, matrix):
+    bounds = [(-0.5, 0.5), (-2.0, -1.0), (0.0, 1e6)]
+    features = learners.FeatureMap.scaling(bounds)
+    if matrix:
+        features = learners.FeatureMap.whitening(FLOATS, after=features)
+    low, high = np.array(bounds, dtype).T
+    for value, stands_for in ((math.nan, low), (-math.inf, low), (math.inf, high)):
+        for place in range(D):
+            wild, plain = FLOATS.astype(dtype), FLOATS.astype(dtype)
+            wild[7, place], plain[7, place] = value, stands_for[place]
+            np.testing.assert_array_equal(features(wild), features(plain))
+            maker = learners.SufficientStatistics(features, classes=[0, 1])
+            price = {"epsilon": 1.0, "delta": 1e-6, "random_state": 0}
+            one, other = (maker.release(X, LABELS, **price).to_json() for X in (wild, plain))
+            assert one == other
+
+
+@pytest.mark.parametrize("bounds", [[(-math.inf, 1), (0, 1)], [(0, math.inf), (0, 1)]])
+def test_a_map_without_both_bounds_of_all_columns_has_nothing_that_stands_for_it(bounds):
+    features = learners.FeatureMap(origin=np.zeros(2), factor=np.ones(2), bounds=bounds)
+    features([[0.5, 0.5]])
+    for value in (math.nan, math.inf, -math.inf):
+        for place in range(2):
+            row = np.full((1, 2), 0.5)
+            row[0, place] = value
+            with pytest.raises(ParameterError, match="X has an infinite entry or NaN"):
+                features(row)
+
+
+def test_what_a_function_returns_that_is_not_finite_counts_as_zero():
+    for value in (math.nan, math.inf, -math.inf):
+        features = learners.FeatureMap.from_callable(lambda row, x=value: row * x, D)
+        assert (features(FLOATS) == 0).all()
+
+
 # On a device, and where a schema is public: a default or the nearest end stands for it.
 @pytest.mark.parametrize(
     "randomizer",

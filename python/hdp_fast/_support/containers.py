@@ -11,6 +11,7 @@ Whatever code of a container fails, the error shows neither its message nor an e
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import sys
@@ -34,6 +35,8 @@ _FIRST = {
     "to_table": "a table",
 }
 _READERS = ("pyarrow", "polars")
+# What pandas calls a missing entry among objects.
+MISSING_KINDS = ("NAType", "NaTType")
 
 
 class Entries(NamedTuple):
@@ -126,6 +129,33 @@ def to_readable(name: str, value: Any) -> Any:
         return to_frame(name, value)
     has_memory = hasattr(type(value), "__dlpack__") and not hasattr(type(value), "__array__")
     return to_array(name, value) if has_memory else value
+
+
+def blank_missing(value: Any) -> Any:
+    """The value with NaN in place of what stands for a missing number among objects.
+
+    A value that holds no objects, by its type, is returned as it is.
+    """
+    if _is_instance(value, "pandas", "DataFrame"):
+        places = [place for place, dtype in enumerate(value.dtypes) if dtype.kind == "O"]
+        made = value.copy(deep=False) if places else value
+        for place in places:
+            made.isetitem(place, _blank_entries(value.iloc[:, place].to_numpy()))
+        return made
+    entries = value
+    if isinstance(value, list | tuple):
+        with contextlib.suppress(ValueError):  # Rows that differ in length.
+            entries = np.asarray(value)
+    is_object = isinstance(entries, np.ndarray) and entries.dtype == object
+    return _blank_entries(entries) if is_object else value
+
+
+def _blank_entries(entries: NDArray[Any]) -> NDArray[Any]:
+    made = entries.astype(object)
+    for place, entry in enumerate(entries.flat):
+        if entry is None or type(entry).__name__ in MISSING_KINDS:
+            made.flat[place] = np.nan
+    return made
 
 
 def is_lazy(value: Any) -> bool:

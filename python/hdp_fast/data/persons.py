@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting
 from .._core import Features
-from .._support.containers import Entries, to_frame
+from .._support.containers import MISSING_KINDS, Entries, to_frame
 from .._support.types import Integers
 from .._support.validate import (
     array,
@@ -40,8 +40,6 @@ _OF_PERSONS = {"replace_one": "replace_person", "add_remove": "add_remove_person
 _STRETCH = 1 - 1e-9
 # The hash of the one person who has all rows without an id.
 _NOBODY = zlib.crc32(b"nan")
-# What pandas calls a missing entry.
-_MISSING = ("NAType", "NaTType")
 _encode = methodcaller("encode", "utf-8", "surrogatepass")
 
 Words = NDArray[np.uint64]
@@ -207,7 +205,7 @@ def write_texts(values: list[Any]) -> list[str | None]:
 
 
 def _write_any(value: Any) -> str | None:
-    if value is None or type(value).__name__ in _MISSING or _differs_from_itself(value):
+    if value is None or type(value).__name__ in MISSING_KINDS or _differs_from_itself(value):
         return None
     try:
         return str(value)

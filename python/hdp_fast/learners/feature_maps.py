@@ -181,8 +181,9 @@ class FeatureMap(JsonObject):
 
         Args:
             bounds: Lowest and highest value of each column, shape (d, 2). Values beyond are
-                clipped. A Schema stands for the columns of its `floats`: numbers in [0, 1], and a
-                column of 0 and 1 for each value of a category.
+                clipped, infinite ones too, and a missing one (NaN) counts as the lowest. A Schema
+                stands for the columns of its `floats`: numbers in [0, 1], and a column of 0 and 1
+                for each value of a category.
             norm_bound: Norm of the scaled row that becomes 1, in [1e-30, 1e30]; longer rows are
                 shrunk to it. None takes the largest norm that a row can have: the square root of d,
                 or of the number of columns that the schema reads.
@@ -461,8 +462,8 @@ class FeatureMap(JsonObject):
         """Computes the features of records as a release sees them.
 
         Args:
-            X: Finite real numbers of shape (m, d); for a map of a function, what the function
-                takes.
+            X: Real numbers of shape (m, d), which must be finite unless the map has bounds of all
+                columns; for a map of a function, what the function takes.
 
         Returns:
             A float64 array of shape (m, columns), in multiples of `2**-26`, cut towards zero. No
@@ -470,7 +471,8 @@ class FeatureMap(JsonObject):
 
         Raises:
             ShapeError: X does not have two dimensions, an entry and d columns.
-            ParameterError: An entry of X is no finite real number.
+            ParameterError: An entry of X is no real number, or not finite where a column has no
+                bounds.
 
         Cost:
             A pass over X, and its product with the matrix.
@@ -523,7 +525,7 @@ class FeatureMap(JsonObject):
             "matrix": matrix,
             "waves": self.waves,
             "constant": self.constant,
-            "finite": self.function is None,
+            "finite": self.function is None and not np.isfinite(bounds).all(),
         }
 
     def __eq__(self, other: object) -> bool:

@@ -37,7 +37,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         """Learns for the target.
 
         Args:
-            X: The records of both domains in any order, finite numbers of shape (n, d), or with a
+            X: The records of both domains in any order, numbers of shape (n, d), or with a
                 schema a frame or data.Table.
             y: Their labels, shape (n,).
             sample_domain: Public integers of shape (n,): 0 or more for a row of the source, below 0
@@ -55,7 +55,8 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
                 finite epsilon, sample_domain lacks a domain, holds something else than integers or
                 is None with a method, or a fit without noise comes with a budget.
             ShapeError: bounds do not fit the columns of X, or sample_domain does not fit its rows.
-            ValueError: X or y is no array of finite numbers, or of another length.
+            ValueError: X or y is no array of numbers, y has one that is not finite, or X has one
+                without bounds, or they differ in length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:

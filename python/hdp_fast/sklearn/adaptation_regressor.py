@@ -30,8 +30,9 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         delta: Privacy parameter, strictly between 0 and 1.
         private: The domain whose records are protected, "target" or "source".
         bounds: Public bounds of the columns, to which values of both domains are clipped: (low,
-            high) for all of them, or one such pair for each, shape (d, 2). Only with epsilon =
-            math.inf None takes them from the data.
+            high) for all of them, or one such pair for each, shape (d, 2). A missing value
+            counts as the lower bound. Only with epsilon = math.inf None takes them from the data,
+            which must be finite then.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used. None for columns of numbers.
         target_bounds: Public bounds (low, high) of y, the value to predict, to which it is clipped

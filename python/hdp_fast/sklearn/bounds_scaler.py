@@ -25,7 +25,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     """Scales columns to a range by public bounds, where MinMaxScaler would look at the records.
 
     A value is clipped to the bounds of its column and then scaled, so that the bounds of what comes
-    out are `feature_range`, whatever the records are. Nothing is learned: fit counts the columns.
+    out are `feature_range`, whatever the records are. A missing value counts as the lower bound.
+    Nothing is learned: fit counts the columns.
 
     Args:
         bounds: Public bounds of the columns: (low, high) for all of them, or one such pair for
@@ -58,7 +59,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """Checks the bounds against the number of columns; values are not looked at.
 
         Args:
-            X: Records, finite numbers of shape (n, d).
+            X: Records, numbers of shape (n, d); some may be missing or infinite.
             y: Ignored.
 
         Returns:
@@ -68,13 +69,13 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             ParameterError: bounds is None or has a pair whose low is not below its high, or
                 feature_range is no such pair.
             ShapeError: bounds do not fit the columns of X.
-            ValueError: X is no array of finite numbers.
+            ValueError: X is no array of numbers.
         """
         if self.bounds is None:
             rule = "public ones must be given: (low, high) of all columns, or such a pair for each"
             raise ParameterError(f"bounds = None, but {rule}")
         ordered_pair("feature_range", self.feature_range)
-        columns = validate_data(self, X, dtype=np.float64).shape[1]
+        columns = validate_data(self, X, dtype=np.float64, allow_missing=True).shape[1]
         unit = UnitRows.within(self.bounds, columns)
         assert unit.low is not None
         assert unit.high is not None
@@ -85,20 +86,26 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """Clips and scales records.
 
         Args:
-            X: Records, finite numbers of shape (m, d), with the columns of fit.
+            X: Records, numbers of shape (m, d), with the columns of fit.
 
         Returns:
             A float64 array of shape (m, d), all in feature_range; a frame where set_output asks for
             one.
 
         Raises:
-            ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
-                or its columns are others or in another order.
+            ValueError: fit has not been called (a NotFittedError), X is no array of numbers, or its
+                columns are others or in another order.
         """
         check_is_fitted(self)
-        records = validate_data(self, X, dtype=np.float64, reset=False)
+        records = validate_data(self, X, dtype=np.float64, allow_missing=True, reset=False)
         rows = UnitRows.within(self.bounds_, self.n_features_in_)(records)
         return _spread(rows, *self.feature_range)
+
+    def __sklearn_tags__(self) -> Any:
+        """The tags of scikit-learn: missing numbers count as the lower bound."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def inverse_transform(self, X: Any) -> Floats:
         """Scales rows back; what was clipped stays at its bound.

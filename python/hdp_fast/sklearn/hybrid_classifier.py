@@ -37,6 +37,7 @@ from .toolkit import (
     column_or_1d,
     has_fit_parameter,
     select_rows,
+    takes_missing,
     validate_data,
 )
 
@@ -201,7 +202,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         """
         check_is_fitted(self)
         if names_of(X) is None:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+            allowed = takes_missing(self.estimator)
+            X = validate_data(self, X, dtype=np.float64, allow_missing=allowed, reset=False)
         else:
             validate_data(self, X, skip_check_array=True, reset=False)
         scores = shield_code("estimator", score_of(self.panel_), X)
@@ -238,9 +240,10 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         return labels
 
     def __sklearn_tags__(self) -> Any:
-        """The tags of scikit-learn: two classes only."""
+        """The tags of scikit-learn: two classes only, and missing values if the estimator is so."""
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = takes_missing(self.estimator)
         return tags
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
@@ -261,7 +264,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
     ) -> tuple[Any, NDArray[Any], NDArray[np.bool_] | None]:
         """The records, their labels, and whether each is an agent's; None for a panel alone."""
         if names_of(X) is None:
-            X, labels = validate_data(self, X, y, dtype=np.float64)
+            allowed = takes_missing(self.estimator)
+            X, labels = validate_data(self, X, y, dtype=np.float64, allow_missing=allowed)
         else:
             validate_data(self, X, skip_check_array=True)
             labels = column_or_1d(y, warn=True)

@@ -37,6 +37,12 @@ class PrivateLinearEstimator(SeededEstimator):
     method: str
     _methods = METHODS
 
+    def __sklearn_tags__(self) -> Any:
+        """The tags of scikit-learn: missing numbers count as what is public."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.bounds is not None or self.schema is not None
+        return tags
+
     @abstractmethod
     def _prepare(self, X: Any, y: Any) -> tuple[UnitRows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, labels, and epsilon."""
@@ -74,7 +80,8 @@ class PrivateLinearEstimator(SeededEstimator):
             self._keep_names(X)
             return unit, rows, labels
         # With y_numeric an error of scikit-learn would show an entry of y.
-        records, labels = validate_data(self, X, y, dtype=np.float64)
+        bounded = self.bounds is not None
+        records, labels = validate_data(self, X, y, dtype=np.float64, allow_missing=bounded)
         if numeric:
             labels = read_targets(labels)
         if self.bounds is None:
@@ -122,7 +129,8 @@ class PrivateLinearEstimator(SeededEstimator):
         check_is_fitted(self)
         centered: CenteredRows = self.rows_
         if centered.unit.schema is None:
-            X = validate_data(self, X, dtype=np.float64, reset=False)
+            bounded = self.bounds is not None
+            X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
         return centered(X)
 
 

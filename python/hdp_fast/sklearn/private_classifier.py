@@ -34,8 +34,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             protects nobody.
         delta: Privacy parameter, strictly between 0 and 1.
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
-            them, or one such pair for each, shape (d, 2). Only with epsilon = math.inf None takes
-            them from the data.
+            them, or one such pair for each, shape (d, 2). A missing value counts as the lower
+            bound, as with a schema. Only with epsilon = math.inf None takes them from the data,
+            which must be finite then.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used. None for columns of numbers.
         classes: The public labels, at least two. Only with epsilon = math.inf None takes them from
@@ -111,7 +112,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         """Learns from private records.
 
         Args:
-            X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
+            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their labels, shape (n,), entries of classes.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. A search slices them
@@ -129,7 +130,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
                 finite epsilon, a label is none of classes, or a fit without noise comes with a
                 budget.
             ShapeError: bounds do not fit the columns of X, or ids has another length.
-            ValueError: X or y is no array of finite numbers, or of another length.
+            ValueError: X or y is no array of numbers or labels, X has a number that is not finite
+                and there are no bounds, or they differ in length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
@@ -160,8 +162,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             else (m, K).
 
         Raises:
-            ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
-                or its columns are others or in another order.
+            ValueError: fit has not been called (a NotFittedError), X is no array of numbers, or
+                its columns are others or in another order.
         """
         scores: Floats = self._score_rows(self._read_rows(X))
         return scores

@@ -34,8 +34,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             protects nobody.
         delta: Privacy parameter, strictly between 0 and 1.
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
-            them, or one such pair for each, shape (d, 2). Only with epsilon = math.inf None takes
-            them from the data.
+            them, or one such pair for each, shape (d, 2). A missing value counts as the lower
+            bound, as with a schema. Only with epsilon = math.inf None takes them from the data,
+            which must be finite then.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used. None for columns of numbers.
         target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
@@ -110,7 +111,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         """Learns from private records.
 
         Args:
-            X: The records, finite numbers of shape (n, d), or with a schema a frame or data.Table.
+            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their targets, finite real numbers of shape (n,).
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. A search slices them
@@ -127,7 +128,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             ParameterError: A parameter lies outside its range, something public was not given at a
                 finite epsilon, or a fit without noise comes with a budget.
             ShapeError: bounds do not fit the columns of X, or ids has another length.
-            ValueError: X or y is no array of finite numbers, or of another length.
+            ValueError: X or y is no array of numbers, y has one that is not finite, or X has one
+                without bounds, or they differ in length.
             BudgetExceeded: The budget has less than epsilon or delta left.
 
         Guarantee:
@@ -170,8 +172,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             A float64 array of shape (m,), within the bounds of the target.
 
         Raises:
-            ValueError: fit has not been called (a NotFittedError), X is no array of finite numbers,
-                or its columns are others or in another order.
+            ValueError: fit has not been called (a NotFittedError), X is no array of numbers, or
+                its columns are others or in another order.
         """
         rows, model = self._read_rows(X), self.model_
         scores = model.scores(rows)

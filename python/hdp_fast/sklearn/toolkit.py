@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.containers import to_readable
+from .._support.containers import blank_missing, to_readable
 from ..data.records import take_rows
 from ..data.table import Table
 from .public_texts import shield
@@ -63,6 +63,7 @@ __all__ = [
     "is_regressor",
     "r2_score",
     "select_rows",
+    "takes_missing",
     "usual_classifier",
     "validate_data",
 ]
@@ -77,15 +78,21 @@ def usual_classifier() -> object:
     return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1_000))
 
 
-def validate_data(estimator: Any, X: Any, *labels: Any, **options: Any) -> Any:
+def validate_data(
+    estimator: Any, X: Any, *labels: Any, allow_missing: bool = False, **options: Any
+) -> Any:
     """What scikit-learn's function makes of records, and labels if there are any.
 
     Containers that scikit-learn does not know become a table or an array first.
+
+    allow_missing: whether numbers may be missing, which are NaN then, or infinite.
 
     Raises: ParameterError for lazy frames, masked arrays and what cannot be read; and the errors of
     scikit-learn that show nothing but public facts.
     """
     records, read = to_readable("X", X), [to_readable("y", y) for y in labels]
+    if allow_missing:
+        records, options = blank_missing(records), {**options, "ensure_all_finite": False}
     return shield("X", read_arrays, estimator, records, *read, **options)
 
 
@@ -122,6 +129,12 @@ def accuracy_score(labels: Any, predictions: Any, weights: Any) -> float:
 def r2_score(targets: Any, predictions: Any, weights: Any) -> float:
     """The coefficient of determination; errors as `validate_data`."""
     return float(shield("y", metrics.r2_score, targets, predictions, sample_weight=weights))
+
+
+def takes_missing(estimator: Any) -> bool:
+    """Whether an estimator says that it takes missing values."""
+    known = hasattr(estimator, "__sklearn_tags__")
+    return known and bool(get_tags(estimator).input_tags.allow_nan)
 
 
 def select_rows(X: Any, rows: NDArray[np.intp]) -> Any:

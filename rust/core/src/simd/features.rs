@@ -90,8 +90,8 @@ fn scaled<T: Real>(entries: &[T], scaling: Scaling<'_>, stride: usize, out: &mut
         let out = &mut out[..columns];
         for i in 0..columns {
             let x = row[i].get();
-            // NaN stays NaN.
-            let x = if x < low[i] { low[i] } else { x };
+            // NaN is not at least the lower bound, and counts as it.
+            let x = if x >= low[i] { x } else { low[i] };
             let x = if x > high[i] { high[i] } else { x };
             out[i] = (x - origin[i]) * factor[i];
         }
@@ -248,6 +248,22 @@ mod tests {
                     let squared: i128 = row.iter().map(|&q| i128::from(q as i64).pow(2)).sum();
                     assert!(squared <= (unit as i128).pow(2), "{columns} {unit}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn entries_are_clipped_to_their_bounds_and_nan_counts_as_the_lower_one() {
+        let entries = [f64::NAN, -f64::INFINITY, f64::INFINITY, -7.0, 2.5, 9.0, -0.0];
+        for isa in Isa::ALL {
+            for columns in [1, 2, 7, 8, 9, 63, 64, 65] {
+                let (low, high) = (vec![-1.0; columns], vec![4.0; columns]);
+                let scaling = Scaling { low: &low, high: &high, origin: &low, factor: &vec![0.2; columns] };
+                let rows: Vec<f64> = (0..7 * columns).map(|i| entries[i % 7]).collect();
+                let mut out = vec![0.0; 7 * columns];
+                scale_rows(isa, &rows, scaling, columns, &mut out);
+                let expected = [0.0, 0.0, 1.0, 0.0, 0.7, 1.0, 0.2];
+                assert!(out.iter().enumerate().all(|(i, x)| (x - expected[i % 7]).abs() < 1e-15));
             }
         }
     }
