@@ -154,7 +154,7 @@ def test_frames_keep_their_names_and_order():
         ({}, {"sample_domain": IS_AGENT}, "integers"),
         ({}, {"sample_domain": np.full(N, -1)}, "no row of the source"),
         ({}, {"sample_domain": DOMAIN[1:]}, "shape"),
-        ({}, {"X": np.where(IS_AGENT[:, None], math.nan, ROWS)}, "NaN"),
+        ({}, {"X": np.where(IS_AGENT[:, None], "a word", ROWS.astype(object))}, "no number"),
         ({}, {"y": np.where(np.arange(N) == 1, "perhaps", TEXTS)}, "one of classes"),
         ({}, {"y": TEXTS[1:]}, "inconsistent"),
     ],

@@ -164,7 +164,8 @@ class OtherNeighbors(PrivateClassifier):
 
 
 PUBLIC = {"X_public": ROWS[:50], "y_public": BITS[:50]}
-NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
+WORDED = ROWS.astype(object)
+WORDED[7, 0] = "a word"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +199,7 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
         ({"estimator": make_pipeline(CLASSIFIER, CLASSIFIER)}, {}, "2 parameters named epsilon"),
         ({}, {"X_public": ROWS}, "y_public = None"),
         ({}, PUBLIC | {"X_public": ROWS[:50, :1]}, "other columns"),
-        ({}, PUBLIC | {"X_public": NEVER_BELOW[:50]}, "NaN"),
+        ({}, PUBLIC | {"X_public": WORDED[:50]}, "no number"),
         ({}, PUBLIC | {"y_public": BITS[:49]}, "inconsistent"),
         ({}, PUBLIC | {"y_public": np.full(50, "other")}, "one of classes"),
         ({}, {"X": ROWS[:1], "y": BITS[:1]}, "sample"),
@@ -207,7 +208,7 @@ NEVER_BELOW = np.where(ROWS > -1, np.nan, ROWS)
         ({}, PUBLIC | {"X_public": ROWS[:0], "y_public": BITS[:0]}, "sample"),
         ({}, {"budget": 8.0}, "budget"),
         ({}, {"X": ROWS[:9]}, "inconsistent"),
-        ({}, {"X": NEVER_BELOW}, "NaN"),
+        ({}, {"X": WORDED}, "no number"),
         ({}, {"y": np.where(np.arange(N) == 7, "other", BITS)}, "one of classes"),
         ({"estimator": PrivateRegressor()}, {"y": TARGETS}, "target_bounds = None"),
         ({"estimator": REGRESSOR, "target_bounds": (1, 0)}, {"y": TARGETS}, "low must be below"),
