@@ -22,8 +22,8 @@ from hdp_fast.local import BinaryResponse
 BLOCK, BLOCKS = 1 << 24, 128
 SIZE = BLOCK * BLOCKS
 ROWS = b"1,0\n" * (BLOCK // 4)
-# What is read of a file before it is refused stays far below what it would unpack to. The system's own
-# count of a process begins anew with its program; that of getrusage begins with its parent's.
+# What is read of a file before it is refused stays far below what it would unpack to. The system's
+# own count of a process begins anew with its program; that of getrusage begins with its parent's.
 MOST_MEMORY = 700 << 20
 
 
