@@ -1,7 +1,7 @@
 """What mkdocs does beside its own work.
 
-Formulas become MathML, thin pages are refused, and files of the repository that a page includes
-have their links turned towards the site.
+Formulas become MathML, a formula that would be shown as source code and thin pages are refused, and
+files of the repository that a page includes have their links turned towards the site.
 """
 
 import re
@@ -18,6 +18,8 @@ FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDED = re.compile(r'^--8<-- "(\w+\.md)"$', re.MULTILINE)
 TAG = re.compile(r"<[^>]+>")
+CODE = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
+RAW_FORMULA = re.compile(r"\\[()\[\]]")
 ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
 
 
@@ -36,7 +38,12 @@ def on_page_content(html: str, page: Any, **_: Any) -> str:
     words = len(TAG.sub(" ", html).split())
     if page.file.src_uri.startswith(SUBSTANTIAL) and words < FEWEST_WORDS:
         raise PluginError(f"{page.file.src_uri} has {words} words, but needs {FEWEST_WORDS}")
-    return FORMULA.sub(_draw, html)
+    drawn = FORMULA.sub(_draw, html)
+    raw = RAW_FORMULA.search(TAG.sub(" ", CODE.sub(" ", drawn)))
+    if raw:
+        place = raw.string[max(0, raw.start() - 30) : raw.end() + 30].strip()
+        raise PluginError(f"{page.file.src_uri} shows the source of a formula: {place}")
+    return drawn
 
 
 def _draw(match: re.Match[str]) -> str:
