@@ -291,7 +291,7 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--predict", "third.csv", "--predictions", "none/x.csv"], "existing directory"),
         (["--predict", "third.csv", "--predictions", "third.csv"], "new file of its own"),
         (["--output", "source.csv"], "new file of its own, got source.csv"),
-        (["--output", "ledger"], "new file of its own"),
+        (["--output", "ledger"], "must not replace a file of state"),
         (["--output", "none/x"], "existing directory"),
         (
             ["--predict", "third.csv", "--predictions", "x.csv", "--output", "x.csv"],

@@ -336,7 +336,7 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--ids", "age", "--rows-per-person", "0"], "rows_per_person = 0"),
         (["--report", "none/x.html"], "existing directory"),
         (["--output", "private.csv"], "new file of its own"),
-        (["--output", "ledger"], "new file of its own"),
+        (["--output", "ledger"], "must not replace a file of state"),
         (["--output", "x.html", "--report", "x.html"], "new file of its own"),
         (["--output", "none/x"], "existing directory"),
     ],

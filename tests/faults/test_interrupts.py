@@ -9,7 +9,7 @@ import pytest
 from harness import figure
 from processes import exit_code, forked, forking
 
-from hdp_fast import gf2, noise, parity, statistics, transfer
+from hdp_fast import accounting, gf2, noise, parity, statistics
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
 from hdp_fast.learners.feature_sums import feature_sums
 from hdp_fast.stability import HazardTable
@@ -76,15 +76,16 @@ def features():
     return lambda: features(X)
 
 
-def search():
-    learner = ExponentialLearner(Conjunctions(30, 3), epsilon=1.0)
-    goal = {"alpha": 0.01, "epsilon": 1.0, "delta": 1e-9, "agents_epsilon": 1.0, "chi2": 3.0}
-    return lambda: transfer.plan(learner, **goal)
+def composition():
+    """A thousand mechanisms, each with a curve of its own: a single one takes some milliseconds."""
+    laws = [accounting.BoundedRange(i / 1000) for i in range(1, 1001)]
+    runs = [(accounting.Subsampled(law, draws=1000, rate=1e-3), 1000) for law in laws]
+    return lambda: accounting.epsilon(runs, 1e-9)
 
 
 KERNELS = [
     *(rank, no_parity, table, Gaussian_noise, weighted_draws),
-    *(draws, descent, conjunctions, moments, bins, features, search),
+    *(draws, descent, conjunctions, moments, bins, features, composition),
 ]
 
 

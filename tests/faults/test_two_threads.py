@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections import Counter
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def remote_agents():
     asked = []
 
     class ExponentialResult:
-        hypothesis = "h"
+        hypothesis: ClassVar = {"kind": "h"}
 
     def ask(text, k):
         asked.append(k)

@@ -189,7 +189,7 @@ BAD = {
     "after other columns": (lambda: FeatureMap.pca(POOL[:, :4], 1, after=SCALING), ShapeError),
     "negative factor": (lambda: FeatureMap(origin=[0], factor=[-1]), ParameterError),
     "columns of X": (lambda: SCALING(np.zeros((3, 4))), ShapeError),
-    "NaN in X": (lambda: SCALING([[math.nan] * 5]), ParameterError),
+    "NaN without bounds": (lambda: FeatureMap.pca(POOL, 2)([[math.nan] * 5]), ParameterError),
     "X is a vector": (lambda: MAPS["function"](np.zeros(5)), ShapeError),
 }
 
