@@ -347,9 +347,9 @@ def test_every_row_has_an_interval_that_holds_whoever_is_silent():
 
     def ask(text, k):
         records = rng.integers(0, 2, (k, 2))
-        bits = local.randomized_response(
-            local.true_answers(text, records, records[:, 1]), epsilon=6
-        )
+        # Silence takes the interval to its end, so that other coins would miss as often as allowed.
+        answers = local.true_answers(text, records, records[:, 1])
+        bits = local.randomized_response(answers, epsilon=6, random_state=rng)
         return [int(bit) for i, bit in enumerate(bits) if bit or i % 5]
 
     agents = local.RemoteAgents(ask, epsilon=6.0, count=60_000, response_rate=0.9)
