@@ -8,7 +8,8 @@ them and prints how many; the ordinary tests take those that lack an entry first
 import container_law
 import numpy as np
 import pytest
-from container_law import CALLS, check
+from container_law import CALLS, check, uncovered
+from docstrings import public_objects
 from lengths import at_length
 
 from hdp_fast._support import containers
@@ -55,7 +56,19 @@ def count_cases(patch, title):
     return np.array([len(columns), *np.sum(counts, axis=0)])
 
 
-@pytest.mark.parametrize("title", ["FeatureMap.from_callable", "statistics.count, ids"])
+def test_every_public_call_with_records_is_compared_or_like_one_that_is():
+    parameters = {
+        thing.path.removeprefix("hdp_fast."): thing.parameters
+        for thing in public_objects()
+        if not thing.is_property
+    }
+    assert uncovered(parameters) == []
+    # A call that is new here is missed.
+    assert uncovered({"statistics.median": ("values", "epsilon")}) == ["statistics.median"]
+    assert uncovered({"statistics.plan": ("n", "epsilon")}) == []
+
+
+@pytest.mark.parametrize("title", ["learners.FeatureMap.read_rows", "statistics.count, ids"])
 def test_the_law_finds_a_reader_that_makes_floats_where_an_entry_is_missing(monkeypatch, title):
     pytest.importorskip("polars")
     monkeypatch.setattr(

@@ -10,6 +10,7 @@ import math
 import warnings
 from contextlib import contextmanager
 from fractions import Fraction
+from types import BuiltinFunctionType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from containers import BOOLS, FLOATS, SMALL, TEXTS, UNSIGNED, WHOLE, frame_of
 from hdp_fast import (
     _core,
     accounting,
+    adaptation,
     data,
     gf2,
     labels,
@@ -27,6 +29,7 @@ from hdp_fast import (
     transfer,
 )
 from hdp_fast import sklearn as estimators
+from hdp_fast.adaptation import moment_release
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.learners import sufficient_statistics
 
@@ -82,20 +85,55 @@ def without_noise(patch):
     """
     draws = Draws()
     add_noise = sufficient_statistics.add_noise
+    releasing = (sufficient_statistics, moment_release)
 
     def keep(*arguments):
         draws.released.append(add_noise(*arguments))
         return draws.released[-1]
 
     with patch.context() as context:
-        context.setattr(sufficient_statistics, "add_noise", keep)
+        for module in releasing:
+            context.setattr(module, "add_noise", keep)
         for name in ("integer_noise", "select", "randomized_response"):
             context.setattr(_core, name, getattr(draws, name))
         yield draws
 
 
+@contextmanager
+def watched_kernels(patch, rows):
+    """Keeps the arrays with an entry or a row for each record, by call of the compiled module."""
+    calls = []
+
+    def rows_of(value):
+        if isinstance(value, np.ndarray):
+            if value.ndim and rows in (len(value), value.size):
+                yield value.reshape(rows, -1).copy()
+        elif isinstance(value, tuple | list):
+            for entry in value:
+                yield from rows_of(entry)
+
+    def watched(kernel):
+        def call(*arguments, **options):
+            calls.append([*rows_of([*arguments, *options.values()])])
+            return kernel(*arguments, **options)
+
+        return call
+
+    made = {
+        name: watched(kernel)
+        for name, kernel in vars(_core).items()
+        if isinstance(kernel, BuiltinFunctionType)
+    }
+    with patch.context() as context:
+        for name, kernel in made.items():
+            context.setattr(_core, name, kernel)
+        yield calls
+
+
 def observe(patch, call, column):
     """What a call makes of a column before noise; None where it refuses the column."""
+    if call.sees == "kernels":
+        return observe_kernels(patch, call, column)
     with without_noise(patch) as draws:
         try:
             shown = call.run(column)
@@ -112,6 +150,18 @@ def observe(patch, call, column):
         draw["integers"] = np.asarray(integers)
     assert draws.noise or draws.scores
     return draws
+
+
+def observe_kernels(patch, call, column):
+    """The records as the first kernel gets them: what comes later depends on noise."""
+    with watched_kernels(patch, len(column)) as calls:
+        try:
+            call.run(column)
+        except (HdpFastError, ValueError, TypeError) as error:
+            if isinstance(error, HdpFastError) or call.foreign:
+                return None
+            raise
+    return next(arrays for arrays in calls if arrays)
 
 
 def parts(released):
@@ -151,7 +201,7 @@ def breaks(call, one, other, row):
         if len(one) != len(other):
             return True
         return sum(not same(mine, others) for mine, others in zip(one, other, strict=True)) > 1
-    if call.sees == "records":
+    if call.sees in ("records", "kernels"):
         rest = np.arange(len(one[0])) != row
         pairs = zip(one, other, strict=True)
         return not all(same(mine[rest], others[rest]) for mine, others in pairs)
@@ -194,7 +244,15 @@ RECORDS = {name: make for name, make in (CODES | BOOLS | FLOATS).items() if name
 def entries_of(name, rng):
     """Entries of a column, and what may stand in place of one: missing, unknown, extreme."""
     if name in TEXTS:
-        return rng.choice(["a", "1", "2"], ROWS).tolist(), [None, "zzz", "None", "3", "nan", "<NA>"]
+        return rng.choice(["a", "1", "2"], ROWS).tolist(), [
+            None,
+            "a",
+            "zzz",
+            "None",
+            "3",
+            "nan",
+            "<NA>",
+        ]
     if name in BOOLS:
         return rng.choice([True, False], ROWS).tolist(), [None, True, False]
     if name in FLOATS or name in ("numpy masked", "numpy longdouble"):
@@ -202,8 +260,8 @@ def entries_of(name, rng):
         return rng.choice([0.0, 0.5, 1.0, 2.0, 3.0], ROWS).tolist(), extremes
     whole = rng.integers(1, 4, ROWS).tolist()
     if name in SMALL:
-        return whole, [None, 77, 127, -128]
-    extremes = [None, 77, 2**53 + 1, 2**62 + 1]
+        return whole, [None, 2, 77, 127, -128]
+    extremes = [None, 2, 77, 2**53 + 1, 2**62 + 1]
     return whole, [*extremes, *([2**64 - 1] if name in UNSIGNED else [-(2**63)])]
 
 
@@ -234,7 +292,8 @@ class Call(NamedTuple):
         columns: What makes the columns.
         run: Calls it; it returns what others' records or members become, where that is compared.
         neighbors: How tables differ: "replace" a cell, "rows" or "people" that come or go.
-        sees: None for noise; "records" or "members" for what others' records or members become.
+        sees: None for noise; "records" or "members" for what others' records or members become;
+            "kernels" for what they are in the first call of the compiled module with all of them.
         foreign: Whether another library may refuse a column, by its own error.
     """
 
@@ -282,9 +341,11 @@ class Watcher:
     """A learner that keeps what it sees."""
 
     chunks: ClassVar[list[Any]] = []
+    labels: ClassVar[list[Any]] = []
 
     def fit(self, X, y):
         Watcher.chunks.append(np.asarray(X).reshape(len(X), -1))
+        Watcher.labels.append(np.asarray(y))
         return self
 
     def predict(self, X):
@@ -294,6 +355,14 @@ class Watcher:
 GOAL = {"epsilon": 1, "delta": 1e-3, "queries": 3, "max_unstable": 1, "members": 3}
 
 
+def labels_of_chunks(column):
+    """The labels of each member of an ensemble."""
+    Watcher.labels = []
+    labeler = labels.PrivateLabeler(Watcher(), classes=[1, 2, 3, 77], **GOAL)
+    labeler.fit(np.ones((len(column), 1)), column, preflight=False, random_state=0)
+    return [*Watcher.labels]
+
+
 def chunks_of(X, ids=None):
     """The records of each member of an ensemble."""
     Watcher.chunks = []
@@ -301,6 +370,11 @@ def chunks_of(X, ids=None):
     X = np.arange(len(ids))[:, None] * 0.0 if X is None else X
     labeler.fit(X, np.zeros(len(X), int), ids=ids, preflight=False, random_state=0)
     return [*Watcher.chunks]
+
+
+def SGD(loss="logistic", **options):
+    """A learner of two steps."""
+    return learners.PrivateSGD(loss=loss, steps=2, noise_multiplier=1.0, **options)
 
 
 IDENTITY, KEYED = learners.FeatureMap.scaling([(0, 2)]), learners.FeatureMap.from_callable
@@ -328,6 +402,16 @@ SCHEMA = data.Schema(
     data.Label("y", positive=("yes",)), {"a": data.Category(("1", "2", "a", "9007199254740993"))}
 )
 TABLES = {name: make for name, make in (RECORDS | TEXTS).items() if not name.startswith("numpy")}
+
+ADAPTED = {"epsilon": EPSILON, "delta": DELTA, "steps": 2}
+SIGNS = np.where(np.arange(len(PUBLIC)) % 2, 1.0, -1.0)
+
+
+def adapt(make, labels=SIGNS):
+    """Fits a learner of adaptation to public records and a private column."""
+    values = np.unique(labels)
+    return frame(lambda X: make().fit(PUBLIC, labels, X, values[halves(X)]))
+
 
 CALLS = {
     "statistics.sum": Call(NUMBERS, lambda c: statistics.sum(c, **BOUNDS)),
@@ -380,35 +464,35 @@ CALLS = {
         ),
         "people",
     ),
-    "release_means": Call(
+    "transfer.release_means": Call(
         RECORDS,
         frame(lambda X: transfer.release_means(X, low=0, high=2, epsilon=EPSILON, delta=DELTA)),
     ),
-    "SufficientStatistics": Call(
+    "learners.SufficientStatistics.release": Call(
         RECORDS, frame(lambda X: release(IDENTITY, second_moments=True)(X, halves(X)))
     ),
-    "SufficientStatistics, from_callable": Call(
+    "learners.SufficientStatistics.release, from_callable": Call(
         RECORDS | TEXTS, frame(lambda X: release(KEYED(one_hot, 4))(X, ones(X)))
     ),
-    "SufficientStatistics, y": Call(
+    "learners.SufficientStatistics.release, y": Call(
         WHOLE | UNSIGNED | SMALL,
         lambda c: release(IDENTITY, classes=(1, 2, 3, 77))(np.ones((len(c), 1)), c),
     ),
-    "SufficientStatistics, ids": Call(
+    "learners.SufficientStatistics.release, ids": Call(
         NAMES,
         lambda c: release(IDENTITY, "add_remove")(np.ones((len(c), 1)), ones(c), ids=c),
         "people",
     ),
-    "ExponentialLearner": Call(
+    "learners.ExponentialLearner.learn": Call(
         BOOLS,
         frame(lambda X: STUMPS.learn(X, halves(X))),
     ),
-    "ExponentialLearner, ids": Call(
+    "learners.ExponentialLearner.learn, ids": Call(
         NAMES,
         lambda c: COUNTED.learn(np.ones((len(c), 1), np.uint8), ones(c), ids=c),
         "people",
     ),
-    "PrivateClassifier": Call(
+    "sklearn.PrivateClassifier.fit": Call(
         RECORDS,
         frame(
             lambda X: estimators.PrivateClassifier(method="statistics", **CLASSIFIER).fit(
@@ -417,7 +501,7 @@ CALLS = {
         ),
         foreign=True,
     ),
-    "PrivateRegressor": Call(
+    "sklearn.PrivateRegressor.fit": Call(
         RECORDS,
         frame(
             lambda X: estimators.PrivateRegressor(method="statistics", **REGRESSOR).fit(
@@ -426,7 +510,7 @@ CALLS = {
         ),
         foreign=True,
     ),
-    "StatisticsLabeler": Call(
+    "labels.StatisticsLabeler.fit": Call(
         RECORDS,
         frame(
             lambda X: labels.StatisticsLabeler(epsilon=EPSILON, delta=DELTA, classes=[0, 1]).fit(
@@ -434,9 +518,9 @@ CALLS = {
             )
         ),
     ),
-    "Schema.floats": Call(TABLES, lambda c: [SCHEMA.floats(matrix_of(c))], sees="records"),
-    "Schema.bits": Call(TABLES, lambda c: [SCHEMA.bits(matrix_of(c))], sees="records"),
-    "BitMatrix": Call(
+    "data.Schema.floats": Call(TABLES, lambda c: [SCHEMA.floats(matrix_of(c))], sees="records"),
+    "data.Schema.bits": Call(TABLES, lambda c: [SCHEMA.bits(matrix_of(c))], sees="records"),
+    "gf2.BitMatrix.from_dense": Call(
         BOOLS,
         frame(lambda X: [gf2.BitMatrix.from_dense(X).to_dense()]),
         sees="records",
@@ -446,16 +530,120 @@ CALLS = {
         frame(lambda X: local.Agents(X, halves(X), epsilon=1.0).ask(seen, len(X))),
         sees="records",
     ),
-    "PrivateSGD.prepare": Call(
+    "learners.PrivateSGD.prepare": Call(
         RECORDS,
         frame(lambda X: [learners.PrivateSGD(loss="logistic", epsilon=1.0).prepare(X).entries]),
         sees="records",
     ),
-    "FeatureMap.from_callable": Call(
+    "statistics.count, by=": Call(
+        WHOLE | UNSIGNED | SMALL | TEXTS | OTHERS,
+        lambda c: statistics.count(ones(c), by=c, groups=[1, 2, "a", "b"], **PRICE),
+    ),
+    "statistics.histogram, by=": Call(
+        WHOLE | UNSIGNED | SMALL | TEXTS | OTHERS,
+        lambda c: statistics.histogram(ones(c), **THREE, by=c, groups=[1, "2"], **PRICE),
+    ),
+    "statistics.top_k, ids": Call(
+        NAMES, lambda c: statistics.top_k(ones(c), 1, **THREE, ids=c, **PEOPLE), "people"
+    ),
+    "statistics.variance, ids": Call(
+        NAMES,
+        lambda c: statistics.variance(ones(c), **BOUNDS, ids=c, neighbors="add_remove"),
+        "people",
+    ),
+    "adaptation.MomentAdaptation.fit": Call(
+        RECORDS,
+        adapt(lambda: adaptation.MomentAdaptation(epsilon=EPSILON, delta=DELTA, directions=1)),
+    ),
+    "adaptation.ConvexAdaptation.fit": Call(
+        RECORDS, adapt(lambda: adaptation.ConvexAdaptation(**ADAPTED)), sees="kernels"
+    ),
+    "adaptation.ConvexAdaptation.fit, y": Call(
+        RECORDS,
+        lambda c: adaptation.ConvexAdaptation(**ADAPTED).fit(
+            PUBLIC, SIGNS, np.ones((len(c), 1)), c
+        ),
+        sees="kernels",
+    ),
+    "adaptation.NonConvexAdaptation.fit": Call(
+        RECORDS,
+        adapt(lambda: adaptation.NonConvexAdaptation(**ADAPTED), (SIGNS > 0).astype(int)),
+        sees="kernels",
+    ),
+    "adaptation.TargetSGD.fit": Call(
+        RECORDS,
+        adapt(lambda: adaptation.TargetSGD(**ADAPTED, batch_size=1, numerics="idealized")),
+        sees="kernels",
+    ),
+    "adaptation.PrivateDiscrepancyMinimization.fit": Call(
+        RECORDS,
+        adapt(lambda: adaptation.PrivateDiscrepancyMinimization(**ADAPTED)),
+        sees="kernels",
+    ),
+    "learners.PrivateSGD.learn": Call(
+        RECORDS, frame(lambda X: SGD().learn(X, halves(X))), sees="kernels"
+    ),
+    "learners.PrivateSGD.learn, y": Call(
+        WHOLE | UNSIGNED | SMALL,
+        lambda c: SGD("softmax", classes=78).learn(np.ones((len(c), 1)), c),
+        sees="kernels",
+    ),
+    "learners.PrivateSGD.learn, squared": Call(
+        RECORDS,
+        lambda c: SGD(loss="squared", label_bound=1.0).learn(np.ones((len(c), 1)), c),
+        sees="kernels",
+    ),
+    "learners.ExponentialLearner.learn, y": Call(
+        BOOLS,
+        lambda c: STUMPS.learn(np.ones((len(c), 1), np.uint8), c),
+    ),
+    "local.randomized_response": Call(
+        BOOLS,
+        lambda c: local.randomized_response(c, epsilon=EPSILON),
+        sees="kernels",
+    ),
+    "labels.PrivateLabeler.fit, y": Call(
+        WHOLE | UNSIGNED | SMALL,
+        labels_of_chunks,
+        sees="members",
+    ),
+    "sklearn.PrivateClassifier.fit, gradients": Call(
+        RECORDS,
+        frame(lambda X: estimators.PrivateClassifier(method="sgd", **CLASSIFIER).fit(X, halves(X))),
+        sees="kernels",
+        foreign=True,
+    ),
+    "sklearn.PrivateClassifier.fit, y": Call(
+        CODES,
+        lambda c: estimators.PrivateClassifier(
+            method="statistics", **{**CLASSIFIER, "classes": [1, 2, 3, 77]}
+        ).fit(np.ones((len(c), 1)), c),
+        foreign=True,
+    ),
+    "sklearn.PrivateRegressor.fit, y": Call(
+        RECORDS,
+        lambda c: estimators.PrivateRegressor(method="statistics", **REGRESSOR).fit(
+            np.ones((len(c), 1)), c
+        ),
+        foreign=True,
+    ),
+    "sklearn.PrivateStudentClassifier.fit": Call(
+        # Its pool is of the same kind.
+        {name: make for name, make in RECORDS.items() if name.startswith("numpy")},
+        frame(
+            lambda X: estimators.PrivateStudentClassifier(
+                epsilon=EPSILON, delta=DELTA, classes=[0, 1], pool=PUBLIC, method="statistics"
+            ).fit(X, halves(X))
+        ),
+        foreign=True,
+    ),
+    "learners.FeatureMap.read_rows": Call(
         RECORDS | TEXTS, frame(lambda X: [KEYED(one_hot, 4)(X)]), sees="records"
     ),
-    "PrivateLabeler": Call(RECORDS | TEXTS, frame(chunks_of), sees="members"),
-    "PrivateLabeler, ids": Call(NAMES, lambda c: chunks_of(None, c), "people", sees="members"),
+    "labels.PrivateLabeler.fit": Call(RECORDS | TEXTS, frame(chunks_of), sees="members"),
+    "labels.PrivateLabeler.fit, ids": Call(
+        NAMES, lambda c: chunks_of(None, c), "people", sees="members"
+    ),
 }
 
 
@@ -522,3 +710,79 @@ def check(patch, title, name, rng, most=None):
             refused += before is None or after is None
             broken += breaks(call, before, after, row)
     return Counts(cases, refused, broken)
+
+
+# Coverage ----------------------------------------------------------------------------------------
+
+# Parameters that hold records, labels, ids or what is computed of each record.
+HOLD_RECORDS = {
+    *("X", "y", "X_source", "y_source", "X_target", "y_target", "records", "labels", "values"),
+    *("ids", "by", "sample_domain", "frame", "table", "bits", "u", "losses"),
+}
+# Calls with such parameters that have no entry of their own, by what their records pass through,
+# or why no record of theirs is private.
+LIKE = {
+    "the same reader as local.Agents, array": (
+        *("local.CuratorOracle", "local.EmpiricalOracle", "local.ExactOracle"),
+        *("local.true_answers", "local.Query.multiply", "local.simulate_local"),
+        *("transfer.SubsampleTestReweigh.fit", "transfer.SubsampleTestReweigh.resume"),
+        *("learners.Features", "weights.DenseWeights.update", "local.SimulatedEntry.apply"),
+    ),
+    "bits, as gf2.BitMatrix.from_dense and learners.ExponentialLearner.learn": (
+        *("parity.learn", "parity.transfer", "learners.ConjunctionList.prepare"),
+        *("learners.ConjunctionList.errors", "learners.DoublingLearner.learn"),
+        *("learners.ExponentialLearner.learn_indices", "learners.ExponentialLearner.prepare"),
+        *("learners.LinearSeparator.learn", "learners.LinearSeparator.learn_indices"),
+    ),
+    "prepare and labels of learners.PrivateSGD.learn": (
+        *("learners.PrivateSGD.learn_weighted", "learners.PrivateSGD.learn_indices"),
+        *("learners.LinearModel.losses", "learners.SoftmaxModel.losses"),
+    ),
+    "the records of adaptation.ConvexAdaptation.fit": (
+        *("adaptation.release_discrepancy", "adaptation.discrepancy", "adaptation.tune"),
+        *("adaptation.classification_discrepancy", "adaptation.DiscrepancyMinimization.fit"),
+    ),
+    "members and statistics of labels.PrivateLabeler.fit and labels.StatisticsLabeler.fit": (
+        *("labels.PrivateLearner.fit", "labels.SoftLabeler.fit", "labels.PrivateLabeler.check"),
+    ),
+    "the persons of statistics.count, ids": ("data.bound_rows",),
+    "the columns of data.Schema.floats": (
+        *("data.read_frame", "data.Schema.labels", "data.Schema.float_labels"),
+    ),
+    "the records of sklearn.PrivateClassifier.fit": (
+        *("sklearn.AdaptationClassifier.fit", "sklearn.AdaptationRegressor.fit"),
+        *("sklearn.HybridClassifier.fit", "sklearn.PrivateSearchCV.fit"),
+        *("sklearn.BoundsScaler.fit", "sklearn.SchemaTransformer.fit"),
+        *("sklearn.BoundsScaler.transform", "sklearn.SchemaTransformer.transform"),
+        *("sklearn.BoundsScaler.inverse_transform", "sklearn.SchemaTransformer.inverse_transform"),
+    ),
+    "a model that is public, on records of whoever asks": (
+        *("predict", "predict_proba", "scores", "decision_function", "score", "score_deviations"),
+    ),
+    "a fact of the answer, or of a plan": (
+        *("labels.LabelResult", "labels.Suggestion", "labels.LearningPlan"),
+        *("labels.PrivateLabeler", "learners.DoublingResult", "learners.ReleasedStatistics"),
+        *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),
+        *("stability.TableSession", "stability.VotePlan", "stability.members_needed"),
+        *("transfer.CalibrationPlan", "plotting.table", "data.Category"),
+    ),
+    "what is cut may be public or not; the bits are those of gf2.BitMatrix.from_dense": (
+        *("learners.cut",),
+    ),
+    "integers that the caller has counted": (
+        *("stability.count_votes", "stability.AboveThreshold.answer"),
+    ),
+    "one value of one device, or its law": ("sample", "aggregate", "log_probability", "variance"),
+}
+
+
+def uncovered(parameters):
+    """The calls with records that are neither compared above nor like one that is.
+
+    parameters: the names of the parameters of each public callable, by its path.
+    """
+    compared = {title.partition(",")[0] for title in CALLS}
+    like = {path for paths in LIKE.values() for path in paths}
+    paths = {path for path, names in parameters.items() if HOLD_RECORDS & {*names}}
+    known = {path for path in paths if {path, path.rpartition(".")[2]} & (compared | like)}
+    return sorted(paths - known)
