@@ -356,7 +356,8 @@ def as_series(dtype):
         if "pyarrow" in dtype:
             pytest.importorskip("pyarrow")
         if dtype != "category":
-            return pandas.Series(entries, dtype=dtype)
+            # Of a list with integers on both sides of 2**63 pandas itself makes floats first.
+            return pandas.Series(np.array(entries, object), dtype=dtype)
         return pandas.Series(pandas.Categorical(entries, categories=pandas.Index(known)))
 
     return make
