@@ -29,6 +29,13 @@ class Speaking:
         return WORD
 
 
+class Unreadable:
+    """No array, and what it says instead is private."""
+
+    def __array__(self, *arguments, **options):
+        raise ValueError(f"it is {WORD}")
+
+
 def filled(like, value, dtype):
     return np.full(np.shape(like), value, dtype)
 
@@ -76,6 +83,7 @@ SHAPES = {
     "a dict": lambda like: {WORD: [REAL]},
     "a set": lambda like: {WORD, REAL},
     "an object": lambda like: Speaking(),
+    "an unreadable array": lambda like: Unreadable(),
     "a generator": lambda like: (value for value in (REAL, WORD)),
 }
 

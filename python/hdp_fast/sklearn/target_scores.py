@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..exceptions import ParameterError
 from .adaptation_domains import read_scored
 from .linear_estimator import note_score
-from .toolkit import check_consistent_length, check_is_fitted
+from .toolkit import check_consistent_length, check_is_fitted, column_or_1d
 
 
 class TargetScores:
@@ -67,9 +66,9 @@ class TargetScores:
             )
             raise ParameterError(f"sample_domain = None, but {rule}")
         note_score(self)
-        predictions, labels = self.predict(X), np.asarray(y)  # type: ignore[attr-defined]
+        predictions, labels = self.predict(X), column_or_1d(y)  # type: ignore[attr-defined]
         check_consistent_length(predictions, labels, sample_weight)
         n = len(predictions)
         kept = read_scored(-1 if sample_domain is None else sample_domain, n)
-        weights = None if sample_weight is None else np.asarray(sample_weight)[kept]
+        weights = None if sample_weight is None else column_or_1d(sample_weight)[kept]
         return self._measure(labels[kept], predictions[kept], weights)
