@@ -58,6 +58,31 @@ class HdpFastError(Exception):
         return printable(super().__str__())
 
 
+class NeverAsked(HdpFastError):
+    """A question that never went out, so that its people can still be asked it.
+
+    A function `collect` of local.RemoteAgents raises it where it knows that, as
+    collection.ReportFolder does.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> from hdp_fast.exceptions import NeverAsked
+        >>> def ask(question, count):
+        ...     raise ConnectionError("nobody could be reached")
+        >>> def collect(question, count):
+        ...     raise NeverAsked("no message has left")
+        >>> agents = local.RemoteAgents(ask, collect=collect, epsilon=1.0, count=10)
+        >>> for _ in range(3):
+        ...     try:
+        ...         _ = agents.ask(local.Query.label(), 10)
+        ...     except ConnectionError as error:
+        ...         print(error, agents.remaining)
+        nobody could be reached 0
+        nobody could be reached 0
+        nobody could be reached 0
+    """
+
+
 class ShapeError(HdpFastError, ValueError):
     """Arrays whose shapes are wrong or do not fit together.
 

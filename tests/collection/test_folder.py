@@ -399,3 +399,131 @@ def test_a_question_file_that_is_none_blocks_nothing(tmp_path):
     assert agents(folder, state=state).test(Rule(), 3).tolist() == [1]
     assert time.monotonic() - start < 5
     assert (tmp_path / "survey" / "0011" / "question.json").exists()
+
+
+# Questions that were interrupted ------------------------------------------------------------------
+
+
+class Died(Exception):
+    """Stands for the death of a process: what comes after it never happens."""
+
+
+def dying(method, deaths):
+    """A way to people on which the process dies so many times before anything has left."""
+
+    def way(text, count, *, number):
+        if deaths:
+            raise Died(deaths.pop())
+        return method(text, count, number=number)
+
+    return way
+
+
+def test_a_question_that_never_left_is_written_by_the_next_process(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * count))
+
+    folder, state = new(tmp_path, invite, deadline=600), tmp_path / "state"
+    way = {"epsilon": 30.0, "count": 10, "state": state, "collect": folder.collect}
+    for _ in range(3):
+        with pytest.raises(Died):
+            RemoteAgents(dying(folder.ask, ["state"]), **way).test(Rule(), 10)
+    pool = RemoteAgents(folder.ask, **way)
+    # To recall an answer asks nobody, and leaves the question to be asked.
+    assert (pool.recall(Rule(), 10).size, pool.remaining) == (0, 0)
+    assert pool.test(Rule(), 10).size == 10
+    assert pool.counts() == {"asked": 10, "answered": 10, "dropped": 0, "duplicates": 0}
+    assert [path.name for path in (tmp_path / "survey").iterdir()] == ["0001"]
+
+
+def test_late_answers_to_a_question_are_none_to_the_next_of_the_same_text(tmp_path):
+    """Those who were asked the second one would seem to have answered, and were never asked."""
+
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * (3 if folder.name == "0001" else 2)))
+
+    folder, state = new(tmp_path, invite, deadline=0.2), tmp_path / "state"
+    way = {"epsilon": 30.0, "count": 20, "response_rate": 0.01, "state": state}
+    assert RemoteAgents(folder.ask, **way).test(Rule(), 5).size == 3
+    # The next process asks the same of others, and the answers of the first come late.
+    first = RemoteAgents(folder.ask, **way)
+    assert first.test(Rule(), 5).size == 3
+    with pytest.raises(Died):
+        RemoteAgents(dying(folder.ask, ["state"]), **way).test(Rule(), 6)
+    late = tmp_path / "survey" / "0001"
+    write(late / "b.jsonl", lines(late, [[0, 0]] * 2))
+    again = RemoteAgents(folder.ask, collect=folder.collect, **way)
+    assert again.test(Rule(), 6).tolist() == [1, 1]
+    assert again.counts() == {"asked": 11, "answered": 5, "dropped": 0, "duplicates": 0}
+
+
+def test_two_open_questions_of_one_text_keep_their_answers_apart(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * 2))
+        places.append(folder)
+
+    places = []
+    folder, state = new(tmp_path, invite, deadline=0.2), tmp_path / "state"
+    way = {"epsilon": 30.0, "count": 20, "response_rate": 0.01, "state": state}
+    first = RemoteAgents(folder.ask, **way)
+
+    def die():
+        with first.keep_answers():
+            first.test(Rule(), 4)
+            first.test(Rule(), 6)
+            raise Died
+
+    with pytest.raises(Died):
+        die()
+    write(places[0] / "late.jsonl", lines(places[0], [[0, 0]]))
+    write(places[1] / "late.jsonl", lines(places[1], [[0, 0]] * 3))
+    again = RemoteAgents(folder.ask, collect=folder.collect, **way)
+    with again.keep_answers():
+        assert [sorted(again.test(Rule(), count)) for count in (4, 6)] == [
+            [0, 1, 1],
+            [0, 0, 0, 1, 1],
+        ]
+    assert again.counts()["asked"] == 10
+
+
+def test_an_older_copy_of_a_state_asks_nobody_again(tmp_path):
+    def invite(folder, count):
+        invited.append(folder.name)
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * count))
+
+    invited, folder, state = [], new(tmp_path, invite, deadline=600), tmp_path / "state"
+    way = {"epsilon": 30.0, "count": 20, "collect": folder.collect}
+    RemoteAgents(folder.ask, state=state, **way)
+    old = state.read_bytes()
+    assert RemoteAgents(folder.ask, state=state, **way).test(Rule(), 5).size == 5
+    for path in tmp_path.glob("state*"):
+        path.unlink()
+    state.write_bytes(old)
+    pool = RemoteAgents(folder.ask, state=state, **way)
+    with pytest.raises(ParameterError, match="number = 1"):
+        pool.test(Rule(), 5)
+    assert invited == ["0001"]
+    # The state says by now that they were asked, and their answers are there.
+    assert RemoteAgents(folder.ask, state=state, **way).test(Rule(), 5).size == 5
+    assert invited == ["0001"]
+    with pytest.raises(ParameterError, match="number = 1"):
+        RemoteAgents(folder.ask, state=tmp_path / "other", **way).test(Rule(), 5)
+
+
+def test_folders_from_before_questions_had_numbers_are_collected(tmp_path):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]] * 2))
+
+    folder, state = new(tmp_path, invite, deadline=0.1), tmp_path / "state"
+    way = {"epsilon": 30.0, "count": 20, "response_rate": 0.01, "state": state}
+
+    def interrupted(text, count):
+        async def ask():
+            async for _ in folder.ask(text, count):
+                raise Died
+
+        return ask()
+
+    with pytest.raises(Died):
+        RemoteAgents(interrupted, **way).test(Rule(), 5)
+    assert RemoteAgents(pytest.fail, collect=folder.collect, **way).test(Rule(), 5).size == 2

@@ -8,12 +8,19 @@ import os
 import signal
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
 from processes import exit_code, forked, forking
 
-from hdp_fast.exceptions import AgentsExhausted, CheckpointError, ParameterError, UtilityWarning
+from hdp_fast.exceptions import (
+    AgentsExhausted,
+    CheckpointError,
+    NeverAsked,
+    ParameterError,
+    UtilityWarning,
+)
 from hdp_fast.local import RemoteAgents, agents_needed
 from hdp_fast.local.pool import falls_short
 from hdp_fast.local.replies import sort_batch
@@ -471,3 +478,132 @@ def test_a_forked_child_gets_no_answers(tmp_path):
 
     assert exit_code(forked(child)) == 0
     assert agents.test(Question(), 4).tolist() == [1, 0]
+
+
+# Agents who are lost ------------------------------------------------------------------------------
+
+
+def test_those_who_are_left_answer_where_others_were_lost(tmp_path):
+    """Without it, a survey of everybody could never end once a question was lost."""
+
+    def ask(text, count):
+        asked.append(count)
+        if len(asked) in deaths:
+            raise KeyboardInterrupt
+        return [1] * count
+
+    def run(pool):
+        with pool.keep_answers():
+            return [pool.test(Question(name), 30).size for name in "abc"]
+
+    asked, deaths, state = [], {1}, tmp_path / "state"
+    with pytest.raises(KeyboardInterrupt):
+        run(pool(ask, count=90, state=state))
+    again = pool(ask, count=90, state=state)
+    # Nobody but 60 people can still be asked.
+    again.require([(Question(name), 30) for name in "abc"])
+    assert run(again) == [30, 30, 0]
+    assert (asked, again.remaining) == ([30, 30, 30], 0)
+    with pytest.raises(AgentsExhausted):
+        again.test(Question("d"), 1)
+
+
+def test_a_question_that_is_lost_twice_takes_the_answers_that_came(tmp_path):
+    def ask(text, count):
+        asked.append(count)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return [1] * count
+
+    asked, way = [], {"count": 90, "state": tmp_path / "state"}
+    first = pool(ask, **way)
+    with pytest.raises(KeyboardInterrupt), first.keep_answers():
+        first.test(Question(), 30)
+    second = pool(ask, **way)
+
+    def die():
+        with second.keep_answers():
+            assert second.test(Question(), 30).size == 30
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        die()
+    assert pool(ask, **way).test(Question(), 30).size == 30
+    assert asked == [30, 30]
+
+
+def test_questions_that_are_open_need_no_new_agents(tmp_path):
+    way = {"count": 90, "state": tmp_path / "state"}
+    pool(lambda text, count: [1] * count, **way).test(Question("a"), 50)
+    again = pool(pytest.fail, **way)
+    again.require([(Question("a"), 50), (Question("b"), 40)])
+    for pairs in ([("a", 50), ("a", 50)], [("a", 49)], [("a", 50), ("b", 41)]):
+        with pytest.raises(AgentsExhausted, match="but 40 agents are left"):
+            again.require([(Question(name), count) for name, count in pairs])
+
+
+@pytest.mark.parametrize("is_recalled", [False, True])
+def test_where_warnings_are_errors_answers_that_were_paid_for_arrive(tmp_path, is_recalled):
+    way = {"count": 900, "state": tmp_path / "state"}
+    pool(lambda text, count: [1] * (count // 2), response_rate=0.4, **way).test(Question(), 400)
+    again = pool(pytest.fail, **way)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        answers = (again.recall if is_recalled else again.test)(Question(), 400)
+    assert answers.size == 200
+
+
+def test_a_transport_that_takes_a_number_gets_that_of_the_question(tmp_path):
+    def ask(text, count, *, number=7):
+        numbers.append(number)
+        return [1] * count
+
+    numbers = []
+    for state in (None, tmp_path / "state"):
+        agents = pool(ask, state=state)
+        agents.pass_over(2)
+        agents.test(Question(), 3)
+        agents.test(Question(), 3)
+    assert numbers == [None, None, 2, 3]
+    # A second argument of this name is the number of people.
+    assert pool(lambda text, number: [1] * number).test(Question(), 4).size == 4
+
+
+def test_an_answer_outweighs_the_claim_that_nobody_was_asked(tmp_path):
+    def ask(text, count):
+        yield [1, 0]
+        raise ConnectionError
+
+    def collect(text, count):
+        raise NeverAsked("a folder that is another one")
+
+    agents = pool(ask, collect=collect)
+    with pytest.raises(ConnectionError):
+        agents.test(Question(), 5)
+    assert agents.test(Question(), 5).tolist() == [1, 0]
+    assert agents.remaining == 5
+
+
+def test_silence_that_an_earlier_process_took_for_an_answer_is_one(tmp_path):
+    """Else each restart would ask other people the small questions that nobody has answered."""
+
+    def ask(text, count):
+        asked.append(text)
+        return [] if "a" in text else [1] * count
+
+    def run(pool, end):
+        with pool.keep_answers():
+            sizes = [pool.test(Question(name), 1).size for name in end]
+            if end == "abc":
+                return sizes
+            raise KeyboardInterrupt
+
+    asked, way = [], {"count": 4, "response_rate": 0.01, "state": tmp_path / "state"}
+    for end in ("a", "ab"):
+        with pytest.raises(KeyboardInterrupt):
+            run(pool(ask, **way), end)
+    # The first process may have died before anybody could answer, the second one has gone on.
+    assert len(asked) == 3
+    assert run(pool(ask, **way), "abc") == [0, 1, 1]
+    assert len(asked) == 4
+    assert pool(ask, **way).remaining == 0

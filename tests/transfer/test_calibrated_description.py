@@ -187,7 +187,4 @@ def test_a_vote_has_no_calibrated_members():
 def test_the_constant_beside_it_is_described_alike(model):
     inner, records = model
     constant = AlwaysOne(calibrated(inner, *MAPS["knots"]))
-    if constant.hypothesis is None:
-        assert describe_score(inner)["kind"] == "statistics"
-    else:
-        assert learners.predictor(json.dumps(constant.hypothesis))(records).all()
+    assert learners.predictor(json.dumps(constant.hypothesis))(records).all()

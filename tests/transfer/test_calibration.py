@@ -516,7 +516,7 @@ def test_silent_agents_teach_nothing():
 def test_real_agents_need_a_description():
     X, y = rows(1_000)
     agents, state = remote(X, y)
-    with pytest.raises(ParameterError, match="only models of this package"):
+    with pytest.raises(ParameterError, match="no description"):
         transfer.calibrate(first_column, agents)
     assert state["asked"] == 0
     assert agents.remaining == 1_000

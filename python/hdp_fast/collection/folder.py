@@ -16,7 +16,7 @@ from typing import IO
 from .._support import atomic
 from .._support.validate import file_path, positive, positive_int, refuse
 from ..data.reading import open_regular, parse_file, read_safely
-from ..exceptions import ParameterError
+from ..exceptions import NeverAsked, ParameterError
 from .questions import Question, hypothesis_question
 from .reports import LONGEST_LINE, LineForm, split_lines
 
@@ -26,6 +26,8 @@ _PIECE = 1 << 24
 # More than two million lines.
 _MOST_BYTES = 1 << 30
 _NUMBER = re.compile("[0-9]{1,18}")
+# The id of a question: its folder, its number among those of RemoteAgents, and coins.
+_ID = re.compile("[0-9]+-(?:([0-9]+)-)?[0-9a-f]{16}")
 
 # Called with the folder of a question and a number of people.
 Invite = Callable[[Path, int], Awaitable[object] | object]
@@ -41,6 +43,10 @@ class ReportFolder:
     wrote, in any number of files that may grow. `hdp-fast local collect` reads the same files. How
     they travel is the caller's business. A last line may lack its end.
 
+    A folder belongs to one RemoteAgents, and to its `state` where it has one. The id of a question
+    holds its number there, so that a new process takes up just the answers to the question that
+    was interrupted, and writes one that was never written.
+
     Others may put anything there. Only regular files are read, and no link is followed; what else
     bears such a name, and what goes beyond `max_bytes`, is ignored, and counts as one line that is
     refused each.
@@ -49,7 +55,9 @@ class ReportFolder:
         path: The folder, which is made where it is missing.
         invite: Called with the subfolder of a question and a number k. It lets k people know of the
             question who were never asked before, and makes sure that their lines come to that
-            subfolder. It may be a coroutine function, and need not wait for answers.
+            subfolder. It may be a coroutine function, and need not wait for answers. It is called
+            once a question: a process that ends in the middle of it leaves the rest uninvited, and
+            the next one waits for the answers of the others until the deadline.
         epsilon: Privacy parameter of each report, at least 1e-9; the one of RemoteAgents.
         deadline: Seconds, counted from the writing of a question, after which a last look is taken
             at the answers to it, above 0. The wait ends earlier when everybody has answered.
@@ -94,33 +102,41 @@ class ReportFolder:
         self._deadline, self._poll = positive("deadline", deadline), positive("poll", poll)
         self._max_bytes = positive_int("max_bytes", max_bytes, 1 << 62)
         self._path = file_path("path", path)
+        # Of the subfolders whose questions were read, as they stay as they are.
+        self._numbers: dict[str, int | None] = {}
         try:
             self._path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             refuse("path", str(path), f"it must be a folder that can be made ({error.strerror})")
 
-    async def ask(self, hypothesis: str, count: int) -> AsyncIterator[Replies]:
+    async def ask(
+        self, hypothesis: str, count: int, *, number: int | None = None
+    ) -> AsyncIterator[Replies]:
         """Asks people about a hypothesis, and yields their answers as they arrive.
 
         Args:
             hypothesis: The hypothesis as JSON.
             count: Number of people, for `invite`.
+            number: Number of the question, which RemoteAgents pass.
 
         Yields:
             For each new line the id and the bit, or None for a line that is refused.
 
         Raises:
-            ParameterError: The question cannot be written.
+            ParameterError: The question cannot be written, or the folder has one of this number:
+                the state is an older copy, or not the one of this folder. Nobody is invited.
             Exception: What `invite` raises.
         """
-        place = self._publish(hypothesis)
+        place = self._publish(hypothesis, number)
         invited = self._invite(place, count)
         if inspect.isawaitable(invited):
             await invited
         async for replies in self._read(place):
             yield replies
 
-    async def collect(self, hypothesis: str, count: int) -> AsyncIterator[Replies]:
+    async def collect(
+        self, hypothesis: str, count: int, *, number: int | None = None
+    ) -> AsyncIterator[Replies]:
         """Yields the answers about a hypothesis that people were asked last, until its deadline.
 
         Nobody is asked. It is what RemoteAgents call about a question that was interrupted.
@@ -128,28 +144,40 @@ class ReportFolder:
         Args:
             hypothesis: The hypothesis as JSON.
             count: Not used, because the people are those who were asked.
+            number: Number of the question, which RemoteAgents pass. None takes the last one about
+                the hypothesis.
 
         Yields:
             For each line the id and the bit, or None for a line that is refused. Nothing, if nobody
-            was asked about the hypothesis.
+            was asked about the hypothesis, and no number is passed.
+
+        Raises:
+            NeverAsked: The folder has no question of this number.
         """
         for place in reversed(self._places()):
-            if _hypothesis_in(place) == hypothesis:
+            if self._is_question(place, hypothesis, number):
                 async for replies in self._read(place):
                     yield replies
                 return
+        if number is not None:
+            raise NeverAsked(f"number = {number}, but no such question is in {self._path}")
 
     def _places(self) -> list[Path]:
         """The subfolders of questions, and what else bears such a name, in their order."""
         named = (place for place in self._path.iterdir() if _NUMBER.fullmatch(place.name))
         return sorted(named, key=lambda place: int(place.name))
 
-    def _publish(self, hypothesis: str) -> Path:
+    def _publish(self, hypothesis: str, number: int | None) -> Path:
         """Writes the next question; its id is at random, since devices answer each id once."""
         places = self._places()
-        number = 1 + (int(places[-1].name) if places else 0)
-        place = self._path / f"{number:04d}"
-        name = f"{number:04d}-{secrets.token_hex(8)}"
+        if number is not None and number in map(self._number_in, places):
+            have = f"number = {number}, but {self._path} has a question of this number"
+            rule = "another state, or a newer copy of this one, has asked its people"
+            help_ = "take that state or another folder; the same call again takes their answers"
+            raise ParameterError(f"{have}, since {rule}: {help_}")
+        place = self._path / f"{1 + (int(places[-1].name) if places else 0):04d}"
+        among = "" if number is None else f"{number}-"
+        name = f"{place.name}-{among}{secrets.token_hex(8)}"
         question = hypothesis_question(name, hypothesis, epsilon=self._epsilon)
         try:
             place.mkdir()
@@ -158,6 +186,23 @@ class ReportFolder:
         except OSError as error:
             refuse("path", str(place), f"it must be a new folder ({error.strerror})")
         return place
+
+    def _is_question(self, place: Path, hypothesis: str, number: int | None) -> bool:
+        """Whether a subfolder has this question; one without a number fits any number."""
+        if number is not None and self._number_in(place) not in (None, number):
+            return False
+        question = _question_in(place)
+        return question is not None and question.hypothesis == hypothesis
+
+    def _number_in(self, place: Path) -> int | None:
+        """The number of the question in a subfolder, if it has one."""
+        if place.name not in self._numbers:
+            question = _question_in(place)
+            if question is None:
+                return None
+            form = _ID.fullmatch(question.id)
+            self._numbers[place.name] = int(form.group(1)) if form and form.group(1) else None
+        return self._numbers[place.name]
 
     async def _read(self, place: Path) -> AsyncIterator[Replies]:
         question, changed = _read_question(place)
@@ -184,9 +229,9 @@ def _read_question(place: Path) -> tuple[Question, float]:
         return question, os.lstat(path).st_mtime
 
 
-def _hypothesis_in(place: Path) -> str | None:
+def _question_in(place: Path) -> Question | None:
     try:
-        return _read_question(place)[0].hypothesis
+        return _read_question(place)[0]
     except ParameterError:
         return None
 

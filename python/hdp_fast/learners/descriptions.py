@@ -11,6 +11,11 @@ from .._support.validate import from_json, is_bool, nonnegative_int, number, ref
 from ..exceptions import ParameterError
 
 Description = dict[str, Any]
+# What helps where a model has none.
+DESCRIBED = (
+    "models of hdp_fast.learners have one (LinearModel and others, but for maps of features that "
+    'are functions), and a linear score is {"kind": "linear", "weights": [...], "bias": ...}'
+)
 _NO_VOTERS = ("vote", "softmax", "calibrated")
 # Calibrations of calibrations; nobody makes so many.
 _DEEPEST = 10

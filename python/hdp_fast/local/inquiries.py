@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -37,7 +38,11 @@ class Inquiry(Replies):
     Attributes:
         number: Its number among all questions, from 1.
         text: The question.
+        is_past: Whether an earlier process asked others after it: it took what had come, or
+            nothing.
     """
+
+    is_past = False
 
     def __init__(self, number: int, text: str, count: int):
         super().__init__(count)
@@ -119,6 +124,12 @@ class Inquiries:
         waiting = self._open.get((text, count))
         return waiting.pop(0) if waiting else None
 
+    def count_new(self, questions: Iterable[tuple[str, int]]) -> int:
+        """Counts the agents of the questions, of these texts and numbers, that are not open."""
+        missing = Counter(questions)
+        missing.subtract({key: len(waiting) for key, waiting in self._open.items()})
+        return sum(count * max(times, 0) for (_, count), times in missing.items())
+
     @contextmanager
     def keep_all(self) -> Iterator[None]:
         """Keeps questions open, though their answers are returned, until the block has ended well.
@@ -182,6 +193,8 @@ class Inquiries:
             self._last, self.asked = number, self.asked + count
             if not ended:
                 self._wait_for(inquiry)
+        for inquiry in inquiries.values():
+            inquiry.is_past = inquiry.number < self._last
         for _, number, text in statements.select("batch"):
             self._count(inquiries[number], self._sort_again(inquiries[number], json.loads(text)))
 

@@ -141,6 +141,23 @@ class AgentPool(Uncopyable, ABC):
         """
         return nullcontext()
 
+    def require(self, questions: Sequence[tuple[Any, int]]) -> None:
+        """Refuses questions to more agents than are left, before anybody is asked one of them.
+
+        RemoteAgents need no new agents for a question that was interrupted.
+
+        Args:
+            questions: Pairs of what `ask` or `test` takes, and a number of agents.
+
+        Raises:
+            AgentsExhausted: Fewer agents are left.
+        """
+        self._require_left(sum(count for _, count in questions))
+
+    def _require_left(self, count: int) -> None:
+        if count > self.remaining:
+            raise AgentsExhausted(f"count = {count:,}, but {self.remaining:,} agents are left")
+
     @abstractmethod
     def record(self, random_state: RandomState = None) -> PrivacyRecord:
         """States what protects each agent's answer.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -14,6 +15,7 @@ from .._support.notes import keep_result, note, note_charge
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
 from .._support.validate import nonnegative_int, positive, probability_or_one, refuse
+from ..exceptions import NeverAsked
 from ..record import PrivacyRecord
 from .inquiries import Inquiries, Inquiry
 from .pool import AgentPool, Hypothesis, falls_short
@@ -21,8 +23,9 @@ from .queries.query import Query
 from .response import record_of
 from .transports import receive
 
-# What reaches people: called with a question and a number, it returns replies in some form.
-Transport = Callable[[str, int], Any]
+# What reaches people: called with a question and a number of them, and maybe with the number of
+# the question, it returns replies in some form.
+Transport = Callable[..., Any]
 
 
 class RemoteAgents(AgentPool):
@@ -53,12 +56,16 @@ class RemoteAgents(AgentPool):
             wrong about them, and returns the answers that it gets, each already randomized by the
             agent. On an agent's side, true_answers computes the answer from the JSON, and
             randomized_response randomizes it. An answer that comes too late must not be returned as
-            one to a later question.
+            one to a later question. If it takes the keyword-only argument `number`, it is told the
+            number of the question in the `state`, or None where there is no such file: by their
+            numbers two questions of one text can be told apart, also by a new process.
         epsilon: Privacy parameter of the agents' randomizers, a finite number above 0.
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted. It
             returns what has arrived for it, in any of these forms, and asks nobody. Replies with
-            ids may come again. None: only what was received before the interruption counts.
+            ids may come again. If it knows that the question never went out, it may raise
+            NeverAsked; `ask` is then called for the same agents. None: only what was received
+            before the interruption counts.
         deadline: Seconds after which no further answer to a question is awaited, above 0; None
             awaits the end of what `ask` returns. A coroutine is cancelled then. A function that
             blocks cannot be interrupted, but no further batch is asked of it.
@@ -118,10 +125,13 @@ class RemoteAgents(AgentPool):
         if collect is not None and not callable(collect):
             refuse("collect", collect, "it must be callable or None")
         super().__init__(nonnegative_int("count", count), epsilon)
-        self._ask, self._collect = ask, collect
+        self._ask = _with_number(ask)
+        self._collect = None if collect is None else _with_number(collect)
+        # Agents of questions that were interrupted, and to which no answer has come.
+        self._lost = 0
         self._deadline = None if deadline is None else positive("deadline", deadline)
         self._response_rate = probability_or_one("response_rate", response_rate)
-        self._inquiries = Inquiries(state, self._epsilon)
+        self._inquiries, self._has_state = Inquiries(state, self._epsilon), state is not None
         self._asked = self._inquiries.asked
         if self._asked > self._size:
             refuse("count", count, f"{self._asked:,} agents have been asked by the state")
@@ -194,8 +204,10 @@ class RemoteAgents(AgentPool):
 
         A test that was interrupted, by an error, Ctrl-C or the end of the process, is taken up by
         the same test: its answers are returned and nobody is asked again; see `recall`. New agents
-        are asked if not a single answer to it has arrived. With a `state`, a new process takes up
-        the last test also if its answers had just been returned, since they may be lost.
+        are asked if not a single answer to it has arrived, unless others were asked something after
+        it; where the first ones are missing then, later questions go to those who are left. With a
+        `state`, a new process takes up the last test also if its answers had just been returned,
+        since they may be lost.
 
         A UtilityWarning says when clearly fewer have answered than the response rate promises.
 
@@ -231,6 +243,7 @@ class RemoteAgents(AgentPool):
         check_random_state(random_state)
         return self._send(_to_json(learned), nonnegative_int("count", count))
 
+    @keep_result
     def recall(self, learned: Hypothesis, count: int) -> Bits:
         """Returns what has arrived of answers that an interrupted question was waiting for.
 
@@ -253,7 +266,27 @@ class RemoteAgents(AgentPool):
         Guarantee:
             The answers have been paid for by the test, and cost nobody anything again.
         """
-        return self._recall(_to_json(learned), nonnegative_int("count", count))
+        text, wanted = _to_json(learned), nonnegative_int("count", count)
+        try:
+            inquiry = self._reopen(text, wanted)
+            return _nobody() if inquiry is None else self._receive(inquiry, self._collect)
+        except NeverAsked:
+            return _nobody()
+
+    def require(self, questions: Sequence[tuple[Any, int]]) -> None:
+        """Refuses questions to more agents than are left, before anybody is asked one of them.
+
+        Those that were interrupted need no new agents.
+
+        Args:
+            questions: Pairs of what `ask` or `test` takes, and a number of agents.
+
+        Raises:
+            AgentsExhausted: Fewer agents are left.
+            ParameterError: A question cannot be written as JSON.
+        """
+        pairs = [(_to_text(question), count) for question, count in questions]
+        self._require_left(self._inquiries.count_new(pairs))
 
     def keep_answers(self) -> AbstractContextManager[None]:
         """Keeps the answers to several questions until they are used together.
@@ -293,11 +326,23 @@ class RemoteAgents(AgentPool):
 
     def _send(self, text: str, count: int) -> Bits:
         """The answers to an open question of this text and number, or else to a new one."""
-        answers = self._recall(text, count)
-        if answers.size or not count:
-            return answers
+        is_past = False
+        while (inquiry := self._reopen(text, count)) is not None:
+            answers = self._receive(inquiry, self._collect, self._ask)
+            if answers.size:
+                return answers
+            self._lost += inquiry.count
+            is_past |= inquiry.is_past
+        if is_past:
+            # An earlier process went on although nobody had answered.
+            return _nobody()
         with self._hold():
-            inquiry = self._begin(text, count)
+            # Nobody else can be asked in place of those who were lost.
+            missing = min(max(count - self.remaining, 0), self._lost)
+            self._lost -= missing
+            if count == missing:
+                return _nobody()
+            inquiry = self._begin(text, count - missing)
         return self._receive(inquiry, self._ask)
 
     def _reserve(self, count: int) -> int:
@@ -313,25 +358,44 @@ class RemoteAgents(AgentPool):
             note_charge()
         return inquiry
 
-    def _recall(self, text: str, count: int) -> Bits:
+    def _reopen(self, text: str, count: int) -> Inquiry | None:
         with self._hold():
-            inquiry = self._inquiries.reopen(text, count)
-        if inquiry is None:
-            return Inquiry(0, text, 0).answers()
-        return self._receive(inquiry, self._collect)
+            return self._inquiries.reopen(text, count)
 
-    def _receive(self, inquiry: Inquiry, transport: Transport | None) -> Bits:
-        """The answers to a question after a transport has brought all that it brings."""
+    def _receive(
+        self, inquiry: Inquiry, transport: Transport | None, ask: Transport | None = None
+    ) -> Bits:
+        """The answers to a question after a transport has brought all that it brings.
+
+        If it knows that nobody was asked, `ask` asks these agents; without it the error goes on.
+        """
 
         def take(replies: Any) -> bool:
             with self._hold():
                 self._inquiries.add(inquiry, replies)
             return inquiry.room > 0
 
+        def call(transport: Transport) -> None:
+            number = inquiry.number if self._has_state else None
+            way = partial(transport, inquiry.text, inquiry.count, number=number)
+            receive(way, self._deadline, take)
+
+        if inquiry.count:
+            # Its agents are spent already, also where an earlier process has spent them.
+            note_charge()
+        is_new = transport is self._ask
         with self._inquiries.keep(inquiry):
             if transport is not None and inquiry.room:
-                receive(partial(transport, inquiry.text, inquiry.count), self._deadline, take)
-        if len(inquiry) or transport is self._ask:
+                try:
+                    call(transport)
+                except NeverAsked:
+                    # Answers that came before say otherwise: this is not where they came from.
+                    if not len(inquiry):
+                        if ask is None or is_new:
+                            raise
+                        is_new = True
+                        call(ask)
+        if len(inquiry) or is_new:
             self._note_missing(inquiry)
         return inquiry.answers()
 
@@ -344,6 +408,26 @@ class RemoteAgents(AgentPool):
 
     def __repr__(self) -> str:
         return self._describe("")
+
+
+def _nobody() -> Bits:
+    return Inquiry(0, "", 0).answers()
+
+
+def _with_number(transport: Transport) -> Transport:
+    """A function that is told the number of a question, whether the transport takes it or not."""
+    try:
+        parameter = inspect.signature(transport).parameters.get("number")
+    except (TypeError, ValueError):
+        # Some functions of compiled code have no signature.
+        parameter = None
+    if parameter is not None and parameter.kind is inspect.Parameter.KEYWORD_ONLY:
+        return transport
+    return lambda text, count, *, number: transport(text, count)
+
+
+def _to_text(question: Any) -> str:
+    return question.to_json() if isinstance(question, Query) else _to_json(question)
 
 
 def _to_json(learned: Any) -> str:

@@ -20,7 +20,7 @@ from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import positive_int, probability, probability_or_one, refuse
 from ..exceptions import AgentsExhausted, ParameterError
-from ..learners.descriptions import parse
+from ..learners.descriptions import DESCRIBED, parse
 from ..learners.scores import with_bits
 from ..learners.serialization import predictor
 from ..local.exact_estimation import answers_for_width, bound_all, estimate_exactly
@@ -287,6 +287,8 @@ def certify(
     size = _check_count(count, agents, measure.needs_labels)
     rng = make_stream(random_state)
     labels = size // _AGENTS_PER_LABEL if measure.needs_labels else 0
+    questions = [(measure.question, size - labels)]
+    agents.require(questions + ([(local.Query.label(), labels)] if labels else []))
     with agents.keep_answers():
         answers = measure.ask(agents, size - labels, rng)
         if not answers.size:
@@ -342,17 +344,23 @@ class _Measure:
             self.constants = constant_loss(model)
         self.needs_labels = self.measured == "error"
 
+    @property
+    def question(self) -> Any:
+        """What agents are asked; a model stands for the test of it."""
+        if self._other is None and self._loss is None:
+            is_tested = not self._is_remote or _has_description(self._model)
+            return self._model if is_tested else local.Query.wrong(self._model)
+        if self._other is None:
+            return self._losses_of_model
+        return local.Query.worse(self._model, self._other) if self._is_remote else self._compare
+
     def ask(self, agents: AgentPool, count: int, random_state: RandomState) -> Bits:
         """The randomized answers of the next agents."""
-        if self._other is None and self._loss is None:
-            if self._is_remote and not _has_description(self._model):
-                return agents.ask(local.Query.wrong(self._model), count)
-            return agents.test(self._model, count, random_state=random_state)
-        question: Any = self._compare
-        if self._other is None:
-            question = self._losses_of_model
-        elif self._is_remote:
-            question = local.Query.worse(self._model, self._other)
+        question = self.question
+        if question is self._model:
+            return agents.test(question, count, random_state=random_state)
+        if isinstance(question, local.Query):
+            return agents.ask(question, count)
         for model in (self._model, self._other):
             if model is not None:
                 agents.rehearse(partial(self._compute_losses, model))
@@ -411,7 +419,7 @@ def _check_agents(agents: Any) -> None:
 def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> None:
     if is_remote:
         if not _has_description(model) and local.Query.wrong(model).hypothesis is None:
-            rule = "RemoteAgents need a model with a description, the attribute hypothesis"
+            rule = f"RemoteAgents need a model with a description: {DESCRIBED}"
             raise ParameterError(f"{name} is {type(model).__name__}, but {rule}")
         return
     predicts = callable(getattr(model, "predict", None)) and not isinstance(model, type)

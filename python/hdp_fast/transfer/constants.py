@@ -93,6 +93,8 @@ def _describe_like(description: dict[str, Any] | None) -> dict[str, Any] | None:
     if description is not None and kind == "calibrated":
         like = _describe_like(description["model"])
         return None if like is None else {**description, "model": like, "knots": [], "shifts": []}
+    if description is not None and kind == "statistics":
+        return {**description, "weights": [0.0] * len(description["weights"])}
     if description is None or kind not in (*_OF_BITS, "halfspace", "linear", "vote"):
         return None
     if kind == "vote":

@@ -108,8 +108,10 @@ def shifted_columns(
     _note_before(counts, visible, intervals, threshold)
     stream = make_stream(random_state)
     ones, answers = np.zeros(d, np.int64), np.zeros(d, np.int64)
+    asked = list(zip(queries, counts.tolist(), strict=True))
+    agents.require(asked)
     with agents.keep_answers():
-        for place, (query, some) in enumerate(zip(queries, counts.tolist(), strict=True)):
+        for place, (query, some) in enumerate(asked):
             bits = agents.ask(query, some, random_state=stream)
             ones[place], answers[place] = int(bits.sum()), len(bits)
     return ShiftReport(

@@ -295,6 +295,7 @@ def survey(
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
     counts = _divide(plan.cells, size)
+    agents.require([(cell.query, some) for cell, some in zip(plan.cells, counts, strict=True)])
     if isinstance(agents, local.RemoteAgents):
         results = _ask_in_turn(plan.cells, counts, agents)
     else:

@@ -30,7 +30,7 @@ from ..._support.validate import (
 )
 from ...exceptions import ParameterError, ShapeError
 from ...gf2 import BitMatrix
-from ...learners.descriptions import parse
+from ...learners.descriptions import DESCRIBED, parse
 from ...learners.scores import Score, describe_score, score_of, with_bits
 from ...learners.serialization import predictor
 from ...learners.statistics_model import StatisticsModel
@@ -506,8 +506,7 @@ class Query:
             ParameterError: A model of the query has no description.
         """
         if self.hypothesis is None:
-            rule = "its model has no description: only models of this package have one"
-            refuse("query", self, rule)
+            refuse("query", self, f"its model has no description for devices: {DESCRIBED}")
         return json.dumps(self.hypothesis)
 
     @classmethod
