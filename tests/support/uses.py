@@ -236,6 +236,10 @@ BASES: dict[str, Callable[[], Base]] = {
     ),
     "local.Agents.record": lambda: (people().record, {"random_state": None}),
     "local.Agents.pass_over": lambda: (people().pass_over, {"count": 3}),
+    "local.Agents.require": lambda: (
+        people().require,
+        {"questions": [(local.Query.label(), 3)]},
+    ),
     "local.MaskedParityAgents.test": lambda: (
         concept().test,
         {"learned": LEARNED, "count": 3, "random_state": None},
@@ -244,6 +248,10 @@ BASES: dict[str, Callable[[], Base]] = {
     "local.RemoteAgents.test": lambda: (
         remote().test,
         {"learned": LEARNED, "count": 3, "random_state": None},
+    ),
+    "local.RemoteAgents.require": lambda: (
+        remote().require,
+        {"questions": [(local.Query.label(), 3)]},
     ),
     "local.RemoteAgents.record": lambda: (remote().record, {"random_state": None}),
     "local.Aggregate.add": lambda: (

@@ -16,7 +16,7 @@ from .._support.notes import note_charge
 from .._support.numbers import floats, real_array
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
-from .._support.validate import nonnegative_int, refuse
+from .._support.validate import nonnegative_int, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import with_bits
 from ..learners.serialization import predictor
@@ -151,8 +151,9 @@ class AgentPool(Uncopyable, ABC):
 
         Raises:
             AgentsExhausted: Fewer agents are left.
+            ParameterError: questions is no sequence of such pairs.
         """
-        self._require_left(sum(count for _, count in questions))
+        self._require_left(sum(count for _, count in read_pairs(questions)))
 
     def _require_left(self, count: int) -> None:
         if count > self.remaining:
@@ -199,6 +200,18 @@ class AgentPool(Uncopyable, ABC):
     def _describe(self, details: str) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
+
+
+def read_pairs(questions: Any) -> list[tuple[Any, int]]:
+    """Pairs of a question and a number of agents.
+
+    Raises:
+        ParameterError: It is no sequence of them.
+    """
+    pairs = [tuple(sequence("questions", pair)) for pair in sequence("questions", questions)]
+    if any(len(pair) != 2 for pair in pairs):
+        refuse("questions", questions, "each must be a pair of a question and a number of agents")
+    return [(question, nonnegative_int("questions", count)) for question, count in pairs]
 
 
 def check_question(question: Any, d: int) -> None:

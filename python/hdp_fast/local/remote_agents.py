@@ -18,7 +18,7 @@ from .._support.validate import nonnegative_int, positive, probability_or_one, r
 from ..exceptions import NeverAsked
 from ..record import PrivacyRecord
 from .inquiries import Inquiries, Inquiry
-from .pool import AgentPool, Hypothesis, falls_short
+from .pool import AgentPool, Hypothesis, falls_short, read_pairs
 from .queries.query import Query
 from .response import record_of
 from .transports import receive
@@ -283,9 +283,9 @@ class RemoteAgents(AgentPool):
 
         Raises:
             AgentsExhausted: Fewer agents are left.
-            ParameterError: A question cannot be written as JSON.
+            ParameterError: questions is no sequence of such pairs, or JSON cannot carry one.
         """
-        pairs = [(_to_text(question), count) for question, count in questions]
+        pairs = [(_to_text(question), count) for question, count in read_pairs(questions)]
         self._require_left(self._inquiries.count_new(pairs))
 
     def keep_answers(self) -> AbstractContextManager[None]:
