@@ -7,6 +7,7 @@ import resource
 import socket
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,33 @@ def test_a_clock_that_is_ahead_makes_no_wait_longer(tmp_path):
     start = time.monotonic()
     agents(new(tmp_path, invite, deadline=0.1)).test(Rule(), 1)
     assert time.monotonic() - start < 5
+
+
+def test_a_clock_that_is_behind_ends_no_wait_of_those_who_were_just_asked(tmp_path):
+    def invite(folder, count):
+        before = time.time() - 1e6
+        os.utime(folder / "question.json", (before, before))
+        answered = partial(write, folder / "a.jsonl", lines(folder, [[0, 1]] * count))
+        threading.Timer(0.1, answered).start()
+
+    assert agents(new(tmp_path, invite, deadline=60)).test(Rule(), 3).size == 3
+
+
+@pytest.mark.parametrize(("shift", "wait"), [(1e6, 0.3), (-1e6, 0.0)])
+def test_a_question_is_collected_for_the_rest_of_its_time(tmp_path, shift, wait):
+    def invite(folder, count):
+        write(folder / "a.jsonl", lines(folder, [[0, 1]]))
+        changed = time.time() + shift
+        os.utime(folder / "question.json", (changed, changed))
+        raise ConnectionError
+
+    folder = new(tmp_path, invite, deadline=0.3)
+    way = {"epsilon": 30.0, "count": 5, "response_rate": 0.01, "state": tmp_path / "state"}
+    with pytest.raises(ConnectionError):
+        RemoteAgents(folder.ask, **way).test(Rule(), 5)
+    start = time.monotonic()
+    assert RemoteAgents(pytest.fail, collect=folder.collect, **way).test(Rule(), 5).size == 1
+    assert wait / 2 < time.monotonic() - start + 1e-3 < wait + 5
 
 
 def test_lines_to_another_question_are_dropped(tmp_path):

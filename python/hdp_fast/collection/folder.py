@@ -127,11 +127,11 @@ class ReportFolder:
                 the state is an older copy, or not the one of this folder. Nobody is invited.
             Exception: What `invite` raises.
         """
-        place = self._publish(hypothesis, number)
+        place, end = self._publish(hypothesis, number), time.monotonic() + self._deadline
         invited = self._invite(place, count)
         if inspect.isawaitable(invited):
             await invited
-        async for replies in self._read(place):
+        async for replies in self._read(place, end):
             yield replies
 
     async def collect(
@@ -156,7 +156,9 @@ class ReportFolder:
         """
         for place in reversed(self._places()):
             if self._is_question(place, hypothesis, number):
-                async for replies in self._read(place):
+                # A file system may have a clock of its own, which must not make the wait longer.
+                age = max(0.0, time.time() - _read_question(place)[1])
+                async for replies in self._read(place, time.monotonic() + self._deadline - age):
                     yield replies
                 return
         if number is not None:
@@ -204,13 +206,12 @@ class ReportFolder:
             self._numbers[place.name] = int(form.group(1)) if form and form.group(1) else None
         return self._numbers[place.name]
 
-    async def _read(self, place: Path) -> AsyncIterator[Replies]:
-        question, changed = _read_question(place)
-        # A file system may have a clock of its own, which must not make the wait longer.
-        end = min(time.time(), changed) + self._deadline
+    async def _read(self, place: Path, end: float) -> AsyncIterator[Replies]:
+        """The answers until `end` by the clock of this process, which nobody can set."""
+        question, _ = _read_question(place)
         lines = _Lines(place, question, self._max_bytes)
         while True:
-            left = end - time.time()
+            left = end - time.monotonic()
             yield list(lines.read(is_last=left <= 0))
             if left <= 0:
                 return
