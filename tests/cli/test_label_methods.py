@@ -94,6 +94,46 @@ def test_the_plan_shows_which_method_and_why_and_spends_nothing(capsys, folder):
     assert "ledger" in line or "epsilon" in line
 
 
+@pytest.mark.parametrize("epsilon", ["0.01", "1e-5"])
+def test_auto_takes_statistics_where_no_table_of_votes_keeps_epsilon(capsys, folder, epsilon):
+    plan = run(capsys, "--epsilon", epsilon, "--delta", "1e-7", "--plan")
+    assert plan["method"] == "statistics"
+    result = run(capsys, "--epsilon", epsilon, "--delta", "1e-7")
+    assert result["method"] == "statistics"
+    assert result["record"]["epsilon"] == float(epsilon)
+    argv = ["--estimator", "naive-bayes", "--epsilon", epsilon, "--delta", "1e-7", "--plan"]
+    assert "epsilon" in fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
+
+
+def test_auto_refuses_options_of_votes_whatever_epsilon(capsys, folder):
+    for epsilon in ("1e-5", "1"):
+        argv = ["--method", "auto", "--beta", "2", "--epsilon", epsilon, "--plan"]
+        assert "beta = 2" in fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
+
+
+def test_auto_holds_votes_by_as_many_members_as_few_records_bear(capsys, folder):
+    pytest.importorskip("sklearn")
+    for name, most in (("public", 5), ("private", 61)):
+        lines = (folder / f"{name}.csv").read_text().splitlines()
+        (folder / f"{name}.csv").write_text("\n".join(lines[:most]) + "\n")
+    plan = run(capsys, "--plan")
+    assert plan["method"] == "votes"
+    assert plan["members"] > 60 >= plan["members_in_use"]
+    assert run(capsys)["members"] == plan["members_in_use"]
+    # Who names votes gets as many members as they need, or is told that there are too few records.
+    argv = ["--estimator", "naive-bayes", "--force"]
+    line = fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv, code=3)
+    assert "members need one each" in line
+
+
+def test_auto_takes_votes_where_columns_are_constant(capsys, folder):
+    lines = (folder / "public.csv").read_text().splitlines()
+    (folder / "public.csv").write_text("\n".join([lines[0], *[lines[1]] * 400]) + "\n")
+    plan = run(capsys, "--epsilon", "20", "--plan")
+    assert plan["method"] == "votes"
+    assert "constant" in plan["reason"]
+
+
 def test_auto_takes_votes_where_the_pool_is_small_and_says_why(capsys, folder):
     lines = (folder / "public.csv").read_text().splitlines()
     (folder / "public.csv").write_text("\n".join(lines[:5]) + "\n")

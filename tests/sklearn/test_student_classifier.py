@@ -26,9 +26,9 @@ from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.frames import make_table
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.labels import LabelResult, PrivateLabeler, StatisticsLabeler
+from hdp_fast.labels.pool import PoolTask, choose_members
 from hdp_fast.sklearn import PrivateClassifier, PrivateStudentClassifier
 from hdp_fast.sklearn.class_labels import encode
-from hdp_fast.sklearn.pool_labels import PoolTask
 
 N = 6_000
 RNG = np.random.default_rng(0)
@@ -186,34 +186,29 @@ def test_a_pool_without_rows_is_refused():
         student(pool=frame[:0]).fit(frame, BITS)
 
 
-def task(n, **changed):
-    settings = {"epsilon": 1.0, "delta": 1e-6, "queries": 500, "members": None}
-    labels = np.arange(n) % 2
-    shape = {"records": np.zeros((n, 2)), "labels": labels, "pool": POOL, "classes": labels[:2]}
-    return PoolTask(**shape | settings | changed)
+def task(pool=POOL, **changed):
+    settings = {"epsilon": 1.0, "delta": 1e-6, "queries": 500, "classes": np.arange(2)}
+    return PoolTask.of(pool, **settings | changed)
 
 
 def test_members_follow_from_public_numbers():
-    def members(n):
-        labeler, _ = task(n)._labeler(GaussianNB())
-        return task(n)._members(labeler.plan()), labeler.plan()
+    plan = task().make_labeler().plan()
 
-    many, plan = members(1_000_000)
-    assert many == plan.k
-    some, _ = members(15_000)
-    assert some == 500
-    fewest, _ = members(4_000)
+    def members(n):
+        return choose_members(plan, n, "X")
+
+    assert members(1_000_000) == plan.k
+    assert members(15_000) == 500
+    fewest = members(4_000)
     assert plan.flip(fewest) <= 0.05 < plan.flip(fewest - 1)
     with pytest.warns(UtilityWarning, match="learn next to nothing"):
-        assert members(100)[0] == 100
+        assert members(100) == 100
 
 
 def test_the_method_follows_from_public_numbers():
-    assert task(N).choose(GaussianNB()).method == "statistics"
-    few = task(N, pool=POOL[:3])
-    assert few.choose(GaussianNB()).method == "votes"
-    texts = task(N, pool=FRAME[:200])
-    assert texts.choose(GaussianNB()).method == "votes"
+    assert task().choose(N).method == "statistics"
+    assert task(POOL[:3]).choose(N).method == "votes"
+    assert task(FRAME[:200]).choose(N).method == "votes"
     # Whoever names an estimator wants votes.
     assert student(GaussianNB(), method="auto").fit(ROWS, BITS).method_ == "votes"
 
@@ -295,9 +290,10 @@ def test_nothing_is_kept_of_records_but_what_labelers_make(method, monkeypatch):
 
 
 def test_an_epsilon_too_small_for_votes_is_left_to_statistics():
-    tiny = task(N, epsilon=1e-4)
-    assert tiny.choose(GaussianNB()).method == "statistics"
-    assert task(N, pool=np.ones((200, 2))).choose(GaussianNB()).method == "votes"
+    assert task(epsilon=1e-4).choose(N).method == "statistics"
+    ones = np.ones((200, 2))
+    assert task(ones).choose(N).method == "votes"
+    assert task(pandas.DataFrame(ones, columns=["a", "b"])).choose(N).method == "votes"
     with pytest.raises(ParameterError, match="pool has rows that are all alike"):
         student(pool=np.ones((200, 2)), method="statistics").fit(ROWS, BITS)
 

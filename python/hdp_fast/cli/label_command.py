@@ -18,7 +18,7 @@ from ..data import files
 from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.few_records import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
-from ..labels.method_choice import MethodChoice
+from ..labels.pool import MethodChoice, choose_members
 from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
@@ -37,7 +37,7 @@ from .label_statistics import (
     summarize,
     summarize_plan,
 )
-from .label_task import LabelTask, read_task
+from .label_task import LabelTask, passed, read_task
 from .output import (
     Watch,
     inform,
@@ -125,7 +125,7 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
     add("--queries", type=int, metavar="M", help="rows that may be labeled [those of PUBLIC]")
     empty = "empty labels that end it [5%% of M, plus 1]"
     add("--max-unstable", type=int, metavar="T", help=empty)
-    add("--members", type=int, metavar="K", help="as many as --beta needs, if not given")
+    add("--members", type=int, metavar="K", help="as many as --beta needs, or as auto can train")
     add("--beta", type=float, help="probability of less than promised [.05]")
     add("--agreement", type=float, help="share of members that agree on a clear row [.75]")
     add("--table", choices=_TABLES, help="vote: two labels, none is empty; gaussian: none ends it")
@@ -142,32 +142,34 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
     task = read_task(arguments)
-    choice = _choose(method, arguments, task)
+    choice = choose(method, arguments, task)
     try:
-        if choice.method == "statistics":
+        if _takes_statistics(method, choice, arguments):
             return _label_by_statistics(method, choice, places, arguments, task, budget)
         return _label_by_votes(choice, places, arguments, task, budget)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
 
 
-def _choose(method: str, arguments: argparse.Namespace, task: LabelTask) -> MethodChoice:
-    """The method; a model or members that were kept have been chosen already."""
-    if method == "auto" and arguments.save is not None and arguments.save.exists():
-        kept = "statistics" if is_kept(arguments.save) else "votes"
-        return choose(kept, arguments, task, None)
-    votes = _labeler(arguments, task) if method == "auto" else None
-    return choose(method, arguments, task, votes)
+def _takes_statistics(
+    method: str, choice: MethodChoice | None, arguments: argparse.Namespace
+) -> bool:
+    if choice is not None:
+        return choice.method == "statistics"
+    return method == "statistics" or (method == "auto" and is_kept(arguments.save))
 
 
 def _label_by_votes(
-    choice: MethodChoice,
+    choice: MethodChoice | None,
     places: LabelPlaces,
     arguments: argparse.Namespace,
     task: LabelTask,
     budget: Budget | None,
 ) -> ExitCode | None:
     labeler = _labeler(arguments, task)
+    if choice is not None and labeler.members is None:
+        # Nobody asked for votes: as many members as the records bear.
+        labeler.members = choose_members(labeler.plan(), task.private.rows, "PRIVATE")
     if arguments.plan:
         _show_plan(labeler, choice, arguments)
         return None
@@ -187,7 +189,7 @@ def _label_by_votes(
 
 def _label_by_statistics(
     method: str,
-    choice: MethodChoice,
+    choice: MethodChoice | None,
     places: LabelPlaces,
     arguments: argparse.Namespace,
     task: LabelTask,
@@ -208,9 +210,9 @@ def _label_by_statistics(
     return None if result.shares else ExitCode.NOTHING_USEFUL
 
 
-def _reason(choice: MethodChoice) -> dict[str, Any]:
+def _reason(choice: MethodChoice | None) -> dict[str, Any]:
     """Why votes were taken, where it was not asked for."""
-    return {"method": "votes", "reason": choice.reason} if choice.signal else {}
+    return {} if choice is None else {"method": "votes", "reason": choice.reason}
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
@@ -219,7 +221,7 @@ def _say_protected(arguments: argparse.Namespace) -> None:
 
 
 def _show_plan(
-    labeler: PrivateLabeler, choice: MethodChoice, arguments: argparse.Namespace
+    labeler: PrivateLabeler, choice: MethodChoice | None, arguments: argparse.Namespace
 ) -> None:
     plan = labeler.plan()
     members = plan.k if labeler.members is None else labeler.members
@@ -250,22 +252,13 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
 
 def _labeler(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
     """A labeler that still needs its learner and training, or the one that was kept."""
-    options = {name: getattr(arguments, name) for name in _PARAMETERS}
-    options = {name: value for name, value in options.items() if value is not None}
-    options["classes"] = sorted(task.classes or task.texts)
-    rows = len(task.points)
     if arguments.save is not None and arguments.save.exists():
-        return _load(arguments, task, options)
-    queries = options.setdefault("queries", rows)
-    if queries < rows:
-        raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
-    options.setdefault("max_unstable", queries // 20 + 1)
-    return PrivateLabeler(None, **options)
+        return _load(arguments, task)
+    return task.pool(arguments).make_labeler()
 
 
-def _load(
-    arguments: argparse.Namespace, task: LabelTask, options: dict[str, Any]
-) -> PrivateLabeler:
+def _load(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
+    options = passed(arguments, _PARAMETERS) | {"classes": task.label_set}
     # Whoever names the file on the command line has made it by the same command.
     labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
     if (

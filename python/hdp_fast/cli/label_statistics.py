@@ -9,8 +9,8 @@ from typing import Any
 from .._support.validate import refuse
 from ..budget.account import Budget
 from ..exceptions import ParameterError
-from ..labels.labeler import LabelResult, PrivateLabeler
-from ..labels.method_choice import MethodChoice, choose_method
+from ..labels.labeler import LabelResult
+from ..labels.pool import MethodChoice, population_of
 from ..labels.statistics_labeler import StatisticsLabeler
 from .label_task import LabelTask
 
@@ -18,6 +18,7 @@ METHODS = ("statistics", "votes", "auto")
 # What only votes have.
 _OF_VOTES = ("queries", "max_unstable", "members", "beta", "agreement", "table", "ids")
 _ARCHIVE = b"PK"
+AS_ASKED = "as asked"
 
 
 def settle_method(arguments: argparse.Namespace) -> str:
@@ -54,27 +55,16 @@ def _check_auto(arguments: argparse.Namespace) -> None:
             raise ParameterError(f"{option(name)} is given with --method auto, but {rule}")
 
 
-def choose(
-    method: str, arguments: argparse.Namespace, task: LabelTask, votes: PrivateLabeler | None
-) -> MethodChoice:
-    """The method, from public facts alone; the number of PRIVATE's rows is one of them.
+def choose(method: str, arguments: argparse.Namespace, task: LabelTask) -> MethodChoice | None:
+    """The method of "auto", from public facts; the number of PRIVATE's rows is one of them.
+
+    It is None where the arguments name the method, or a model or members were kept.
 
     Raises:
         ParameterError: PRIVATE cannot be read, or a parameter is out of range.
     """
-    if votes is None:
-        return MethodChoice(
-            method="votes" if method == "votes" else "statistics", reason="as asked", signal=0.0
-        )
-    return choose_method(
-        n=task.private.rows,
-        columns=task.points.shape[1],
-        classes=len(task.classes or task.texts),
-        points=len(task.points),
-        members=votes.members or votes.plan().k,
-        epsilon=arguments.epsilon,
-        delta=arguments.delta,
-    )
+    kept = arguments.save is not None and arguments.save.exists()
+    return task.pool(arguments).choose(task.private.rows) if method == "auto" and not kept else None
 
 
 def is_kept(save: Path | None) -> bool:
@@ -95,11 +85,11 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
     options: dict[str, Any] = {
         "epsilon": arguments.epsilon,
         "delta": arguments.delta,
-        "population": "tested" if method == "auto" else "same",
+        "population": population_of(method),
     }
     if arguments.threshold is not None:
         options["threshold"] = arguments.threshold
-    classes = sorted(task.classes or task.texts)
+    classes = task.label_set
     if arguments.save is None or not arguments.save.exists():
         return StatisticsLabeler(classes=classes, **options)
     labeler = StatisticsLabeler.load(arguments.save)
@@ -132,12 +122,12 @@ def fit(
 
 
 def summarize(
-    labeler: StatisticsLabeler, result: LabelResult, choice: MethodChoice
+    labeler: StatisticsLabeler, result: LabelResult, choice: MethodChoice | None
 ) -> dict[str, Any]:
     """What the record says beside the counts of answers."""
     return {
         "method": "statistics",
-        "reason": choice.reason,
+        "reason": AS_ASKED if choice is None else choice.reason,
         "learned_by": labeler.method_,
         "population_distance": None if labeler.test_ is None else labeler.test_.distance,
         "population_most": None if labeler.test_ is None else labeler.test_.most,
@@ -146,15 +136,15 @@ def summarize(
 
 
 def summarize_plan(
-    labeler: StatisticsLabeler, choice: MethodChoice, task: LabelTask
+    labeler: StatisticsLabeler, choice: MethodChoice | None, task: LabelTask
 ) -> dict[str, Any]:
     """What --plan shows where no members are needed."""
     return {
-        "method": choice.method,
-        "reason": choice.reason,
-        "signal": choice.signal or None,
+        "method": "statistics",
+        "reason": AS_ASKED if choice is None else choice.reason,
+        "signal": None if choice is None else choice.signal,
         "columns": task.points.shape[1],
-        "classes": len(task.classes or task.texts),
+        "classes": len(task.label_set),
         "pool": len(task.points),
         "population": labeler.population,
     }

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from ..data.column_kinds import Ignore, Label
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
+from ..labels.pool import PoolTask
 from .appended_column import Append, appender, name_new_column
 from .output import is_standard
 from .table_commands import read_schema
@@ -58,6 +60,32 @@ class LabelTask:
         """
         return self.read_private()
 
+    @property
+    def label_set(self) -> list[str]:
+        """All labels there are."""
+        return sorted(self.classes or self.texts)
+
+    def pool(self, arguments: argparse.Namespace) -> PoolTask:
+        """What is public of the labeling of all of PUBLIC, as the arguments ask for it.
+
+        Raises:
+            ParameterError: Fewer rows may be asked than there are.
+        """
+        rows = len(self.points)
+        queries = rows if arguments.queries is None else arguments.queries
+        if queries < rows:
+            raise ParameterError(f"--queries = {queries:,}, but PUBLIC has {rows:,} rows")
+        options = passed(arguments, ("max_unstable", "beta", "agreement", "table", "threshold"))
+        return PoolTask.of(
+            self.points,
+            classes=self.label_set,
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            queries=queries,
+            members=arguments.members,
+            options=options,
+        )
+
     def labels(self, private: Table) -> NDArray[np.str_]:
         """The label of each row of PRIVATE, or of PUBLIC.
 
@@ -98,6 +126,12 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
         append=append,
         read_private=lambda: read(arguments.private, arguments),
     )
+
+
+def passed(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Those of the arguments that have a value."""
+    values = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def split_classes(classes: str) -> list[str]:

@@ -19,8 +19,8 @@ from .._support.lazy import list_only
 from .label_plans import sgd_stability, soft_bins, unstable_queries
 from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
-from .method_choice import MethodChoice, choose_method
 from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
+from .pool import MethodChoice, choose_method
 from .population_test import PopulationTest
 from .soft_labeler import ScoreResult, SoftLabeler
 from .statistics_labeler import StatisticsLabeler

@@ -8,7 +8,7 @@ from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 
 # The largest share of unanimous votes that may be flipped without a note.
-_MOST_FLIPS = 0.05
+MOST_FLIPS = 0.05
 # Number of records from which a member learns something.
 _FEW_ROWS = 10
 
@@ -33,7 +33,7 @@ def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
     rows = f"{fit:,} member{'s' * (fit > 1)} of about {min(n, _FEW_ROWS)} would fit"
     worth = f"even a unanimous vote of them is {_fate(plan)} with probability {flip:.3f}"
     advice = f"take members = {fit:,}"
-    if flip > _MOST_FLIPS:
+    if flip > MOST_FLIPS:
         advice = "too much to be of use; a larger epsilon, fewer queries or more records help"
     raise InsufficientSamples(f"{fault}: {rows}, and {worth}: {advice}")
 
@@ -41,7 +41,7 @@ def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
 def note_flips(plan: VotePlan, k: int) -> None:
     """Note before anything is spent that so few members are worth little: a public fact."""
     flip = plan.flip(k)
-    if flip > _MOST_FLIPS:
+    if flip > MOST_FLIPS:
         fault = f"members = {k:,}, but even a unanimous vote of them is {_fate(plan)}"
         advice = "fewer queries, a larger epsilon or more members make it less"
         note(f"{fault} with probability {flip:.3f} ({plan.k:,} keep beta): {advice}")

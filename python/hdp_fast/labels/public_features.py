@@ -112,6 +112,14 @@ def make_features(
     return PublicFeatures(schema, fill, *made)
 
 
+def varies(pool: Any) -> bool:
+    """Whether some column of a pool of numbers, an array or a data frame, is no constant."""
+    values = to_numbers("pool", pool, None)
+    if not hasattr(pool, "columns"):
+        return bool((values != values[0]).any())
+    return bool(_inverse_deviations(fill_rows(values, _means(values))).any())
+
+
 def to_numbers(name: str, records: Any, schema: Schema | None) -> Floats:
     """The entries of an array, a data frame or a table as float64, shape (m, d).
 

@@ -19,10 +19,11 @@ from ..budget.account import Budget, check_charge
 from ..data.records import check_features, count_rows, take_rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
+from ..labels.pool import PoolTask
 from ..labels.public_facts import compare, facts_of
 from .class_labels import code_labels, encode, read_classes
 from .linear_estimator import check_privacy, note_score
-from .pool_labels import PoolLabels, PoolTask, require_pool
+from .pool_labels import PoolLabels, PoolRecords, require_pool, unused_label
 from .public_texts import shield, shield_code
 from .schema_transformer import SchemaTransformer
 from .seeded_estimator import SeededEstimator
@@ -366,20 +367,20 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         plain = self.classes_.astype(str if self.classes_.dtype.kind in "OU" else None)
         plain = plain.astype(np.int64) if plain.dtype.kind == "b" else plain
         self._try_student(pool)
-        task = PoolTask(
-            records=records,
-            labels=plain[codes],
-            pool=pool,
+        task = PoolTask.of(
+            pool,
             classes=plain,
             epsilon=float(self.epsilon),  # type: ignore[arg-type]
             delta=self.delta,
-            queries=self.queries,
+            queries=min(self.queries, count_rows(pool)),
             members=self.members,
+            options={"bottom": unused_label(plain)},
         )
         method = self.method
         if method == "auto" and self.estimator is not None:
             method = "votes"
-        answers = task.answer(method, self._make_member(), budget, self.test_seed)
+        learned = PoolRecords(records, plain[codes], pool, task)
+        answers = learned.answer(method, self._make_member(), budget, self.test_seed)
         return answers.renamed(self.classes_[encode(answers.labels, plain)])
 
     def _try_student(self, pool: Any) -> None:
