@@ -15,7 +15,7 @@ from _label_problems import Floats, Integers, Problem, Split
 from _label_settings import DELTA
 
 from hdp_fast import labels
-from hdp_fast.labels.descent_model import make_learner
+from hdp_fast.labels.public_features import make_learner
 
 # Probability that an answer must have in the model; other queries get none.
 THRESHOLD = 0.5

@@ -15,7 +15,7 @@ from hdp_fast.exceptions import (
     ShapeError,
     UtilityWarning,
 )
-from hdp_fast.labels import population_test
+from hdp_fast.labels import public_features
 from hdp_fast.labels.public_features import Release, make_features
 from hdp_fast.learners import FeatureMap, SufficientStatistics
 
@@ -314,7 +314,7 @@ def test_the_comparison_rejects_one_population_rarely():
         rng = np.random.default_rng(seed)
         rows = rng.normal(size=(600, 3))
         features = FeatureMap.identity(3, norm_bound=2)
-        test = population_test.compare_populations(
+        test = public_features.compare_populations(
             features, rows[:400], rows[400:], epsilon=1.0, delta=1e-6, random_state=seed
         )
         rejected += not test.passed
@@ -323,11 +323,11 @@ def test_the_comparison_rejects_one_population_rarely():
 
 def test_a_comparison_with_too_small_a_bound_rejects_one_population_often(monkeypatch):
     """The broken twin: without the parts for chance and tolerance most pools are rejected."""
-    monkeypatch.setattr(population_test, "largest_distance", lambda *parts: 0.5 * parts[-1])
+    monkeypatch.setattr(public_features, "largest_distance", lambda *parts: 0.5 * parts[-1])
     rows = np.random.default_rng(0).normal(size=(600, 3))
     features = FeatureMap.identity(3, norm_bound=2)
     passed = [
-        population_test.compare_populations(
+        public_features.compare_populations(
             features, rows[:400], rows[400:], epsilon=1.0, delta=1e-6, random_state=seed
         ).passed
         for seed in range(20)

@@ -15,7 +15,7 @@ from state_faces import FACES
 from hdp_fast._support import atomic
 from hdp_fast.data import files
 from hdp_fast.exceptions import ParameterError
-from hdp_fast.labels.saved_file import new_file
+from hdp_fast.labels.saved_files import new_file
 from hdp_fast.stability import table_cache
 
 pytest.importorskip("joblib")

@@ -14,7 +14,7 @@ from hdp_fast._support.sqlite import row_digest
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import frequency_question
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
-from hdp_fast.labels.usage import UsageAccount
+from hdp_fast.labels.fitted import UsageAccount
 from hdp_fast.local import RemoteAgents
 from hdp_fast.transfer.checkpoint import Journal
 

@@ -16,7 +16,7 @@ from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..exceptions import BudgetExceeded, ParameterError
-from ..labels.few_records import note_flips, require_records
+from ..labels.ensemble import note_flips, require_records
 from ..labels.labeler import LabelResult, PrivateLabeler
 from ..labels.pool import MethodChoice, choose_members
 from ..labels.suggestion import suggest

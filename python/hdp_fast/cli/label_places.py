@@ -9,7 +9,7 @@ from pathlib import Path
 from .._support.validate import refuse
 from ..data.table import suffix_of
 from ..exceptions import ParameterError
-from ..labels.saved_file import require_free
+from ..labels.saved_files import require_free
 from .appended_column import check_printable
 from .output import check_outputs, is_standard
 

@@ -16,12 +16,19 @@ their votes and how close a vote was stay private.
 from __future__ import annotations
 
 from .._support.lazy import list_only
-from .label_plans import sgd_stability, soft_bins, unstable_queries
 from .labeler import LabelResult, PrivateLabeler
 from .learner import PrivateLearner
-from .pac_plans import LearningPlan, pac_sample_size, plan_answers, plan_learning
+from .plans import (
+    LearningPlan,
+    pac_sample_size,
+    plan_answers,
+    plan_learning,
+    sgd_stability,
+    soft_bins,
+    unstable_queries,
+)
 from .pool import MethodChoice, choose_method
-from .population_test import PopulationTest
+from .public_features import PopulationTest
 from .soft_labeler import ScoreResult, SoftLabeler
 from .statistics_labeler import StatisticsLabeler
 from .suggestion import Candidate, Suggestion, suggest

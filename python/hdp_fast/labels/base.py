@@ -1,17 +1,18 @@
-"""What labelers have in common: one ensemble, one account of what is used up, one record."""
+"""What labelers have in common: parameters, one ensemble, one account, one record."""
 
 from __future__ import annotations
 
 import os
 import secrets
 from abc import ABC, abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._support.notes import note_large_delta
+from .._support.parameters import SettableParameters
 from .._support.progress import bar
 from .._support.random_state import check_random_state, make_generator
 from .._support.stages import log_stage
@@ -24,19 +25,42 @@ from ..record import PrivacyRecord, rng_of
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import AnyTable, VotePlan
 from ..stability.tables import HazardTable
-from .ensemble import train_ensemble
-from .few_records import note_flips, require_records
-from .fitted import Fitted
+from .ensemble import choose_chunks, note_flips, require_records, train_ensemble
+from .fitted import Fitted, UsageAccount
 from .members import check_learner
-from .parameters import LabelerParameters
-from .partition import choose_chunks
 from .preflight import Preflight
-from .saved_file import ledger_of, new_file, pack_members, read_file, resolve_path
-from .usage import UsageAccount
+from .saved_files import ledger_of, new_file, pack_members, read_file, resolve_path
 
 _MOST_MEMBERS = 1 << 24
 # The most bottoms, and the most queries: scores ask twice as many of a table.
 _MOST = 1 << 39
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class LabelerParameters(SettableParameters):
+    """The parameters that every labeler has.
+
+    Attributes:
+        learner: The learner of every member.
+        epsilon: Privacy parameter of all answers together.
+        delta: Privacy parameter of all answers together.
+        queries: Number of queries that may be asked.
+        max_unstable: Number of the bottom that ends the answers.
+        beta: Failure probability of all answers together.
+        agreement: Probability that a member is right on a stable query.
+        members: Number of members; None takes as many as the plan needs.
+        diagnose: Whether faults of members are shown, which protects nothing.
+    """
+
+    learner: Any = field(kw_only=False)
+    epsilon: float
+    delta: float
+    queries: int
+    max_unstable: int
+    beta: float = 0.05
+    agreement: float = 0.75
+    members: int | None = None
+    diagnose: bool = False
 
 
 class Labeler(LabelerParameters, ABC):

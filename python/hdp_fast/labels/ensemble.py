@@ -1,4 +1,4 @@
-"""Members, and the table that answers for them: what a labeler never shows."""
+"""The members of a labeler together: how many, the records of each, and what answers for them."""
 
 from __future__ import annotations
 
@@ -11,22 +11,137 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from .._support.notes import note
 from .._support.random_state import make_generator, make_key
 from .._support.turns import Turn
-from .._support.types import RandomState
+from .._support.types import Integers, RandomState
 from ..data import records
+from ..data.persons import read_ids, write_texts
+from ..exceptions import InsufficientSamples, ShapeError
 from ..stability.gaussian import GaussianSession
-from ..stability.plans import AnyTable
+from ..stability.plans import AnyTable, VotePlan
 from ..stability.sessions import TableSession
 from ..stability.tables import HazardTable
 from .members import Chunk, Member, run_tasks, score, train, vote
-from .partition import Chunks
 from .public_facts import Facts, facts_of
 
+# The largest share of unanimous votes that may be flipped without a note.
+MOST_FLIPS = 0.05
+# Number of records from which a member learns something.
+_FEW_ROWS = 10
+# No text in UTF-8, which stands for all records without an id.
+_NOBODY = b"\xff"
 # Number of votes, of all members together, that are held in memory at a time.
 MOST_VOTES = 1 << 27
+
+
+def require_records(plan: VotePlan, n: int, k: int, name: str) -> None:
+    """Refuse more members than records, and state what members that fit would be worth.
+
+    Args:
+        plan: The plan of the labeler.
+        n: Number of records.
+        k: Number of members.
+        name: The records and their number, in words.
+
+    Raises:
+        InsufficientSamples: n is less than k.
+    """
+    if n >= k:
+        return
+    fit = max(1, n // _FEW_ROWS)
+    flip = plan.flip(fit)
+    fault = f"{name}, but {k:,} members need one each (the paper: {plan.k_paper:,})"
+    rows = f"{fit:,} member{'s' * (fit > 1)} of about {min(n, _FEW_ROWS)} would fit"
+    worth = f"even a unanimous vote of them is {_fate(plan)} with probability {flip:.3f}"
+    advice = f"take members = {fit:,}"
+    if flip > MOST_FLIPS:
+        advice = "too much to be of use; a larger epsilon, fewer queries or more records help"
+    raise InsufficientSamples(f"{fault}: {rows}, and {worth}: {advice}")
+
+
+def note_flips(plan: VotePlan, k: int) -> None:
+    """Note before anything is spent that so few members are worth little: a public fact."""
+    flip = plan.flip(k)
+    if flip > MOST_FLIPS:
+        fault = f"members = {k:,}, but even a unanimous vote of them is {_fate(plan)}"
+        advice = "fewer queries, a larger epsilon or more members make it less"
+        note(f"{fault} with probability {flip:.3f} ({plan.k:,} keep beta): {advice}")
+
+
+def _fate(plan: VotePlan) -> str:
+    return "turned into bottom" if isinstance(plan.table, HazardTable) else "flipped"
+
+
+# Computes the rows of each chunk from a key.
+Chunks = Callable[[bytes], list[Integers]]
+
+
+def choose_chunks(ids: ArrayLike | None, n: int, k: int) -> Chunks:
+    """Choose how n records are split into k chunks: by their ids if there are any, or by position.
+
+    Raises:
+        InsufficientSamples: There are fewer records than chunks, and no ids. With ids the number of
+            records is private, and is not compared.
+        ShapeError: ids has another shape than (n,).
+        ParameterError: ids has no dtype of integers, texts or objects.
+    """
+    if ids is not None:
+        names = _check_ids(ids, n)
+        return lambda key: split_by_id(names, key, k)
+    if n < k:
+        raise InsufficientSamples(f"X has {n:,} records, but {k:,} members need one each")
+    return lambda key: split_by_position(n, k)
+
+
+def split_by_position(n: int, k: int) -> list[Integers]:
+    """The rows of each of k chunks: row i is in chunk i mod k.
+
+    Replacing a record changes one chunk. Inserting a record would change many.
+    """
+    return [np.arange(chunk, n, k) for chunk in range(k)]
+
+
+def split_by_id(ids: list[bytes], key: bytes, k: int) -> list[Integers]:
+    """The rows of each of k chunks, by a keyed hash of the record's id.
+
+    Rows with the same id are in the same chunk. Inserting or removing all rows of one id changes
+    one chunk, whatever the key, and keeps the order of rows in all others.
+    """
+    chunks = np.array([_chunk(name, key, k) for name in ids], np.int64)
+    order = np.argsort(chunks, kind="stable")
+    return np.split(order, np.searchsorted(chunks[order], np.arange(1, k)))
+
+
+def _check_ids(ids: ArrayLike, n: int) -> list[bytes]:
+    """Validate ids, one for each of n records, and return them as bytes.
+
+    No id causes an error: all records without one are those of one person.
+
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: The dtype is that of neither integers, texts nor objects.
+    """
+    values, missing = read_ids(ids, "iuSUO")
+    if values.shape != (n,):
+        raise ShapeError(f"ids has shape {values.shape}, but it must be ({n},), as there are rows")
+    names: list[Any] = values.tolist()
+    if missing is not None:
+        names = [None if absent else name for name, absent in zip(names, missing, strict=True)]
+    return [_bytes(name) for name in (write_texts(names) if values.dtype.kind != "S" else names)]
+
+
+def _bytes(name: str | bytes | None) -> bytes:
+    if name is None:
+        return _NOBODY
+    # Lone surrogates are allowed in ids.
+    return name if isinstance(name, bytes) else name.encode(errors="surrogatepass")
+
+
+def _chunk(name: bytes, key: bytes, k: int) -> int:
+    return int.from_bytes(hashlib.blake2b(name, key=key, digest_size=16).digest()) % k
 
 
 @dataclass

@@ -21,7 +21,7 @@ from ..stability.gaussian import THRESHOLD
 from ..stability.plans import AnyTable, VotePlan, members_needed
 from .base import Labeler
 from .fitted import Fitted
-from .label_set import check_classes, check_labels, choose_marker
+from .public_facts import check_classes, check_labels, choose_marker
 
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
 

@@ -17,10 +17,9 @@ from ..budget.account import Budget
 from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .label_set import check_targets
 from .labeler import LabelResult, PrivateLabeler
 from .members import check_learner, train_openly
-from .public_facts import compare, facts_of
+from .public_facts import check_targets, compare, facts_of
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 

@@ -16,7 +16,7 @@ from ..accounting import gaussian_mu
 from ..data.records import count_rows
 from ..exceptions import ParameterError
 from ..stability.plans import VotePlan
-from .few_records import MOST_FLIPS
+from .ensemble import MOST_FLIPS
 from .labeler import PrivateLabeler
 from .public_facts import facts_of
 from .public_features import varies

@@ -1,22 +1,31 @@
-"""Public features of records and points, made of a public pool alone: what each column becomes."""
+"""What a public pool makes: features of records and points, and a test of their populations.
+
+Where the populations differ, noisy gradients learn from the records alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.json_text import JsonText
 from .._support.numbers import floats
-from .._support.types import Floats
+from .._support.types import Floats, RandomState
 from .._support.validate import array
 from ..data.frames import make_table
 from ..data.schema import Schema
 from ..data.table import Table
-from ..exceptions import ParameterError, ShapeError
-from ..learners import FeatureMap, suggest_features
+from ..exceptions import ParameterError, ShapeError, UtilityWarning
+from ..learners import FeatureMap, PrivateSGD, SufficientStatistics, suggest_features
+from ..learners.moment_equation import softmax, to_halves
+from ..learners.statistics_checks import chi_square_quantile
+from .public_facts import kind_of
 
 # Square of the constant that gradients get beside a row of norm 1, if its columns span none.
 _CONSTANT = 0.1
@@ -25,6 +34,10 @@ _LEAST_SPREAD = 1e-9
 _LARGEST = 1e30
 # A pool in whose span a constant lies up to this share has a constant.
 _CLOSE = 1e-6
+# A difference of mean features that does no harm to labels, as a share of the largest norm.
+TOLERANCE = 0.05
+# Probability of rejecting a pool that is of the same population.
+LEVEL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,8 +178,6 @@ def _frame_numbers(name: str, records: Any) -> NDArray[Any]:
     if hasattr(records, "tocsr"):
         dense: NDArray[Any] = records.toarray()
         return dense
-    from .public_facts import kind_of
-
     for column, dtype in zip(records.columns, list(records.dtypes), strict=True):
         if kind_of(dtype) != "number":
             rule = "it must hold numbers: pass a schema, which says what becomes of texts"
@@ -206,3 +217,143 @@ def _spans_constant(rows: Floats) -> bool:
     means = rows.mean(axis=0)
     solved = np.linalg.lstsq(second, means, rcond=1e-10)[0]
     return bool(1 - means @ solved <= _CLOSE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PopulationTest(JsonText):
+    """The result of a private comparison of the records' mean features with those of a pool.
+
+    Attributes:
+        distance: Euclidean distance of the pool's mean features from the noisy mean of the records,
+            whose features have norm at most 1.
+        most: The largest distance at which the pool counts as one of the same population. Noise and
+            chance exceed it with probability at most 0.01 where the population is the same.
+        epsilon: Privacy parameter that the comparison cost.
+        delta: Privacy parameter that the comparison cost.
+
+    Examples:
+        >>> from hdp_fast.labels import PopulationTest
+        >>> PopulationTest(distance=0.23, most=0.11, epsilon=0.1, delta=1e-7).passed
+        False
+    """
+
+    distance: float
+    most: float
+    epsilon: float
+    delta: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the pool may be one of the same population."""
+        return self.distance <= self.most
+
+
+def compare_populations(
+    features: FeatureMap,
+    X: Floats,
+    pool: Floats,
+    *,
+    epsilon: float,
+    delta: float,
+    random_state: RandomState,
+) -> PopulationTest:
+    """Release the noisy sum of the records' features, and compare its mean with the pool's.
+
+    It is a release of learners.SufficientStatistics whose target is 1 for every record, and has its
+    guarantee: (epsilon, delta)-DP when one record is replaced. The rest is post-processing.
+    """
+    description = mean_description(features)
+    with warnings.catch_warnings():
+        # A sum within its noise says nothing against a pool.
+        warnings.simplefilter("ignore", UtilityWarning)
+        released = description.release(
+            X, np.ones(len(X)), epsilon=epsilon, delta=delta, random_state=random_state
+        )
+    rows = features(pool)
+    difference = released.cross_moments[:, 0] / released.n - rows.mean(axis=0)
+    most = largest_distance(
+        released.n, len(rows), features.columns, released.sums_deviation / released.n
+    )
+    return PopulationTest(
+        distance=float(np.linalg.norm(difference)), most=most, epsilon=epsilon, delta=delta
+    )
+
+
+def mean_description(features: FeatureMap) -> SufficientStatistics:
+    """The release of the sum of all records' features, which are those of targets 1."""
+    return SufficientStatistics(features, label_bound=1.0)
+
+
+def largest_distance(n: int, points: int, columns: int, deviation: float) -> float:
+    """Bound the distance of the noisy mean of n rows from that of the pool, for one population.
+
+    The difference of two means of rows of norm at most 1 has a norm of root mean square at most
+    sqrt(1/n + 1/points). A row moves the norm by at most 2 / n or 2 / points, so that McDiarmid's
+    inequality bounds what it exceeds its mean by. The noise, of this deviation in each of the
+    columns, has a norm below its quantile. Each of the two fails with half the level.
+    """
+    scale = math.sqrt(1 / n + 1 / points)
+    sampling = scale * (1 + math.sqrt(2 * math.log(2 / LEVEL)))
+    noise = deviation * math.sqrt(chi_square_quantile(columns, 1 - LEVEL / 2))
+    return TOLERANCE + sampling + noise
+
+
+@dataclass(frozen=True, eq=False)
+class DescentModel:
+    """A linear model of public features that noisy gradients learned.
+
+    Attributes:
+        features: The public feature map.
+        classes: The K classes in order, shape (K,).
+        coefficients: float64 of shape (d, K).
+    """
+
+    features: FeatureMap
+    classes: NDArray[Any]
+    coefficients: Floats
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Computes the posterior probability of every class.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            A float64 array of shape (m, K), whose rows add up to 1.
+        """
+        return softmax(self.features(X) @ self.coefficients)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predicts the class of the largest probability, ties to the first.
+
+        Args:
+            X: Records as the feature map takes them, m of them.
+
+        Returns:
+            An array of shape (m,) of classes.
+        """
+        labels: NDArray[Any] = self.classes[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+
+def make_learner(classes: int, epsilon: float, delta: float) -> PrivateSGD:
+    """The learner for so many classes, all of whose settings are chosen by public rules."""
+    if classes == 2:
+        return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
+    return PrivateSGD(loss="softmax", classes=classes, epsilon=epsilon, delta=delta)
+
+
+def descend(
+    features: FeatureMap,
+    rows: Floats,
+    codes: NDArray[np.intp],
+    classes: NDArray[Any],
+    learner: PrivateSGD,
+    random_state: np.random.Generator | None,
+) -> DescentModel:
+    """Learn by noisy gradients from records alone; the guarantee is that of the learner."""
+    model = learner.learn(features(rows), codes, random_state=random_state)
+    weights = np.asarray(model.weights, np.float64)
+    if len(classes) == 2:
+        weights = to_halves(weights)
+    return DescentModel(features, classes, weights)

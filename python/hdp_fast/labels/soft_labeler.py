@@ -20,7 +20,7 @@ from ..stability.plans import VotePlan, members_needed, paper_members
 from ..stability.tables import HazardTable
 from .base import Labeler
 from .fitted import Fitted
-from .label_set import check_targets
+from .public_facts import check_targets
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,13 +23,20 @@ from ..exceptions import ParameterError
 from ..learners import FeatureMap, ReleasedStatistics, SufficientStatistics
 from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
-from .descent_model import DescentModel, descend, make_learner
-from .label_set import check_classes, check_labels, choose_marker
 from .labeler import LabelResult
-from .population_test import PopulationTest, compare_populations, mean_description
-from .public_facts import Facts, compare, facts_of
-from .public_features import PublicFeatures, Release, make_features
-from .saved_statistics import read_labeler, write_labeler
+from .public_facts import Facts, check_classes, check_labels, choose_marker, compare, facts_of
+from .public_features import (
+    DescentModel,
+    PopulationTest,
+    PublicFeatures,
+    Release,
+    compare_populations,
+    descend,
+    make_features,
+    make_learner,
+    mean_description,
+)
+from .saved_files import read_labeler, write_labeler
 
 Population = Literal["same", "tested"]
 Price = tuple[float, float]

@@ -19,9 +19,9 @@ from ..data import records
 from ..exceptions import InsufficientSamples
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
-from .label_set import check_classes, check_labels
 from .labeler import PrivateLabeler
 from .members import Chunk, check_learner, run_tasks, train, vote
+from .public_facts import check_classes, check_labels
 
 _MOST = 1 << 40
 # So many rows are dealt to the members that are trained for a candidate, which stand for all of
