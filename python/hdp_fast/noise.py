@@ -19,7 +19,15 @@ from . import _core
 from ._support.notes import keep_result
 from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, Integers, RandomState
-from ._support.validate import integers, is_bool, nonnegative_int, number, refuse
+from ._support.validate import (
+    curator_relation,
+    flag,
+    integers,
+    is_bool,
+    nonnegative_int,
+    number,
+    refuse,
+)
 from .budget.account import Budget, Neighbors, spend
 from .exceptions import ParameterError
 from .record import PrivacyRecord, rng_of
@@ -606,10 +614,8 @@ def _select(
     budget: Budget | None,
 ) -> int:
     heights = integers("scores", scores, np.int64)
-    if not isinstance(neighbors, str) or neighbors not in ("replace_one", "add_remove"):
-        refuse("neighbors", neighbors, "it must be one of replace_one, add_remove")
-    if not is_bool(monotonic):
-        refuse("monotonic", monotonic, "it must be True or False")
+    curator_relation(neighbors)
+    flag("monotonic", monotonic)
     record = PrivacyRecord(
         mechanism=f"noise.{method}",
         source=_SOURCES[method],

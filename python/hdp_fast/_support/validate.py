@@ -99,6 +99,24 @@ def is_bool(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
+def flag(name: str, value: Any) -> bool:
+    """The value as a bool.
+
+    Raises: ParameterError unless it is one.
+    """
+    if not is_bool(value):
+        refuse(name, value, "it must be True or False")
+    return bool(value)
+
+
+def curator_relation(neighbors: T) -> T:
+    """The name of the relation of a guarantee that a curator gives.
+
+    Raises: ParameterError unless it is replace_one or add_remove.
+    """
+    return one_of("neighbors", neighbors, ("replace_one", "add_remove"))
+
+
 def number(name: str, value: Any) -> float:
     """The value as a float, NaN included.
 
@@ -171,6 +189,17 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
         return real
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
     refuse(name, value, f"it must {rule}")
+
+
+def unit_interval(name: str, value: Any) -> float:
+    """The value as a float in [0, 1].
+
+    Raises: ParameterError otherwise.
+    """
+    real = number(name, value)
+    if not 0 <= real <= 1:
+        refuse(name, value, "it must lie in [0, 1]")
+    return real
 
 
 def nonnegative_int(name: str, value: Any) -> int:

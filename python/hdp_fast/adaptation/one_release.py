@@ -23,6 +23,7 @@ from .._support.validate import (
     positive_int,
     probability,
     refuse,
+    unit_interval,
 )
 from ..budget.account import Budget
 from ..exceptions import HdpFastError
@@ -347,8 +348,7 @@ class MomentAdaptation(Estimator):
             epsilon = positive("epsilon", self.epsilon)
         elif self.budget is not None:
             refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
-        if not 0 <= number("whitening", self.whitening) <= 1:
-            refuse("whitening", self.whitening, "it must lie in [0, 1]")
+        unit_interval("whitening", self.whitening)
         if not 0.01 <= number("ratio", self.ratio) <= 100:
             refuse("ratio", self.ratio, "it must lie in [0.01, 100]")
         penalty = self.source_penalty

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 from .. import _core
 from .._support.notes import note_charge
 from .._support.uncopyable import Uncopyable
-from .._support.validate import number, refuse
+from .._support.validate import number, one_of, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .entries import Entry, list_entries, render_html
@@ -530,9 +530,7 @@ def check_charge(budget: Budget | None, epsilon: float) -> None:
 
 
 def _check_relation(neighbors: str) -> str:
-    if not isinstance(neighbors, str) or neighbors not in _COVERED:
-        refuse("neighbors", neighbors, f"it must be one of {', '.join(_COVERED)}")
-    return neighbors
+    return one_of("neighbors", neighbors, _COVERED)
 
 
 def _check_name(name: str | None) -> str | None:

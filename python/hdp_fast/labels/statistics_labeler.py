@@ -14,7 +14,7 @@ from .._support.notes import keep_result, note
 from .._support.parameters import SettableParameters
 from .._support.random_state import check_random_state, make_generator
 from .._support.types import Floats, RandomState
-from .._support.validate import number, one_of, positive, probability, refuse, shorten
+from .._support.validate import one_of, positive, probability, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data.records import check_features, count_rows
 from ..data.schema import Schema
@@ -345,10 +345,7 @@ class StatisticsLabeler(SettableParameters):
         return epsilon, delta
 
     def _check_threshold(self) -> float:
-        threshold = number("threshold", self.threshold)
-        if not 0 <= threshold < 1:
-            refuse("threshold", self.threshold, "it must lie in [0, 1)")
-        return threshold
+        return probability("threshold", self.threshold, zero=True)
 
     def _divide(self, epsilon: float, delta: float) -> tuple[Price | None, Price]:
         """What the comparison costs, and what is left; the two sum to no more than both."""

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._core import Features
 from .._support.types import Bits
-from .._support.validate import bit_entries, nonnegative_int, refuse
+from .._support.validate import bit_entries, flag, nonnegative_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from .descriptions import Description, flag
+from .descriptions import Description
 from .hypotheses import Errors, Hypotheses, store
 from .literals import (
     evaluate_at_least,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from .._support.validate import from_json, is_bool, nonnegative_int, number, refuse
+from .._support.validate import finite_number, flag, from_json, nonnegative_int, refuse
 from ..exceptions import ParameterError
 
 Description = dict[str, Any]
@@ -48,17 +47,6 @@ def parse(hypothesis: Description | str) -> Description:
     return {"kind": kind, **checked}
 
 
-def flag(name: str, value: Any) -> bool:
-    """Return the value as a bool.
-
-    Raises:
-        ParameterError: It is no bool.
-    """
-    if not is_bool(value):
-        refuse(name, value, "it must be True or False")
-    return bool(value)
-
-
 def _load(hypothesis: Any) -> Mapping[str, Any]:
     if isinstance(hypothesis, str):
         return from_json("hypothesis", hypothesis, "Hypotheses.hypothesis or its owner", _load)
@@ -93,7 +81,7 @@ def _knots(name: str, value: Any) -> list[float]:
 
 
 def _shifts(name: str, value: Any) -> list[float]:
-    return [_real(name, entry) for entry in _list(name, value)]
+    return [finite_number(name, entry) for entry in _list(name, value)]
 
 
 def _scored(name: str, value: Any) -> Description:
@@ -106,15 +94,8 @@ def _scored(name: str, value: Any) -> Description:
     return dict(value)
 
 
-def _real(name: str, value: Any) -> float:
-    real = number(name, value)
-    if not math.isfinite(real):
-        refuse(name, value, "it must be finite")
-    return real
-
-
 def _reals(name: str, value: Any) -> list[float]:
-    values = [_real(name, entry) for entry in _list(name, value)]
+    values = [finite_number(name, entry) for entry in _list(name, value)]
     if not values:
         raise ParameterError(f"{name} are none, but there must be one for each feature")
     return values
@@ -142,8 +123,8 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "conjunction": {"features": _features, "values": _values, "complement": flag},
     "parity": {"features": _features, "complement": flag},
     "at_least": {"threshold": nonnegative_int, "features": _features, "values": _values},
-    "halfspace": {"weights": _reals, "bias": _real},
-    "linear": {"weights": _reals, "bias": _real},
+    "halfspace": {"weights": _reals, "bias": finite_number},
+    "linear": {"weights": _reals, "bias": finite_number},
     "softmax": {"weights": _matrix},
     "vote": {"hypotheses": _voters},
     "calibrated": {"model": _scored, "knots": _knots, "shifts": _shifts},

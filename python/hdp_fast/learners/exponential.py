@@ -17,7 +17,15 @@ from .._support.notes import keep_result
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import array, integers, one_of, positive, probability, refuse
+from .._support.validate import (
+    array,
+    curator_relation,
+    flag,
+    integers,
+    one_of,
+    positive,
+    probability,
+)
 from ..accounting.mechanisms import BoundedRange, Pure
 from ..accounting.neighbors import Neighbors, relation
 from ..budget.account import Budget, spend
@@ -25,7 +33,7 @@ from ..data.persons import read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .descriptions import Description, flag
+from .descriptions import Description
 from .hypotheses import Hypotheses, HypothesisResult, check_class, store
 from .labelings import sauer_bound
 
@@ -470,10 +478,7 @@ def vc_sample_size(
 
 
 def _validate_neighbors(neighbors: Neighbors) -> Neighbors:
-    neighbors = relation(neighbors)
-    if neighbors == Neighbors.LOCAL:
-        refuse("neighbors", str(neighbors), "it must be one of replace_one, add_remove")
-    return neighbors
+    return relation(curator_relation(neighbors))
 
 
 def _error_exponent(

@@ -24,12 +24,12 @@ from .._support.validate import (
     array,
     bounded_positive,
     nonnegative_int,
-    number,
     numbers,
     positive_int,
     probability,
     refuse,
     take_form,
+    unit_interval,
 )
 from ..data.column_kinds import Ignore
 from ..data.schema import Schema
@@ -270,8 +270,7 @@ class FeatureMap(JsonObject):
             >>> bool(np.isclose(*(features**2).mean(0), rtol=0.1))
             True
         """
-        if not 0 <= number("power", power) <= 1:
-            refuse("power", power, "it must lie in [0, 1]")
+        unit_interval("power", power)
         first, rows = _prepare_pool(cls, pool, after)
         directions, moments = _principal_directions(rows, components)
         matrix = directions * np.maximum(moments, moments[0] * _LEAST_SHARE) ** (-power / 2)

@@ -18,9 +18,8 @@ from .._support.numbers import finite_rows, real_rows
 from .._support.parameters import Parameters
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
-from .._support.validate import bits, integers, number, positive, refuse
+from .._support.validate import bits, flag, integers, number, positive, refuse
 from ..exceptions import ParameterError, ShapeError
-from .descriptions import flag
 
 
 @dataclass(frozen=True, eq=False)

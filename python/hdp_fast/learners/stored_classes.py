@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._core import Features
 from .._support.types import Bits
+from .._support.validate import flag
 from .bit_classes import ListedClass
-from .descriptions import Description, flag
+from .descriptions import Description
 from .hypotheses import Errors, first, store
 from .literals import list_members, make_mask, required_values, validate_masks
 

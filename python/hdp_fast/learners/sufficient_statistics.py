@@ -17,9 +17,9 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
     array,
     bounded_positive,
-    is_bool,
+    curator_relation,
+    flag,
     number,
-    one_of,
     positive,
     probability,
     refuse,
@@ -42,7 +42,6 @@ from .statistics_privacy import (
     calibrate_statistics,
 )
 
-_NEIGHBORS = ("replace_one", "add_remove")
 _MOST_CLASSES = 4_096
 _SOURCE = (
     "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
@@ -124,12 +123,11 @@ class SufficientStatistics:
             store(self, label_bound=bounded_positive("label_bound", self.label_bound))
         else:
             store(self, classes=check_label_set(self.classes))
-        if not is_bool(self.second_moments):
-            refuse("second_moments", self.second_moments, "it must be True or False")
+        flags = flag("second_moments", self.second_moments)
         if not 0.01 <= number("ratio", self.ratio) <= 100:
             refuse("ratio", self.ratio, "it must lie in [0.01, 100]")
-        one_of("neighbors", self.neighbors, _NEIGHBORS)
-        store(self, neighbors=str(self.neighbors), second_moments=bool(self.second_moments))
+        neighbors = str(curator_relation(self.neighbors))
+        store(self, neighbors=neighbors, second_moments=flags)
 
     @keep_result
     def release(

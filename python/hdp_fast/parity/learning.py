@@ -11,7 +11,7 @@ from .. import _core
 from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
-from .._support.validate import bit_entries, is_bool, number, refuse, shorten
+from .._support.validate import bit_entries, flag, number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
@@ -128,8 +128,7 @@ def learn(
         'error at most 0.0303, if some parity fits every record'
     """
     check_random_state(random_state)
-    if not is_bool(affine):
-        refuse("affine", affine, "it must be True or False")
+    flag("affine", affine)
     records = pack_records(X)
     y = bit_entries("y", y)
     persons = read_persons(ids, rows_per_person, len(records))

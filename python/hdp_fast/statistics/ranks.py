@@ -14,7 +14,7 @@ from .. import noise
 from .._support.notes import keep_result
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import numbers, positive_int, refuse
+from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..exceptions import ShapeError
 from ..noise import selection_rate
@@ -144,8 +144,7 @@ def quantiles(
         public_number(rows, neighbors)
     width = rows.shape[1]
     bounds = read_bounds(low, high, names, width)
-    if not isinstance(interval, bool):
-        refuse("interval", interval, "it must be True or False")
+    interval = flag("interval", interval)
     choices = width * len(parts) * (3 if interval else 1)
     rates = [choose_rate(level, asked, choices, grouped=members is not None) for level in parts]
     many = "" if members is None else f" in each of {len(members.keys)} groups"

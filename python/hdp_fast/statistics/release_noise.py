@@ -15,7 +15,7 @@ from .. import accounting, noise
 from .._support.notes import note, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Integers, RandomState
-from .._support.validate import one_of, positive, probability, refuse
+from .._support.validate import curator_relation, positive, probability, refuse
 from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
 from ..data.persons import Persons, read_persons
@@ -110,7 +110,7 @@ class Asked(NamedTuple):
 
     def check(self) -> Asked:
         """The same with plain numbers. Raises ParameterError for a value out of range."""
-        one_of("neighbors", self.neighbors, ("replace_one", "add_remove"))
+        curator_relation(self.neighbors)
         delta = None if self.delta is None else probability("delta", self.delta)
         check_random_state(self.random_state)
         return self._replace(

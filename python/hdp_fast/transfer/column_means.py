@@ -17,7 +17,7 @@ from .._support.json_text import JsonObject
 from .._support.notes import keep_result, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import distinct_texts, number, numbers, positive, probability, refuse
+from .._support.validate import distinct_texts, flag, number, numbers, positive, probability, refuse
 from ..accounting.noisy_sums import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
 from ..data.column_kinds import Category, Ignore, Number
@@ -261,8 +261,8 @@ def _read(
 ) -> tuple[NDArray[Any], Bounds, tuple[str, ...], int]:
     """The rows, their bounds and names, and the squared distance of two of them at most."""
     schema, bits = kind
-    if not isinstance(bits, bool) or (bits and schema is None):
-        refuse("bits", bits, "it must be True or False, and True only with a schema")
+    if flag("bits", bits) and schema is None:
+        refuse("bits", bits, "it must be False without a schema")
     if schema is None:
         rows = records.to_dense() if isinstance(records, BitMatrix) else numbers("records", records)
         price = rows.shape[-1] if rows.ndim else 0

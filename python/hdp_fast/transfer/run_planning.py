@@ -6,6 +6,7 @@ import math
 from typing import Any, Literal, NamedTuple, cast
 
 from .._support.validate import (
+    finite_nonnegative,
     nonnegative_int,
     number,
     one_of,
@@ -120,7 +121,7 @@ def plan_rounds(
     else:
         settings = settle_as_passed(passed)
     goal = _validate_goal(settings, facts.beta, opt)
-    ratio = None if chi2 is None else 1 + _validate_divergence(chi2)
+    ratio = None if chi2 is None else 1 + finite_nonnegative("chi2", chi2)
     derived = (
         ratio is not None
         and settings.kappa is None
@@ -218,13 +219,6 @@ def _validate_goal(settings: Settings, beta: float, opt: float) -> _Goal:
         rule = f"a test accepts an error of 3 alpha + opt = {goal.threshold:g}: it must be below .5"
         raise ParameterError(f"alpha = {width:g} and opt = {opt:g}, but {rule}")
     return goal
-
-
-def _validate_divergence(chi2: float) -> float:
-    divergence = number("chi2", chi2)
-    if not 0 <= divergence < math.inf:
-        refuse("chi2", chi2, "it must be finite and at least 0")
-    return divergence
 
 
 def _refuse_delta(delta: object) -> None:

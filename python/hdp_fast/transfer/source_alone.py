@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._support.json_text import JsonText
-from .._support.validate import number, positive, probability, refuse
+from .._support.validate import finite_nonnegative, positive, probability, refuse
 from ..exceptions import ParameterError
 from .learner_epsilon import check_private, composes, compute_sample_size
 
@@ -103,9 +103,7 @@ def validate_promise(error: float | None, chi2: float | None) -> tuple[float, fl
         if value is None:
             rule = "an error on the target is promised from error and chi2: pass both"
             refuse(name, value, rule)
-    divergence = number("chi2", chi2)
-    if not 0 <= divergence < math.inf:
-        refuse("chi2", chi2, "it must be finite and at least 0")
+    divergence = finite_nonnegative("chi2", chi2)
     return probability("error", error), divergence
 
 

@@ -27,6 +27,7 @@ from ..._support.validate import (
     numbers,
     refuse,
     sequence,
+    unit_interval,
 )
 from ...exceptions import ParameterError, ShapeError
 from ...gf2 import BitMatrix
@@ -401,8 +402,7 @@ class Query:
         for pair in pairs:
             if len(pair) != 2 or not isinstance(pair[0], Query):
                 refuse("queries", queries, "it must hold pairs of a local.Query and its weight")
-            if not 0 <= number("weight", pair[1]) <= 1:
-                refuse("weight", pair[1], "it must lie in [0, 1]")
+            unit_interval("weight", pair[1])
         return cls((_Weighted(tuple((query, float(weight)) for query, weight in pairs)),))
 
     def __and__(self, other: Query) -> Query:
