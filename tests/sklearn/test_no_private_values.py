@@ -26,7 +26,7 @@ from hdp_fast.sklearn import (
     PrivateStudentClassifier,
     SchemaTransformer,
 )
-from hdp_fast.sklearn.public_texts import shield, shield_code
+from hdp_fast.sklearn.toolkit import shield, shield_code
 
 RNG = np.random.default_rng(2)
 ROWS = RNG.random((150, 2))

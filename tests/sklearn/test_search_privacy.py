@@ -17,8 +17,7 @@ from hdp_fast import PrivacyRecord
 from hdp_fast.budget import spend
 from hdp_fast.sklearn import PrivateSearchCV
 from hdp_fast.sklearn.held_out import _STEPS, choose, count_correct, sum_closeness
-from hdp_fast.sklearn.search_plan import Price, make_plan
-from hdp_fast.sklearn.search_records import Records
+from hdp_fast.sklearn.search_fits import Price, Records, make_plan
 
 EPSILON, DELTA = 1.5, 1e-3
 # Places 0 and 1 are held out.

@@ -14,15 +14,13 @@ records of the target, and HybridClassifier calibrates a panel's model by answer
 """
 
 from .._support.lazy import list_only
-from .adaptation_classifier import AdaptationClassifier
-from .adaptation_regressor import AdaptationRegressor
-from .bounds_scaler import BoundsScaler
+from .adaptation_estimators import AdaptationClassifier, AdaptationRegressor
 from .hybrid_classifier import HybridClassifier
 from .private_classifier import PrivateClassifier
 from .private_regressor import PrivateRegressor
 from .private_search import PrivateSearchCV
-from .schema_transformer import SchemaTransformer
 from .student_classifier import PrivateStudentClassifier
+from .transformers import BoundsScaler, SchemaTransformer
 
 __all__ = [
     "AdaptationClassifier",

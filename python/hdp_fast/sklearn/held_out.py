@@ -14,8 +14,7 @@ from .. import noise
 from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import refuse
-from .search_plan import SearchPlan
-from .search_records import Records
+from .search_fits import Records, SearchPlan
 
 # What a record scores in a regression is rounded to this share of the most that it can.
 _STEPS = 1 << 20

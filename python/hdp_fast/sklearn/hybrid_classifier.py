@@ -22,11 +22,9 @@ from ..local.response import advantage
 from ..record import PrivacyRecord
 from ..transfer import CalibratedModel, calibrate
 from ..transfer.calibration_plan import check_count
-from .adaptation_domains import read_domains
 from .class_labels import check_classes, encode
-from .public_texts import shield_code
-from .seeded_estimator import SeededEstimator
-from .target_scores import TargetScores
+from .domains import TargetScores, read_domains
+from .private_estimator import SeededEstimator
 from .toolkit import (
     ClassifierMixin,
     accuracy_score,
@@ -37,6 +35,7 @@ from .toolkit import (
     column_or_1d,
     has_fit_parameter,
     select_rows,
+    shield_code,
     takes_missing,
     validate_data,
 )

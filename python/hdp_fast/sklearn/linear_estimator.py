@@ -20,8 +20,7 @@ from ..exceptions import ParameterError
 from ..learners.centered_linear import METHODS, LinearTask, release_linear
 from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
-from .charges import MissingFit
-from .seeded_estimator import SeededEstimator
+from .private_estimator import MissingFit, SeededEstimator
 from .toolkit import check_is_fitted, column_or_1d, validate_data
 
 _noted_scores: set[str] = set()

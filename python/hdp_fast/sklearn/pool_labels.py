@@ -18,7 +18,7 @@ from ..labels.pool import PoolTask, choose_members, population_of
 from ..labels.public_facts import compare, facts_of
 from ..labels.statistics_labeler import StatisticsLabeler
 from ..record import PrivacyRecord
-from .charges import MissingFit
+from .private_estimator import MissingFit
 
 
 @dataclass(frozen=True, eq=False)

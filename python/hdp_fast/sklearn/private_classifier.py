@@ -17,8 +17,7 @@ from ..learners.moment_equation import softmax, to_halves
 from ..learners.unit_rows import UnitRows
 from .class_labels import code_labels, read_classes
 from .linear_estimator import PrivateLinearEstimator, note_score
-from .public_texts import shield
-from .toolkit import ClassifierMixin
+from .toolkit import ClassifierMixin, shield
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]

@@ -18,8 +18,7 @@ from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
 from ..learners.unit_rows import UnitRows
 from .linear_estimator import PrivateLinearEstimator, note_score
-from .public_texts import shield
-from .toolkit import RegressorMixin
+from .toolkit import RegressorMixin, shield
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]

@@ -14,20 +14,26 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.notes import keep_result, note
 from .._support.random_state import make_public_generator, make_stream
 from .._support.types import Floats, RandomState
-from .._support.validate import number, ordered_pair, positive, probability, refuse
+from .._support.validate import flag, number, ordered_pair, positive, probability, refuse
 from ..budget.account import Budget
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..record import OS_ENTROPY, TEST_STREAM, PrivacyRecord, rng_of
-from .adaptation_domains import read_domains
-from .charged_fits import fit_charged, make_candidate, path_to_last, takes
-from .charges import spend
+from .domains import read_domains
 from .held_out import Choice, HeldOutJudge, Judge, PublicJudge
 from .linear_estimator import read_targets
-from .rehearsal import rehearse_fit
-from .search_plan import Price, SearchPlan, make_plan
-from .search_records import Records
-from .seeded_estimator import SeededEstimator
+from .private_estimator import SeededEstimator, spend
+from .search_fits import (
+    Price,
+    Records,
+    SearchPlan,
+    fit_charged,
+    make_candidate,
+    make_plan,
+    path_to_last,
+    rehearse_fit,
+    takes,
+)
 from .toolkit import (
     MetaEstimatorMixin,
     ParameterGrid,
@@ -219,8 +225,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         delta = probability("delta", self.delta)
         probability("holdout", self.holdout)
         self._check_seed()
-        if not isinstance(self.refit, bool | np.bool_):
-            refuse("refit", self.refit, "it must be True or False")
+        flag("refit", self.refit)
         if number("epsilon", self.epsilon) != math.inf:
             return Price(positive("epsilon", self.epsilon), delta)
         if budget is not None:

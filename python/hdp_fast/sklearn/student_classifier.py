@@ -24,9 +24,7 @@ from ..labels.public_facts import compare, facts_of
 from .class_labels import code_labels, encode, read_classes
 from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolRecords, require_pool, unused_label
-from .public_texts import shield, shield_code
-from .schema_transformer import SchemaTransformer
-from .seeded_estimator import SeededEstimator
+from .private_estimator import SeededEstimator
 from .toolkit import (
     ClassifierMixin,
     DummyClassifier,
@@ -35,9 +33,12 @@ from .toolkit import (
     check_is_fitted,
     clone,
     column_or_1d,
+    shield,
+    shield_code,
     usual_classifier,
     validate_data,
 )
+from .transformers import SchemaTransformer
 
 _METHODS = ("auto", "statistics", "votes")
 _MOST = 1 << 39
