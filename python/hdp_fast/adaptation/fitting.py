@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -94,10 +94,6 @@ class AdaptationEstimator(BoundedEstimator):
         problem = self._validate_problem(settings, (X_source, y_source, X_target, y_target))
         return settings, problem, names
 
-    def _check_records(self, data: Data) -> None:
-        """Refuse unfit parameters or records, the source's already in the target's space."""
-        self._validate_problem(self._validate_settings(), data)
-
     def _map_source(
         self, privacy: Privacy, X_source: Any, X_target: Any
     ) -> tuple[Any, FeatureNames]:
@@ -158,3 +154,28 @@ def _compare_with_constant(
     classes = labels > 0 if loss == "logistic" else labels
     _, counts = np.unique(classes, return_counts=True)
     return float((predictions != classes).mean()), 1 - float(counts.max()) / len(labels)
+
+
+Estimator = TypeVar("Estimator", bound=AdaptationEstimator)
+
+
+def map_source(
+    estimator: AdaptationEstimator, privacy: Privacy, X_source: Any, X_target: Any
+) -> tuple[Any, FeatureNames]:
+    """Return the source's records in the target's space, and the names of their features."""
+    return estimator._map_source(privacy, X_source, X_target)
+
+
+def validate_settings(estimator: AdaptationEstimator) -> None:
+    """Refuse unfit parameters, before any record is seen."""
+    estimator._validate_settings()
+
+
+def check_records(estimator: AdaptationEstimator, data: Data) -> None:
+    """Refuse unfit parameters or records, the source's already in the target's space."""
+    estimator._validate_problem(estimator._validate_settings(), data)
+
+
+def fit_silently(estimator: Estimator, data: Data) -> Estimator:
+    """Fit without notes, logs and bars: nobody must see how often private tuning fits."""
+    return estimator._fit_silently(data)

@@ -24,7 +24,14 @@ from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
 from .convex import ConvexAdaptation
-from .fitting import note_score, note_share
+from .fitting import (
+    check_records,
+    fit_silently,
+    map_source,
+    note_score,
+    note_share,
+    validate_settings,
+)
 from .nonconvex import NonConvexAdaptation
 from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
 from .problem import ProblemBounds
@@ -232,7 +239,7 @@ def tune(
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
     privacy, share = validate_privacy(estimator), probability("validation", validation)
-    X_source, names = estimator._map_source(privacy, X_source, X_target)
+    X_source, names = map_source(estimator, privacy, X_source, X_target)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
     rng = make_stream(estimator.random_state)
     split = _split(data, share, rng)
@@ -296,7 +303,7 @@ def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
         candidate = _with_parameters(estimator, parameters)
         if callable(candidate.loss):
             raise ParameterError("loss is a callable, but tuning needs predictions")
-        candidate._validate_settings()
+        validate_settings(candidate)
         ProblemBounds.validate(candidate.radius, candidate.norm_bound)
     return candidates
 
@@ -319,7 +326,7 @@ def _validate_data(
     X_source, y_source, X_target, y_target = data
     kinds = _representatives(estimator, candidates)
     for kind in kinds:
-        kind._check_records(data)
+        check_records(kind, data)
     X, y = array("X_target", X_target), array("y_target", y_target)
     if len(X) < 2:
         raise ShapeError("X_target has 1 row, but it must be (n, d), n at least 2")
@@ -327,7 +334,7 @@ def _validate_data(
     held_out = _count_held_out(share, len(X))
     data = X_source, y_source, X[held_out:], y[held_out:]
     for kind in kinds:
-        kind._check_records(data)
+        check_records(kind, data)
     return X_source, y_source, X, y
 
 
@@ -387,7 +394,7 @@ def _select_privately(
         chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
         changes = {"epsilon": trial.epsilon, "budget": None, **_trial_parameters(rng)}
         fitted = _with_parameters(estimator, {**chosen, **changes})
-        fitted = fitted._fit_silently(split.training)
+        fitted = fit_silently(fitted, split.training)
         noise = None
         if estimator.private == "target":
             noise = Noise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
@@ -411,7 +418,7 @@ def _tune_without_privacy(
     results = []
     for chosen in candidates:
         fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)})
-        fitted = fitted._fit_silently(split.training)
+        fitted = fit_silently(fitted, split.training)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)

@@ -20,7 +20,7 @@ from ..adaptation.convex import ConvexAdaptation
 from ..adaptation.nonconvex import NonConvexAdaptation
 from ..adaptation.one_release import MomentAdaptation
 from ..budget.account import Budget
-from ..data.column_kinds import Label
+from ..data.column_kinds import Label, to_fields
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
@@ -204,7 +204,7 @@ def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> No
     if label.bounds is None:
         if domain == "source" and len(np.unique(labels)) == 1:
             kind = "every" if labels[0] > 0 else "no"
-            rule = f"the schema's label, {json.dumps(label._json())}, must tell its rows apart"
+            rule = f"the schema's label, {json.dumps(to_fields(label))}, must tell its rows apart"
             raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
         return
     low, high = label.bounds
@@ -222,7 +222,7 @@ def _tabulate(coefficients: dict[str, float]) -> dict[str, str]:
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
     label, predictor = features.schema.label, features.predictor(learner.coef_)
     return {
-        "label": label._json(),
+        "label": to_fields(label),
         "loss": learner.loss,
         "intercept": predictor.intercept,
         "coefficients": predictor.coefficients,

@@ -15,6 +15,7 @@ from .._support.random_state import check_random_state
 from .._support.validate import distinct_texts, refuse
 from ..budget.account import Budget
 from ..data import files
+from ..data.column_kinds import to_fields
 from ..data.persons import Persons, read_persons
 from ..data.schema import Schema
 from ..data.table import Table
@@ -200,7 +201,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
     """What the report shows: the model, and what was set in public."""
     return {
         **json.loads(model.to_json()),
-        "label": model.schema.label._json(),
+        "label": to_fields(model.schema.label),
         "labels": model.labels,
         "private": {"file": str(arguments.private), "rows": model.n},
         "settings": {
@@ -231,7 +232,7 @@ def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]
     """What people read instead of the file."""
     effects = model.effects()
     words: dict[str, Any] = {
-        "label": model.schema.label._json(),
+        "label": to_fields(model.schema.label),
         "predicts": "a number" if model.labels is None else f"one of {', '.join(model.labels)}",
         "rows": model.n,
         "features": len(effects),

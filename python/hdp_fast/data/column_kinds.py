@@ -160,6 +160,31 @@ class Number:
         return {"kind": "number", **bounds, **default_entry(self.missing)}
 
 
+def to_fields(kind: Category | Number | Ignore | Label) -> dict[str, Any]:
+    """What JSON keeps of a column, or of the rule of labels."""
+    return kind._json()
+
+
+def name_bits(kind: Category | Number, column: str) -> list[str]:
+    """The names of the bits that a column becomes."""
+    return kind._names(column)
+
+
+def feature_writer(kind: Category | Number, column: Column, scaled: bool) -> Write:
+    """What sets the features of some rows: bits, or with `scaled` a number alone, scaled."""
+    return kind._features(column, scaled)
+
+
+def label_bits(label: Label, column: Column) -> Bits:
+    """The label of each row, 0 or 1."""
+    return label._bits(column)
+
+
+def label_floats(label: Label, column: Column) -> Floats:
+    """The label of each row from -1 to 1."""
+    return label._floats(column)
+
+
 def count_floats(kind: Category | Number) -> int:
     """How many float features a column becomes: a bit for each name, or one number."""
     return 1 if isinstance(kind, Number) else len(kind.values)

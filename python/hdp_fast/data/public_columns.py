@@ -7,7 +7,7 @@ import numpy as np
 from .._support.types import Floats
 from .._support.validate import guess, refuse, shorten
 from ..exceptions import ParameterError
-from .column_kinds import Category, Ignore, Label, Number
+from .column_kinds import Category, Ignore, Label, Number, label_bits
 from .columns import CategoryColumn, Column, NumberColumn
 
 # A public column with more distinct texts holds names or free text rather than categories.
@@ -28,7 +28,7 @@ def check_label(label: Label, column: Column) -> None:
         if not ((label.bounds[0] <= numbers) & (numbers <= label.bounds[1])).any():
             refuse("bounds", label.bounds, where)
         return
-    kinds = set(label._bits(column).tolist())
+    kinds = set(label_bits(label, column).tolist())
     if len(kinds) == 1:
         name = "positive" if label.positive else "above"
         refuse(

@@ -28,7 +28,18 @@ from .._support.validate import (
     take_form,
 )
 from ..exceptions import ParameterError
-from .column_kinds import Category, Ignore, Label, Number, default_entry
+from .column_kinds import (
+    Category,
+    Ignore,
+    Label,
+    Number,
+    default_entry,
+    feature_writer,
+    label_bits,
+    label_floats,
+    name_bits,
+    to_fields,
+)
 from .columns import Column
 from .frames import read_frame, take_columns
 from .hypothesis_words import Bit, Features, describe
@@ -84,7 +95,7 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """What each bit states, such as "sex=female" or "age>=40"."""
-        return [text for name, kind in self._features().items() for text in kind._names(name)]
+        return [text for name, kind in self._features().items() for text in name_bits(kind, name)]
 
     @property
     def float_names(self) -> list[str]:
@@ -92,7 +103,7 @@ class Schema:
         return [
             text
             for name, kind in self._features().items()
-            for text in ([name] if isinstance(kind, Number) else kind._names(name))
+            for text in ([name] if isinstance(kind, Number) else name_bits(kind, name))
         ]
 
     @property
@@ -155,7 +166,7 @@ class Schema:
         if self.label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {self.label.column!r}: {rule}")
-        return self.label._bits(self._label_of(table))
+        return label_bits(self.label, self._label_of(table))
 
     def float_labels(self, table: Any) -> Floats:
         """Makes the labels as numbers in [-1, 1], scaled from their bounds; 0 becomes -1.
@@ -172,7 +183,7 @@ class Schema:
         Cost:
             O(m).
         """
-        return self.label._floats(self._label_of(table))
+        return label_floats(self.label, self._label_of(table))
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
         """Puts a hypothesis about the features into words, such as "sex=female and not age>=40".
@@ -211,7 +222,7 @@ class Schema:
         bits = [
             Bit(name, cut, text)
             for name, kind in self._features().items()
-            for cut, text in zip(_cuts_of(kind), kind._names(name), strict=True)
+            for cut, text in zip(_cuts_of(kind), name_bits(kind, name), strict=True)
         ]
         return Features(bits, self.float_names, unit=True)
 
@@ -221,8 +232,8 @@ class Schema:
         Returns:
             The text.
         """
-        columns = {name: kind._json() for name, kind in self.columns.items()}
-        return json.dumps({**_FORMAT, "label": self.label._json(), "columns": columns}, indent=2)
+        columns = {name: to_fields(kind) for name, kind in self.columns.items()}
+        return json.dumps({**_FORMAT, "label": to_fields(self.label), "columns": columns}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
@@ -361,7 +372,7 @@ class Schema:
         parts, width = [], 0
         for name, kind in self._features().items():
             count = 1 if scaled and isinstance(kind, Number) else len(_cuts_of(kind))
-            write = kind._features(table.column(name), scaled)
+            write = feature_writer(kind, table.column(name), scaled)
             parts.append((slice(width, width + count), write))
             width += count
         features = np.zeros((table.rows, len(names)), dtype)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import check_names, names_of
 from .._support.types import Floats
 from .._support.validate import ordered_pair, refuse
-from ..data.column_kinds import Number
+from ..data.column_kinds import Ignore, Number
 from ..data.frames import make_table, require_columns
 from ..data.schema import Schema
 from ..data.table import Table
@@ -243,7 +243,9 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             rule = f"transform makes {len(self.schema.float_names)}"
             raise ShapeError(f"X has {rows.shape[1]} columns, but {rule}")
         values: list[NDArray[Any]] = []
-        for kind in self.schema._features().values():
+        for kind in self.schema.columns.values():
+            if isinstance(kind, Ignore):
+                continue
             if isinstance(kind, Number):
                 values.append(rows[:, place].clip(0, 1) * (kind.high - kind.low) + kind.low)
                 place += 1

@@ -288,6 +288,21 @@ class Randomizer(ABC, Generic[A]):
         return f"{type(self).__name__}({values}): {self._noise()}"
 
 
+def agents_for(
+    randomizer: Randomizer[Any], alpha: float, beta: float, *, sampled: bool, binary: bool
+) -> int:
+    """The number of agents whose mean is within alpha but for probability beta.
+
+    `binary` promises that every value is one of the two ends.
+    """
+    return randomizer._count_agents(alpha, beta, sampled, binary)
+
+
+def deviations_of(randomizer: Randomizer[Any]) -> list[Deviation]:
+    """Bounds of a contribution's deviation, for agents that were sampled."""
+    return randomizer._deviations(sampled=True, binary=False)
+
+
 def validate_epsilon(value: Any) -> float:
     """Returns the value as an epsilon that is large enough for estimates.
 

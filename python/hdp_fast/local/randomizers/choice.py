@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..._support.validate import probability
 from ...exceptions import ParameterError
+from .base import agents_for
 from .binary import BinaryResponse
 from .mean import Bounds, MeanRandomizer
 from .noisy import GaussianRandomizer, LaplaceRandomizer
@@ -71,7 +72,7 @@ def best_randomizer(
     allowed = probability("delta", delta, zero=True)
 
     def count_agents(randomizer: MeanRandomizer) -> int:
-        return randomizer._count_agents(alpha, beta, sampled, binary)
+        return agents_for(randomizer, alpha, beta, sampled=sampled, binary=binary)
 
     return min(_candidates(epsilon, allowed, bounds), key=count_agents)
 

@@ -18,7 +18,7 @@ from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
-from .base import TWO_64, Randomizer, Reports, cap_epsilon, validate_epsilon
+from .base import TWO_64, Randomizer, Reports, cap_epsilon, deviations_of, validate_epsilon
 from .concentration import Deviation, half_width
 
 # The interval of one category fails when one of a few events happens, each of probability exp(-L).
@@ -104,7 +104,7 @@ class FrequencyAggregate(Aggregate):
             2.8 and 2.10.
         """
         reports, failure = self._require_reports(), probability("beta", beta)
-        bounds = self._randomizer._deviations(sampled=True, binary=False)
+        bounds = deviations_of(self._randomizer)
         known = half_width(bounds, reports, self._log_odds(_KNOWN_EVENTS, failure))
         if reports == 1:
             return known

@@ -19,7 +19,7 @@ from ..._support.numbers import floats
 from ..._support.types import Floats
 from ..._support.validate import number, probability, refuse
 from .aggregates import Aggregate, Estimate
-from .base import Randomizer, validate_epsilon
+from .base import Randomizer, deviations_of, validate_epsilon
 from .concentration import half_width
 
 LinearMap = tuple[Fraction, Fraction]
@@ -73,7 +73,7 @@ class MeanAggregate(Aggregate):
         failure, reports = probability("beta", beta), self._require_reports()
         (intercept, slope), (low, high) = self._randomizer._linear_map, self._randomizer.bounds
         position = float((Fraction(self._total, reports) - intercept) / slope)
-        bounds = self._randomizer._deviations(sampled=True, binary=False)
+        bounds = deviations_of(self._randomizer)
         half = half_width(bounds, reports, math.log(2) - math.log(failure))
         ends = (min(max(end, 0.0), 1.0) for end in (position, position - half, position + half))
         return Estimate(*(low + (high - low) * end for end in ends))
