@@ -30,8 +30,10 @@ from hdp_fast.sklearn import (
     AdaptationRegressor,
     PrivateClassifier,
     PrivateRegressor,
-    adaptation_estimator,
-    target_scores,
+    adaptation_estimators,
+)
+from hdp_fast.sklearn import (
+    domains as domain_scores,
 )
 from hdp_fast.sklearn.adaptation_models import share_of_class
 
@@ -149,7 +151,7 @@ GRID = {"alpha": [0.01, 0.5, 0.99]}
 def seen(monkeypatch):
     """Collects what fits and scores see: numbers of source and target rows, or those scored."""
     shown = []
-    for module, name in ((adaptation_estimator, "read_domains"), (target_scores, "read_scored")):
+    for module, name in ((adaptation_estimators, "read_domains"), (domain_scores, "read_scored")):
         read = getattr(module, name)
 
         def show(domains, n, name=name, read=read):
