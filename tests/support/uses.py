@@ -275,6 +275,10 @@ BASES: dict[str, Callable[[], Base]] = {
         Query.score_above,
         {"model": HALFSPACE, "threshold": 0.0},
     ),
+    "local.Query.loss_saved": lambda: (
+        Query.loss_saved,
+        {"model": HALFSPACE, "knots": [0.0], "shifts": [1.0], "low": -1.0, "high": 1.0},
+    ),
     "local.Query.wrong": lambda: (Query.wrong, {"model": HALFSPACE}),
     "local.Query.worse": lambda: (Query.worse, {"model": HALFSPACE, "other": HALFSPACE}),
     "local.Query.multiply": lambda: (QUERY.multiply, {"records": NUMBERS, "labels": LABELS}),

@@ -19,7 +19,8 @@ from hdp_fast.exceptions import (
     ShapeError,
     UtilityWarning,
 )
-from hdp_fast.transfer.calibration import plan_check
+from hdp_fast.learners.scores import save_loss, shift_at
+from hdp_fast.local.response import advantage
 from hdp_fast.transfer.calibration_fit import (
     Axis,
     Counts,
@@ -30,15 +31,14 @@ from hdp_fast.transfer.calibration_fit import (
     log_likelihood,
     make_monotone,
     sigmoid,
-    softplus,
 )
+from hdp_fast.transfer.calibration_map import CheckedMap, Promise, bound_savings, choose_map
 from hdp_fast.transfer.calibration_questions import (
-    Location,
-    first_questions,
-    locate,
-    main_questions,
+    LADDER,
+    choose_inner,
+    place_thresholds,
+    questions_of,
 )
-from hdp_fast.transfer.calibration_step import Worst, choose_step
 
 EDGE = Fraction(1, 3)
 
@@ -123,17 +123,21 @@ def test_debiased_means_are_unbiased_over_all_coins(truth):
 # The fit ------------------------------------------------------------------------------------------
 
 
-AXIS = Axis.around(-0.5, 1.0, -8.0, 8.0)
 PLAIN = Prior(np.array([1.0, 0.0]), np.array([0.3, 2.0]))
 BENT = Prior(np.array([1.0, 0.0, 0, 0]), np.array([0.3, 2.0, 0.5, 0.5]), np.array([-1.0, 1.0]))
-PLACES = np.array([-3.0, -1.5, -0.7, 0.0, 0.7, 1.5, 2.0, 3.0])
+PLACES = np.array([-6.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 6.0])
+AXIS = Axis.between(PLACES)
+
+
+def main_questions():
+    return questions_of(PLACES, choose_inner(PLACES, PLACES))
 
 
 def expected_counts(size, edge, slope=1.0, intercept=-1.0):
     """The counts that are expected where scores are standard normal times 1.5."""
     scores = np.sort(1.5 * np.random.default_rng(0).normal(size=20_000))
     rates = sigmoid(slope * scores + intercept)
-    questions = main_questions(PLACES)
+    questions = main_questions()
     above = scores > questions.thresholds[:, None]
     means = (above * np.where(questions.labeled[:, None], rates, 1.0)).mean(axis=1)
     sizes = questions.sizes(size)
@@ -166,65 +170,6 @@ def test_no_answers_leave_the_prior():
     np.testing.assert_allclose(fit.deviations, [0.3, 2.0], rtol=1e-9)
 
 
-def test_the_step_grows_with_the_answers():
-    steps = []
-    for size in (300, 3_000, 30_000, 3_000_000):
-        fit = fit_map(expected_counts(size, 0.46), 0.46, AXIS, PLAIN)
-        odds = fit.log_odds(AXIS.middles)
-        steps.append(choose_step(fit, odds, tolerance=0.006, confidence=4.0))
-    assert steps == sorted(steps)
-    assert steps[0] < 0.3
-    assert steps[-1] == 1
-
-
-def test_many_answers_bound_the_worst_truth_as_a_normal_posterior_does():
-    fit = fit_map(expected_counts(3_000_000, 0.46), 0.46, AXIS, PLAIN)
-    scores = AXIS.middles
-    odds, worst = scores - 0.5, Worst(fit, 4.5)
-    gain = compare(fit, odds, scores)
-    assert not worst.is_within(gain.value + 0.5 * 4.5 * gain.deviation, odds, scores)
-    assert worst.is_within(gain.value + 1.5 * 4.5 * gain.deviation, odds, scores)
-
-
-def test_answers_that_put_the_base_rate_near_zero_do_not_make_the_step_bold():
-    """At a rate near 0 the log loss hardly changes with the intercept, and a standard deviation
-    from the curvature says that the truth is known."""
-    edge, questions = 0.245, main_questions(PLACES)
-    rates = np.where(questions.labeled, 0.0, sigmoid((-0.5 - questions.thresholds) / 1.0))
-    sizes = questions.sizes(2_000)
-    ones = np.rint(sizes * ((1 - edge) / 2 + edge * rates)).astype(int)
-    fit = fit_map(Counts(questions.thresholds, questions.labeled, sizes, ones), edge, AXIS, PLAIN)
-    scores, odds = AXIS.middles, fit.log_odds(AXIS.middles)
-    # A truth with a base rate of .1, which such answers do not rule out, would lose.
-    truth = sigmoid(scores - 2.2)
-    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
-    reached = scores + step * (odds - scores)
-    lost = softplus(reached) - softplus(scores) - truth * (reached - scores)
-    assert float(fit.masses @ lost) <= 0.006
-
-
-def test_a_location_that_misses_a_fifth_of_the_scores_does_not_move_a_right_model():
-    """The few answers of the first stage often find one part of a mixture only."""
-    rng, edge = np.random.default_rng(0), 0.46
-    parts = rng.random(20_000) < 0.8
-    scores = np.where(parts, rng.normal(-4, 1, 20_000), rng.normal(1, 1, 20_000))
-    location = Location(-4.0, 0.4, 0.0)
-    thresholds = location.thresholds()
-    questions = main_questions(thresholds)
-    rates = np.where(questions.labeled[:, None], sigmoid(scores), 1.0)
-    means = ((scores > questions.thresholds[:, None]) * rates).mean(axis=1)
-    sizes = questions.sizes(20_000)
-    ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
-    counts = Counts(questions.thresholds, questions.labeled, sizes, ones)
-    fit = fit_map(counts, edge, location.axis(thresholds), PLAIN)
-    odds = fit.log_odds(fit.axis.middles)
-    step = choose_step(fit, odds, tolerance=0.006, confidence=4.0)
-    slope, intercept = 1 + step * (fit.coefficients[0] - 1), step * fit.coefficients[1]
-    rates, reached = sigmoid(scores), slope * scores + intercept
-    lost = softplus(reached) - softplus(scores) - rates * (reached - scores)
-    assert lost.mean() < 0.006
-
-
 def test_the_difference_of_losses_is_the_mean_over_cells():
     fit = fit_map(expected_counts(50_000, 0.9), 0.9, AXIS, PLAIN)
     scores, masses = AXIS.middles, fit.masses
@@ -239,18 +184,6 @@ def test_the_difference_of_losses_is_the_mean_over_cells():
     assert compare(fit, scores, scores).deviation == 0
 
 
-def test_the_check_estimates_the_difference_of_losses():
-    fit = fit_map(expected_counts(500_000, 0.9), 0.9, AXIS, PLAIN)
-    scores, odds = AXIS.middles, fit.log_odds(AXIS.middles)
-    questions, weights, constant = plan_check(fit, odds, PLACES)
-    rates = np.where(questions.labeled[:, None], sigmoid(odds), 1.0)
-    means = (AXIS.above(questions.thresholds) * rates) @ fit.masses
-    value = constant + weights @ means
-    assert value == pytest.approx(compare(fit, odds, scores).value, rel=0.1)
-    assert questions.shares.sum() == pytest.approx(1)
-    assert questions.shares[questions.labeled].sum() == pytest.approx(0.5)
-
-
 def test_monotone_values_are_the_nearest():
     isotonic = pytest.importorskip("sklearn.isotonic")
     rng = np.random.default_rng(0)
@@ -260,20 +193,108 @@ def test_monotone_values_are_the_nearest():
         np.testing.assert_allclose(make_monotone(values, weights), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize(("center", "scale"), [(0.0, 1.0), (-4.0, 0.5), (30.0, 8.0), (0.1, 0.05)])
-def test_scores_of_any_unit_are_located(center, scale):
-    questions, edge = first_questions(), math.tanh(1)
-    scores = np.random.default_rng(0).logistic(center, scale, 40_000)
-    means = (scores > questions.thresholds[:, None]).mean(axis=1)
-    means[questions.labeled] = 0.3
-    sizes = questions.sizes(200_000)
-    ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
-    counts = Counts(questions.thresholds, questions.labeled, sizes, ones)
-    location = locate(counts, 2.0)
-    thresholds = location.thresholds()
-    assert (np.diff(thresholds) > 0).all()
-    assert abs(location.center - center) < max(1.5 * scale, 0.15)
-    assert ((scores > thresholds[0]) & (scores < thresholds[-1])).mean() > 0.4
+# The map and its check ----------------------------------------------------------------------------
+
+
+def made_map(rng):
+    """A map as the fit draws it, or any other one."""
+    knots = np.unique(rng.normal(0, 4, rng.integers(1, 7)))
+    return knots, rng.normal(0, rng.choice([0.1, 1.0, 6.0]), len(knots))
+
+
+def test_no_score_and_label_lose_or_save_more_than_the_bounds():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        knots, shifts = made_map(rng)
+        most, least = bound_savings(knots, shifts)
+        scores = np.concatenate([np.linspace(-60, 60, 6_001), knots, [-1e308, 1e308]])
+        saved = np.stack(
+            [save_loss(scores, shift_at(scores, knots, shifts), label) for label in (0.0, 1.0)]
+        )
+        assert least <= saved.min()
+        assert saved.max() <= most
+        assert most <= saved.max() + 0.2 * np.abs(shifts).max()
+        assert least >= saved.min() - 0.2 * np.abs(shifts).max()
+
+
+@pytest.mark.parametrize("score", [-800.0, -3.0, 0.0, 1e-9, 2.5, 700.0, 1e300])
+@pytest.mark.parametrize("shift", [-5.0, -1e-3, 0.0, 0.5, 6.0])
+def test_saved_loss_is_the_difference_of_log_losses(score, shift):
+    before, after = Fraction(score), Fraction(score) + Fraction(shift)
+
+    def loss(value, label):
+        # softplus(v) - y v, with a remainder that floats show wherever it counts
+        rest = math.log1p(math.exp(-abs(float(value))))
+        return max(value, 0) - label * value, rest
+
+    for label in (0, 1):
+        (first, rest), (second, other) = loss(before, label), loss(after, label)
+        exact = float(first - second) + (rest - other)
+        saved = save_loss(np.array([score]), np.array([shift]), float(label))[0]
+        assert saved == pytest.approx(exact, abs=1e-14, rel=1e-12)
+
+
+def law_of_ones(coins):
+    law = np.ones(1)
+    for coin in coins:
+        law = np.convolve(law, [1 - coin, coin])
+    return law
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+@pytest.mark.parametrize("tolerance", [0.0, 0.01, 0.2])
+def test_the_promise_holds_in_exact_enumeration(epsilon, tolerance):
+    """Few agents with unequal coins: the probability of every number of ones is computed."""
+    rng, edge, beta = np.random.default_rng(1), advantage(epsilon), 0.05
+    promise, largest = Promise(tolerance, beta), 0.0
+    for _ in range(60):
+        knots, shifts = made_map(rng)
+        high, low = bound_savings(knots, shifts)
+        cut = high * rng.choice([1.0, 0.3])
+        checked = CheckedMap(knots, shifts, low, cut, 1.0, np.zeros(21), 1.0)
+        size = int(rng.integers(1, 14))
+        scores, labels = rng.normal(0, 4, size), rng.random(size).round(rng.integers(0, 3))
+        shift = shift_at(scores, knots, shifts)
+        saved = save_loss(scores, shift, labels)
+        answers = (np.clip(saved, low, cut) - low) / (cut - low)
+        law = law_of_ones((1 - edge) / 2 + edge * answers)
+        behind = 0.0
+        for ones, chance in enumerate(law):
+            check = checked.judge(ones, size, size, edge, beta)
+            step = float(promise.allow(check.high))
+            lost = -save_loss(scores, step * shift, labels).mean()
+            behind += chance * (lost > tolerance + 1e-12)
+            assert check.low <= check.difference <= check.high
+            assert (check.low_any, check.high_any) == (check.low, check.high)
+        largest = max(largest, behind)
+    assert largest <= beta
+    # A bound that is halfway to the estimate would not do.
+    assert largest > 0 or epsilon < 8
+
+
+def test_missing_answers_count_as_the_worst_in_the_interval_that_assumes_nothing():
+    checked = CheckedMap(np.zeros(1), np.array([-1.0]), -1.0, 1.0, 1.0, np.zeros(21), 1.0)
+    edge = advantage(1.0)
+    check = checked.judge(450, 800, 1_000, edge, 0.05)
+    full = [checked.judge(450 + k, 1_000, 1_000, edge, 0.05) for k in (0, 200)]
+    assert (check.low_any, check.high_any) == (full[1].low, full[0].high)
+    assert check.low_any < check.low < check.high < check.high_any
+    silent = checked.judge(0, 0, 1_000, edge, 0.05)
+    assert (silent.low, silent.high) == (-1.0, 1.0)
+
+
+def test_a_map_is_shortened_where_few_agents_check():
+    fit = fit_map(expected_counts(4_000, 0.46), 0.46, AXIS, PLAIN)
+    odds = fit.log_odds(AXIS.middles)
+    made = [
+        choose_map(fit, odds, False, agents=agents, edge=0.46, promise=Promise(0.01, 0.05))
+        for agents in (10, 1_000, 10**6)
+    ]
+    assert made[2].part == 1
+    # A narrower range lets more through where few check.
+    assert made[0].high < made[2].high
+    assert 100 < made[2].enough < 10**6
+    assert all(one.low < 0 < one.high for one in made)
 
 
 # The whole ----------------------------------------------------------------------------------------
@@ -305,7 +326,7 @@ def test_a_shifted_base_rate_is_repaired(method):
 
     odds = result.scores(X)
     assert result.outcome == "calibrated"
-    assert loss(sigmoid(odds)) < loss(sigmoid(X[:, 0] - 2)) + 0.01 < loss(sigmoid(X[:, 0])) - 0.1
+    assert loss(sigmoid(odds)) < loss(sigmoid(X[:, 0] - 2)) + 0.02 < loss(sigmoid(X[:, 0])) - 0.1
     assert (np.diff(odds[np.argsort(X[:, 0])]) >= 0).all()
     probabilities = result.predict_proba(X)
     assert probabilities.shape == (20_000, 2)
@@ -317,9 +338,54 @@ def test_a_shifted_base_rate_is_repaired(method):
 
 def test_the_check_speaks_for_the_map():
     result = calibrate()
-    assert result.check.agents == 7_500
-    assert result.check.difference < -3 * result.check.standard_error
-    assert calibrate(held_out=0).check is None
+    assert result.check.agents == result.check.asked == 12_000
+    assert result.check.low < result.check.difference < result.check.high < -0.05
+    assert (result.step, result.agents_needed) == (1, None)
+    assert "in [" in repr(result)
+    assert "0.01 of log loss behind but for probability 0.05" in repr(result)
+
+
+def two_clusters(n, width, seed):
+    """5 % of the people, of whom the model is far too sure."""
+    rng = np.random.default_rng(seed)
+    high = rng.random(n) < 0.05
+    scores = np.where(high, 6.0, -3.0) + rng.normal(0, width, n)
+    return scores, np.where(high, 0.3, 0.05), rng
+
+
+@pytest.mark.parametrize(
+    ("seed", "width", "quantiles"),
+    [(4, 0.1, True), (0, 0.1, True), (4, 0.1, False), (4, 0.0, False)],
+)
+def test_a_model_too_sure_of_a_few_is_repaired_and_not_made_worse(seed, width, quantiles):
+    """Two clusters of scores, far from each other; it lost up to .21 of log loss."""
+    scores, rates, rng = two_clusters(40_000, width, seed)
+    labels = rng.random(len(scores)) < rates
+    levels = [0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95]
+    thresholds = np.unique(np.quantile(scores, levels)).tolist() if quantiles else None
+    agents = local.Agents(scores[:, None], labels, epsilon=4.0)
+    result = transfer.calibrate(first_column, agents, thresholds=thresholds, random_state=seed)
+    places, truth, _ = two_clusters(100_000, width, 99)
+    after = result.apply(places)
+    gained = (
+        np.logaddexp(0, places) - truth * places - np.logaddexp(0, after) + truth * after
+    ).mean()
+    assert gained > 0.12
+
+
+def test_a_tolerance_of_none_takes_all_or_nothing():
+    assert calibrate(tolerance=0).step == 1
+    with pytest.warns(UtilityWarning):
+        assert calibrate(4_000, epsilon=1.0, shift=0.3, tolerance=0).step == 0
+
+
+def test_a_step_in_part_says_how_many_agents_would_do():
+    result = calibrate(3_000, epsilon=1.0)
+    assert 0 < result.step < 1
+    assert result.agents_needed >= 3_000
+    assert f"about {result.agents_needed:,} agents for the whole way" in repr(result)
+    assert result.slope == pytest.approx(1 + result.step * (result.fitted[0] - 1))
+    assert result.check.high > 0.01 or result.step >= 0.1
 
 
 def test_few_agents_leave_the_model_as_it_was():
@@ -331,29 +397,30 @@ def test_few_agents_leave_the_model_as_it_was():
     assert "as it was" in repr(result)
 
 
-def test_agents_who_contradict_the_fit_bring_the_model_back(monkeypatch):
-    from hdp_fast.transfer import calibration
-
-    def invert(self, *arguments):
-        check, answers = check_truly(self, *arguments)
-        return check._replace(difference=-check.difference), answers
-
-    check_truly = calibration._Task._check
-    monkeypatch.setattr(calibration._Task, "_check", invert)
+def test_agents_who_contradict_the_fit_bring_the_model_back():
+    """The people who check differ from those of the fit, whom the order should not tell apart."""
+    X, y = population(30_000)
+    y[18_000:] = np.random.default_rng(3).random(12_000) < sigmoid(X[18_000:, 0] + 2)
+    agents = local.Agents(X, y, epsilon=4.0)
     with pytest.warns(UtilityWarning, match="held out"):
-        result = calibrate()
+        result = transfer.calibrate(first_column, agents, random_state=1)
     assert (result.outcome, result.slope, result.intercept, result.step) == (
         "worse when checked", 1.0, 0.0, 0.0,
     )  # fmt: skip
     assert result.fitted[1] < -1
+    assert result.check.low > 0
     assert "worse" in repr(result)
 
 
-def test_thresholds_save_the_first_agents():
+def test_thresholds_take_the_place_of_the_ladders_inner_rungs():
     result = calibrate(thresholds=[-3, -1, 0, 1, 2, 4])
-    np.testing.assert_array_equal(result.thresholds, [-3, -1, 0, 1, 2, 4])
+    assert result.thresholds.tolist() == [
+        -100, -30, -12, -8.5, -6, -4.3, -3.2, -3, -1, 0, 1, 2, 4, 4.3, 6, 8.5, 12, 30, 100,
+    ]  # fmt: skip
     np.testing.assert_array_equal(result.reliability.edges, [-1, 1, 4])
     assert abs(result.intercept + 2) < 0.8
+    np.testing.assert_array_equal(calibrate().thresholds, LADDER)
+    assert place_thresholds(np.array([-200.0, 200.0])).tolist() == [-200, 200]
 
 
 @pytest.mark.parametrize("method", ["logistic", "isotonic"])
@@ -489,8 +556,43 @@ def test_real_agents_may_be_missing():
     result = transfer.calibrate(model, agents)
     assert result.outcome == "calibrated"
     assert 27_000 < result.answers < 29_000
+    assert result.check.agents < result.check.asked == 16_000
+    assert result.check.low_any < result.check.low < result.check.high < result.check.high_any
+    assert "whoever did not answer" in repr(result)
     assert result.agents == state["asked"] == 40_000
     assert result.agents_record.rng == "the agents' own"
+
+
+def test_the_last_question_is_one_that_devices_answer():
+    """All others are known before anybody answers; the model is in each as it was."""
+    texts, (X, y) = [], rows(20_000, 1, shift=2.0)
+    place = iter(range(0, 10**9))
+
+    def ask(text, k):
+        texts.append((text, k))
+        start = sum(size for _, size in texts[:-1])
+        true = local.true_answers(text, X[start : start + k], y[start : start + k])
+        return local.randomized_response(true, epsilon=4.0, random_state=next(place))
+
+    model = private_sgd(*rows(4_000))
+    agents = local.RemoteAgents(ask, epsilon=4.0, count=20_000)
+    result = transfer.calibrate(model, agents)
+    kinds = [[term["kind"] for term in json.loads(text)["terms"]] for text, _ in texts]
+    assert kinds[-1] == ["loss_saved"]
+    assert kinds[:-1].count(["score_above"]) == len(LADDER)
+    assert ["loss_saved"] not in kinds[:-1]
+    described = json.loads(texts[-1][0])["terms"][0]
+    assert described["model"] == json.loads(texts[0][0])["terms"][0]["model"]
+    scores = learners.score_of(model)(X[:300])
+    saved = save_loss(
+        scores, shift_at(scores, *(np.array(described[k]) for k in ("knots", "shifts"))), y[:300]
+    )
+    low, high = described["low"], described["high"]
+    answers = local.true_answers(texts[-1][0], X[:300], y[:300])
+    np.testing.assert_allclose(
+        answers, (np.clip(saved, low, high) - low) / (high - low), atol=1e-12
+    )
+    assert result.outcome == "calibrated"
 
 
 def test_nobody_is_asked_twice_after_an_interruption():
@@ -535,6 +637,9 @@ BAD = [
     ({"thresholds": 3}, ParameterError, "thresholds = 3"),
     ({"held_out": 1.0}, ParameterError, "held_out = 1.0"),
     ({"held_out": -0.1}, ParameterError, "held_out"),
+    ({"held_out": 0}, ParameterError, "held_out = 0"),
+    ({"tolerance": -0.01}, ParameterError, "tolerance = -0.01"),
+    ({"tolerance": math.inf}, ParameterError, "tolerance = inf"),
     ({"slope": (0.0, 1.0)}, ParameterError, "slope = .*mean must be above 0"),
     ({"slope": (1.0, 0.0)}, ParameterError, "slope = 0"),
     ({"intercept": (0.0,)}, ParameterError, "a mean and a standard deviation"),
@@ -626,7 +731,7 @@ def test_extreme_standard_errors_are_planned_or_refused():
 @pytest.mark.parametrize("held_out", [0.999, 1 - 2**-53])
 def test_no_more_agents_check_than_there_are(held_out):
     plan = transfer.plan_calibration(60, epsilon=4.0, held_out=held_out)
-    assert (plan.first, plan.fitted, plan.held_out) == (3, 0, 57)
+    assert (plan.fitted, plan.held_out) == (1, 59)
     assert calibrate(held_out=held_out, count=60).agents == 60
 
 
@@ -637,7 +742,8 @@ def test_the_plan_states_the_formula():
     expected = math.sqrt(noise / (0.5 * plan.labels)) / spread
     assert plan.standard_error == pytest.approx(expected, rel=1e-9)
     assert plan.forecast > plan.standard_error
-    assert plan.first + plan.fitted + plan.held_out == 50_000
+    assert plan.fitted + plan.held_out == 50_000
+    assert plan.check_width == pytest.approx(1.645 / (edge * math.sqrt(10_000)), rel=1e-3)
     assert json.loads(plan.to_json())["labels"] == plan.labels
     assert "50,000 agents" in repr(plan)
 

@@ -87,9 +87,9 @@ def _bound_tail(ones: int, count: int, q: float) -> float:
     terms = min(count - ones, 50 + math.ceil(5 * math.sqrt(count)))
     at = np.arange(terms, dtype=np.float64) + ones
     factors = (count - at) / (at + 1) * (q / (1 - q))
-    total = 1 + float(np.cumprod(factors).sum())
+    total = 1 + float(np.add.reduce(factors.cumprod()))
     if terms < count - ones:
-        last = float(np.prod(factors))
+        last = float(np.multiply.reduce(factors))
         ratio = float(factors[-1])
         total += last * ratio / (1 - ratio)
     return math.exp(first) * total * (1 + 2 * error + 64 * _UNIT * terms)

@@ -42,9 +42,21 @@ def parse(hypothesis: Description | str) -> Description:
     checked = {name: check(name, content[name]) for name, check in fields.items()}
     if "values" in checked and len(checked["values"]) != len(checked["features"]):
         refuse("hypothesis", hypothesis, "it must have a value for each of its features")
-    if "knots" in checked and len(checked["knots"]) != len(checked["shifts"]):
-        refuse("hypothesis", hypothesis, "it must have a shift for each of its knots")
+    if "knots" in checked:
+        check_map(checked["knots"], checked["shifts"])
     return {"kind": kind, **checked}
+
+
+def check_map(knots: Any, shifts: Any) -> tuple[list[float], list[float]]:
+    """Return the increasing knots of a map of scores, and the shift at each, as finite floats.
+
+    Raises:
+        ParameterError: They are none.
+    """
+    places, moves = _knots("knots", knots), _shifts("shifts", shifts)
+    if len(places) != len(moves):
+        refuse("shifts", shifts, "there must be a shift for each of the knots")
+    return places, moves
 
 
 def _load(hypothesis: Any) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -117,6 +118,30 @@ def describe_score(model: Any) -> Description | None:
     return _parse(hypothesis)
 
 
+@dataclass(frozen=True, eq=False)
+class ScoredModel:
+    """A model with its score and its description, each made once for many questions."""
+
+    model: Any
+    score: Score
+    # Whether it takes records of so many floats, as far as a question has found out.
+    takes_floats: dict[int, bool] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Any) -> ScoredModel:
+        """Reads a model as score_of does; one that was read before as it is.
+
+        Raises:
+            ParameterError: It has no score for two classes.
+        """
+        return model if isinstance(model, cls) else cls(model, score_of(model))
+
+    @cached_property
+    def description(self) -> Description | None:
+        """The description of the score; None where there is none."""
+        return describe_score(self.model)
+
+
 def describe_calibrated(model: Any, knots: Floats, shifts: Floats) -> Description | None:
     """Describe the score of a model plus a shift; None where that model has no description.
 
@@ -131,11 +156,26 @@ def describe_calibrated(model: Any, knots: Floats, shifts: Floats) -> Descriptio
 
 
 def shift_scores(scores: Floats, knots: Floats, shifts: Floats) -> Floats:
-    """Scores plus a shift: linear between the knots, constant beyond them, 0 without any."""
-    if not len(knots):
-        return scores.copy()
-    shifted: Floats = scores + np.interp(scores, knots, shifts)
+    """Scores plus the shift of a map."""
+    shifted: Floats = scores + shift_at(scores, knots, shifts)
     return shifted
+
+
+def shift_at(scores: Floats, knots: Floats, shifts: Floats) -> Floats:
+    """The shift of a map: linear between the knots, constant beyond them, 0 without any."""
+    if not len(knots):
+        return np.zeros_like(scores)
+    shift: Floats = np.interp(scores, knots, shifts)
+    return shift
+
+
+def save_loss(scores: Floats, shifts: Floats, labels: Floats | float) -> Floats:
+    """How much log loss, log(1 + exp(s)) - y s, shifts of scores save, however large these are."""
+    moved = scores + shifts
+    rises = np.where(scores > 0, np.maximum(shifts, -scores), np.maximum(moved, 0.0))
+    rises += np.log1p(np.exp(-np.abs(moved))) - np.log1p(np.exp(-np.abs(scores)))
+    saved: Floats = labels * shifts - rises
+    return saved
 
 
 def _require_two(model: Any, classes: int) -> None:

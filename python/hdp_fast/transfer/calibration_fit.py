@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from .._support.types import Floats
 from ..local.response import debias
 
-# Cells of the score axis in which the distribution of scores is estimated, and the deviations from
-# a logistic distribution that it may show: their size, their smoothness and how many there are.
-_CELLS = 80
-_DEVIATION, _SMOOTHNESS, _ROUGHNESS = 1.5, 0.12, 0.7
-# The share of scores that may lie far from the others, and how much wider they are spread.
-_FAR, _FARTHER = 0.1, 3.0
-_STEPS = 60
+# Cells of an interval between two thresholds, and what is believed of the scores' distribution: a
+# mixture of logistic ones, as shares and scales, and the logs of its masses deviate from that, more
+# alike where fewer thresholds lie between.
+_CELLS = 3
+_BELIEFS = ((0.9, 2.0), (0.1, 8.0))
+_DEVIATION, _SMOOTHNESS, _ROUGHNESS = 1.5, 2.0, 0.7
+_STEPS, _REST = 60, 1e-7
 _STARTS = (0.0, -2.0, 2.0)
 
 
@@ -87,40 +87,42 @@ def log_likelihood(counts: Counts, means: Floats, edge: float) -> Floats:
 class Axis:
     """The score axis in cells, and what is believed of the scores before the answers.
 
+    The cells divide the intervals between the thresholds, and there is one beyond each end.
+
     Attributes:
-        middles: Middle of each cell, float array of shape (m,).
-        width: Width of a cell.
-        base: Log of each cell's mass under a logistic distribution, shape (m,).
+        middles: Middle of each cell, float array of shape (m,); the end cells are at the ends.
+        edges: The bounds of the cells, increasing, shape (m - 1,). Thresholds are among them.
+        base: Log of each cell's mass before any answer, shape (m,).
         waves: The deviations of the logs that one unit of each parameter makes, shape (m, w).
     """
 
     middles: Floats
-    width: float
+    edges: Floats
     base: Floats
     waves: Floats
 
     @classmethod
-    def around(cls, center: float, scale: float, low: float, high: float) -> Axis:
-        """Cut [low, high] into cells, for scores believed to be logistic about the center.
+    def between(cls, thresholds: Floats) -> Axis:
+        """Cut the intervals between the thresholds into cells.
 
-        A few of them may lie further away, since center and scale come from few answers.
+        Scores are believed to be those of log-odds, a few of them anywhere.
         """
-        edges = np.linspace(low, high, _CELLS + 1)
-        places = (edges - center) / scale
-        below = (1 - _FAR) * sigmoid(places) + _FAR * sigmoid(places / _FARTHER)
-        below[0], below[-1] = 0.0, 1.0
-        base = np.log(np.maximum(np.diff(below), 1e-12))
-        middles = (edges[1:] + edges[:-1]) / 2
-        places = np.linspace(0, 1, _CELLS)
+        places = np.arange(len(thresholds) * _CELLS - _CELLS + 1) / _CELLS
+        edges = np.interp(places, np.arange(len(thresholds)), thresholds)
+        below = np.zeros(len(edges) + 2)
+        below[1:-1] = sum(share * sigmoid(edges / scale) for share, scale in _BELIEFS)
+        below[-1] = 1.0
+        middles = np.concatenate([edges[:1], (edges[1:] + edges[:-1]) / 2, edges[-1:]])
+        places = np.concatenate([places[:1] - 0.5 / _CELLS, places + 0.5 / _CELLS])
         kernel = np.exp(-0.5 * ((places[:, None] - places) / _SMOOTHNESS) ** 2)
-        covariance = _DEVIATION**2 * kernel + _ROUGHNESS**2 * np.eye(_CELLS)
+        covariance = _DEVIATION**2 * kernel + _ROUGHNESS**2 * np.eye(len(places))
         waves = np.asarray(np.linalg.cholesky(covariance), np.float64)
-        return cls(middles, float(edges[1] - edges[0]), base, waves)
+        return cls(middles, edges, np.log(np.maximum(np.diff(below), 1e-9)), waves)
 
     def above(self, thresholds: Floats) -> Floats:
-        """The share of each cell above each threshold, shape (q, m)."""
-        rises = (self.middles + self.width / 2 - thresholds[:, None]) / self.width
-        return np.clip(rises, 0.0, 1.0)
+        """1 where a cell lies above a threshold, which is a bound of cells, else 0; (q, m)."""
+        lower = np.concatenate([[-math.inf], self.edges])
+        return (lower >= thresholds[:, None]).astype(np.float64)
 
     def masses(self, parameters: Floats) -> Floats:
         """The mass of each cell, shape (m,)."""
@@ -194,21 +196,6 @@ class Fit:
         return odds
 
 
-@dataclass(frozen=True)
-class Tilt:
-    """A multiple of the difference of log loss of two maps, as it is added to a log posterior.
-
-    Attributes:
-        weight: The factor, above 0.
-        losses: Difference of log loss for label 0, on the cells, shape (m,).
-        shifts: Difference of the log-odds on the cells, shape (m,).
-    """
-
-    weight: float
-    losses: Floats
-    shifts: Floats
-
-
 class Posterior:
     """The posterior of the masses and coefficients, its gradient and expected information."""
 
@@ -231,25 +218,13 @@ class Posterior:
         slopes = np.where(labeled, self.above, 0.0) * (masses * rates * (1 - rates))
         return means, np.concatenate([by_mass, slopes @ self.basis], axis=1)
 
-    def value(self, state: Floats, tilt: Tilt | None = None) -> float:
-        """The log of the posterior, up to a constant, plus the tilt."""
+    def value(self, state: Floats) -> float:
+        """The log of the posterior, up to a constant."""
         masses = self.axis.masses(state[: self.waves])
         rates = sigmoid(self.basis @ state[self.waves :])
         shares = self.above * np.where(self.counts.labeled[:, None], rates, 1.0)
         distance = float((self.precision * (state - self.center) ** 2).sum())
-        value = float(log_likelihood(self.counts, shares @ masses, self.edge)) - distance / 2
-        if tilt is not None:
-            value += tilt.weight * float(masses @ (tilt.losses - rates * tilt.shifts))
-        return value
-
-    def lean(self, state: Floats, tilt: Tilt) -> Floats:
-        """The gradient of the tilt."""
-        masses = self.axis.masses(state[: self.waves])
-        rates = sigmoid(self.basis @ state[self.waves :])
-        losses = tilt.losses - rates * tilt.shifts
-        by_mass = (masses * (losses - masses @ losses)) @ self.axis.waves
-        by_rate = -(masses * rates * (1 - rates) * tilt.shifts) @ self.basis
-        return tilt.weight * np.concatenate([by_mass, by_rate])
+        return float(log_likelihood(self.counts, shares @ masses, self.edge)) - distance / 2
 
     def curvature(self, state: Floats) -> tuple[Floats, Floats]:
         """Gradient, and expected information plus prior precision."""
@@ -275,22 +250,18 @@ class Posterior:
         chance = 1 + 2 * math.sqrt(2 / len(self.counts))
         return max(1.0, float(np.mean(misfits)) / chance)
 
-    def climb(
-        self, state: Floats, tilt: Tilt | None = None, rest: float = 1e-9
-    ) -> tuple[float, Floats]:
-        """Fisher scoring with damping from one start, until steps gain less than `rest`."""
-        value, damping = self.value(state, tilt), 1e-3
+    def climb(self, state: Floats) -> tuple[float, Floats]:
+        """Fisher scoring with damping from one start, until steps gain next to nothing."""
+        value, damping = self.value(state), 1e-3
         for _ in range(_STEPS):
             gradient, information = self.curvature(state)
-            if tilt is not None:
-                gradient = gradient + self.lean(state, tilt)
             scaled = information + damping * np.diag(np.diag(information))
             step = np.linalg.solve(scaled, gradient)
-            reached = self.value(state + step, tilt)
+            reached = self.value(state + step)
             if reached >= value:
                 state, gain, value = state + step, reached - value, reached
                 damping = max(damping / 8, 1e-9)
-                if gain < rest * (1 + abs(value)):
+                if gain < _REST * (1 + abs(value)):
                     break
             else:
                 damping *= 16
@@ -325,11 +296,14 @@ def fit_map(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Fit:
     return Fit(axis, prior, state[:split], state[split:], covariance, posterior, excess)
 
 
-def find_covariance(counts: Counts, edge: float, axis: Axis, prior: Prior) -> Floats:
-    """The inverse of expected information and prior precision at the center of the prior."""
-    posterior = Posterior(counts, edge, axis, prior)
-    _, information = posterior.curvature(posterior.center)
-    return _invert(information)
+def find_deviations(posterior: Posterior, masses: Floats) -> Floats:
+    """Standard deviations of the coefficients, where masses and the center of the prior hold."""
+    logs = np.log(np.maximum(masses, 1e-12)) - posterior.axis.base
+    waves = np.linalg.solve(posterior.axis.waves, logs)
+    state = np.concatenate([waves, posterior.prior.center])
+    covariance = _invert(posterior.curvature(state)[1])
+    deviations: Floats = np.sqrt(np.diag(covariance)[posterior.waves :])
+    return deviations
 
 
 def _invert(matrix: Floats) -> Floats:

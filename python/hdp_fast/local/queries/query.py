@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,16 @@ from ..._support.validate import (
 )
 from ...exceptions import ParameterError, ShapeError
 from ...gf2 import BitMatrix
-from ...learners.descriptions import DESCRIBED, parse
-from ...learners.scores import Score, describe_score, score_of, with_bits
+from ...learners.descriptions import DESCRIBED, check_map, parse
+from ...learners.scores import (
+    Score,
+    ScoredModel,
+    describe_score,
+    save_loss,
+    score_of,
+    shift_at,
+    with_bits,
+)
 from ...learners.serialization import predictor
 from ...learners.statistics_model import StatisticsModel
 
@@ -60,25 +68,48 @@ class _ScoreAbove:
     """Whether the score of a model is above a threshold."""
 
     threshold: float
-    score: Score
-    model: Any
+    model: ScoredModel
 
     def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
-        rows = floats(to_numbers(records))
-        usable = np.asarray(np.isfinite(rows).all(axis=1))
-        if not usable.all():
-            rows = np.where(usable[:, None], rows, 0.0)
-        scores = _compute_each(self.score, rows)
-        return (usable & (scores > self.threshold)).astype(np.float64)
+        return (_score_each(self.model, records) > self.threshold).astype(np.float64)
 
     def describe(self) -> dict[str, Any] | None:
-        model = describe_score(self.model)
+        model = self.model.description
         if model is None:
             return None
         return {"kind": "score_above", "model": model, "threshold": self.threshold}
 
     def __str__(self) -> str:
         return f"score > {self.threshold:g}"
+
+
+@dataclass(frozen=True, eq=False)
+class _LossSaved:
+    """How much log loss a shift of a model's score saves, within bounds that become 0 and 1."""
+
+    model: ScoredModel
+    knots: Floats
+    shifts: Floats
+    low: float
+    high: float
+
+    def __call__(self, records: NDArray[Any], labels: Floats) -> Floats:
+        scores = _score_each(self.model, records)
+        saved = save_loss(scores, shift_at(scores, self.knots, self.shifts), clip(labels, 0.0))
+        # Nothing is saved or lost for a record without a score or a label.
+        saved[np.isnan(saved) | ~np.isfinite(labels)] = 0.0
+        return (np.clip(saved, self.low, self.high) - self.low) / (self.high - self.low)
+
+    def describe(self) -> dict[str, Any] | None:
+        model = self.model.description
+        if model is None:
+            return None
+        lists = {"knots": self.knots.tolist(), "shifts": self.shifts.tolist()}
+        bounds = {"low": self.low, "high": self.high}
+        return {"kind": "loss_saved", "model": model, **lists, **bounds}
+
+    def __str__(self) -> str:
+        return f"log loss saved of [{self.low:.3g}, {self.high:.3g}]"
 
 
 @dataclass(frozen=True)
@@ -217,15 +248,16 @@ class _Weighted:
         return f"({' + '.join(words)})"
 
 
-_Term = _Label | _ScoreAbove | _Between | _Value | _Wrong | _Worse | _Weighted
+_Term = _Label | _ScoreAbove | _LossSaved | _Between | _Value | _Wrong | _Worse | _Weighted
 
 
 class Query:
     """A statistical query whose answer about a record lies in [0, 1], and that JSON can carry.
 
-    A query is a product of terms: the label, whether a model's score is above a threshold, whether
-    a model is wrong, or worse than another one, whether a column lies in an interval, the value of
-    a column within bounds, and weighted sums of queries. `a & b` is the product of two queries; for
+    A query is a product of terms: the label, whether a model's score is above a threshold, how much
+    log loss a shift of its scores saves, whether a model is wrong, or worse than another one,
+    whether a column lies in an interval, the value of a column within bounds, and weighted sums of
+    queries. `a & b` is the product of two queries; for
     answers 0 and 1 it says whether both hold.
 
     Simulated agents answer it like any function of X and y, and real ones from its JSON. No record
@@ -293,7 +325,41 @@ class Query:
             ParameterError: The model has no score for two classes, or the threshold is not finite.
         """
         limit = finite_number("threshold", threshold)
-        return cls((_ScoreAbove(limit, score_of(model), model),))
+        return cls((_ScoreAbove(limit, ScoredModel.of(model)),))
+
+    @classmethod
+    def loss_saved(
+        cls, model: Any, knots: Sequence[float], shifts: Sequence[float], low: float, high: float
+    ) -> Query:
+        """Asks how much log loss a shift of a model's score saves: `(saved - low) / (high - low)`.
+
+        The log loss of a score s is `log(1 + exp(s)) - y s`, that of the probability
+        `1 / (1 + exp(-s))`. What is saved is that of the score less that of the score plus the
+        shift, clipped to [low, high]; for a record without a score or a label it is 0.
+
+        Args:
+            model: A released or public model, as `learners.score_of` takes it.
+            knots: Increasing scores, between which the shift is linear, and beyond which it is that
+                of the first and the last; the shift is 0 where there are none.
+            shifts: The shift at each knot.
+            low: What becomes 0, and as which less counts.
+            high: What becomes 1, and as which more counts.
+
+        Returns:
+            The query.
+
+        Raises:
+            ParameterError: The model has no score for two classes, or a number breaks its rule.
+
+        Examples:
+            >>> from hdp_fast.local import Query
+            >>> query = Query.loss_saved(lambda X: X[:, 0], [0.0], [-2.0], -2.0, 2.0)
+            >>> query([[3.0], [3.0]], [0, 1]).round(2).tolist()  # too sure of a 1
+            [0.93, 0.43]
+        """
+        places, moves = check_map(list(sequence("knots", knots)), list(sequence("shifts", shifts)))
+        made = ScoredModel.of(model), np.array(places, float), np.array(moves, float)
+        return cls((_LossSaved(*made, *interval(low, high)),))
 
     @classmethod
     def wrong(cls, model: Any) -> Query:
@@ -488,10 +554,10 @@ class Query:
         largest = max(getattr(term, "column", -1) for term in terms)
         if largest >= d:
             raise ShapeError(f"query asks about column {largest}, but a record has {d} features")
-        for compute in (compute for term in terms for compute in _models_of(term)):
+        for rehearse in (rehearse for term in terms for rehearse in _rehearsals_of(term)):
             try:
                 with silence():
-                    _takes_floats(compute, d)
+                    rehearse(d)
             except Exception as error:
                 rule = f"it must take records of {d} features"
                 raise ShapeError(f"query asks about a model, but {rule}: {error}") from None
@@ -651,11 +717,35 @@ def _fault(compute: Score, rows: NDArray[Any]) -> Exception | None:
     return None
 
 
+def _score_each(model: ScoredModel, records: NDArray[Any]) -> Floats:
+    """The score of each record; NaN where a column is missing or the model fails."""
+    rows = floats(to_numbers(records))
+    usable = np.asarray(np.isfinite(rows).all(axis=1))
+    if not usable.all():
+        rows = np.where(usable[:, None], rows, 0.0)
+    if not len(rows):
+        return np.zeros(0)
+    scores = _compute_kind(model.score, rows, _score_takes_floats(model, rows.shape[1]))
+    return np.where(usable, scores, np.nan)
+
+
+def _score_takes_floats(model: ScoredModel, d: int) -> bool:
+    """Whether a model scores rows of floats, found out once."""
+    if d not in model.takes_floats:
+        model.takes_floats[d] = _takes_floats(model.score, d)
+    return model.takes_floats[d]
+
+
 def _compute_each(compute: Score, rows: Floats) -> Floats:
     """A number for each record; NaN for one that the model fails on, whatever it raises."""
     if not len(rows):
         return np.zeros(0)
-    if _takes_floats(compute, rows.shape[1]):
+    return _compute_kind(compute, rows, _takes_floats(compute, rows.shape[1]))
+
+
+def _compute_kind(compute: Score, rows: Floats, floats_too: bool) -> Floats:
+    """A number for each record, by a model that takes floats, or bits alone."""
+    if floats_too:
         return _compute_or_fail(compute, rows)
     bits = (rows == 0) | (rows == 1)
     numbers = _compute_or_fail(compute, np.where(bits, rows, 0).astype(np.uint8))
@@ -697,15 +787,12 @@ def _predictor_of(name: str, model: Any) -> _Predictor:
     return _Predictor(model.predict, None)
 
 
-def _models_of(term: _Term) -> list[Score]:
-    """What a term computes of records by models."""
-    if isinstance(term, _ScoreAbove):
-        return [term.score]
-    if isinstance(term, _Wrong):
-        return [term.predictor.compute]
-    if isinstance(term, _Worse):
-        return [term.predictor.compute, term.other.compute]
-    return []
+def _rehearsals_of(term: _Term) -> list[Callable[[int], bool]]:
+    """What tries the models of a term on made-up records of so many features."""
+    if isinstance(term, _ScoreAbove | _LossSaved):
+        return [partial(_score_takes_floats, term.model)]
+    predictors = {_Wrong: ("predictor",), _Worse: ("predictor", "other")}.get(type(term), ())
+    return [partial(_takes_floats, getattr(term, name).compute) for name in predictors]
 
 
 def _records(X: Any) -> NDArray[Any]:
@@ -761,6 +848,7 @@ def _read_pairs(pairs: Any) -> list[tuple[Query, Any]]:
 _READERS: dict[Any, Callable[[_Fields], Query]] = {
     "label": _read(set(), Query.label),
     "score_above": _read({"model", "threshold"}, Query.score_above),
+    "loss_saved": _read({"model", "knots", "shifts", "low", "high"}, Query.loss_saved),
     "wrong": _read({"model"}, Query.wrong),
     "worse": _read({"model", "other"}, Query.worse),
     "weighted": _read({"queries"}, lambda queries: Query.weighted(_read_pairs(queries))),
