@@ -24,7 +24,7 @@ from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import score
 from hdp_fast.reference.transfer import predict
 from hdp_fast.reference.weights import project_by_partition
-from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan
+from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan_rounds
 
 D, SIZE = 64, 2
 LEARNER = ExponentialLearner(Conjunctions(D, SIZE), epsilon=1.0)
@@ -56,7 +56,7 @@ def plan_rows(alpha: float, chi2: float) -> list[dict[str, Any]]:
     rows = []
     for schedule in ("every", "geometric", "final"):
         start = time.perf_counter()
-        found = plan(
+        found = plan_rounds(
             LEARNER,
             alpha=alpha,
             chi2=chi2,
@@ -186,7 +186,7 @@ def bench_planning(race: Race, tiny: bool, planned: str) -> None:
         forget_plans()
         if planned == "for a promise":
             promise = {"alpha": 0.1, "chi2": 0.35, "agents_epsilon": 1.0}
-            plan(LEARNER, **promise, epsilon=1.0, delta=1e-6, schedule="final")
+            plan_rounds(LEARNER, **promise, epsilon=1.0, delta=1e-6, schedule="final")
         else:
             model().plan(1_000_000, agents_epsilon=1.0)
 

@@ -18,17 +18,17 @@ os.environ["XDG_CACHE_HOME"] = _cache.name
 @pytest.fixture(scope="module")
 def quick_plan():
     """The search for a plan is the same every time and would take most of the time."""
-    kept, plan = {}, estimator.plan_rounds
+    kept, make = {}, estimator.make_plan
 
-    def cached(learner, **parameters):
-        key = repr((learner, sorted(parameters.items())))
+    def cached(goal):
+        key = repr(goal)
         if key not in kept:
-            kept[key] = plan(learner, **parameters)
+            kept[key] = make(goal)
         return kept[key]
 
-    estimator.plan_rounds = cached
+    estimator.make_plan = cached
     yield
-    estimator.plan_rounds = plan
+    estimator.make_plan = make
 
 
 @pytest.fixture

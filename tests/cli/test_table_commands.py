@@ -283,7 +283,7 @@ def test_the_plan_counts_agents_as_the_run_does(folder):
     parser = argparse.ArgumentParser()
     table_commands.add_transfer(parser)
     arguments = parser.parse_args(["s", "t", "--schema", "x", *PRIVATE])
-    plan = transfer.plan(
+    plan = transfer.plan_rounds(
         learners.ExponentialLearner(learners.Stumps(3), epsilon=1.0),
         alpha=0.06,
         epsilon=1,

@@ -34,7 +34,7 @@ from hdp_fast.learners import (
     PrivateSGD,
 )
 from hdp_fast.reference.noise import gaussian_masses
-from hdp_fast.transfer import plan
+from hdp_fast.transfer import plan_rounds
 from hdp_fast.weights import DenseWeights
 
 pytestmark = pytest.mark.usefixtures("one_thread", "verified_once")
@@ -201,7 +201,7 @@ def whole_descent(learner, rounds):
     """The same of the models of all rounds, their sum by the noise."""
 
     def make():
-        some = plan(
+        some = plan_rounds(
             learner, alpha=0.1, epsilon=1.0, delta=0.1, agents_epsilon=1.0, kappa=DENSITY,
             eta=STEP, rounds=rounds, n=1000, schedule="final", output="majority",
         )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hdp_fast import accounting, learners, local
-from hdp_fast.transfer import SubsampleTestReweigh, plan
+from hdp_fast.transfer import SubsampleTestReweigh, plan_rounds
 from hdp_fast.weights import DenseWeights
 
 # A record is a feature and a label; replace_one turns any into any other.
@@ -145,7 +145,7 @@ class Planned(SubsampleTestReweigh):
 def fitted(tiny):
     """A function from records to what a compiled run, with fresh coins, releases: its path."""
     learner = tiny.learner()
-    some = plan(
+    some = plan_rounds(
         learner, alpha=0.1, epsilon=1.0, delta=0.1, agents_epsilon=1.0, kappa=tiny.kappa,
         eta=tiny.eta, rounds=tiny.rounds, n=1000, schedule="final", output="majority",
     )  # fmt: skip

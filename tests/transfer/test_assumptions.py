@@ -11,11 +11,11 @@ import pytest
 
 from hdp_fast import transfer
 from hdp_fast.exceptions import ParameterError, UtilityWarning
-from hdp_fast.learners import Conjunctions, ExponentialLearner, LinearSeparator, Stumps
+from hdp_fast.learners import Conjunctions, ExponentialLearner, LinearSeparator, PrivateSGD, Stumps
 from hdp_fast.transfer.source_alone import bound_source_error, bound_target_error
 
 LEARNER = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
-GOAL = {"assume": "realizable", "error": 0.3, "chi2": 0.35, "epsilon": 1.0}
+GOAL = {"error": 0.3, "chi2": 0.35, "epsilon": 1.0}
 
 
 def laws(cells, parts):
@@ -86,35 +86,35 @@ def test_smaller_errors_on_the_source_are_no_worse():
     assert bound_target_error(0.9, 100.0) == 1
 
 
-class TestRealizable:
+class TestPlanSource:
     def test_numbers_by_hand(self):
-        plan = transfer.plan(LEARNER, **GOAL)
+        plan = transfer.plan_source(LEARNER, **GOAL)
         assert (plan.n, plan.N, plan.error, plan.failure) == (265, 0, 0.3, 0.05)
         # a = .1128; Pr[a bad hypothesis beats the right one] <= (1 - a (1 - exp(-1/2)))^n.
         assert plan.source_error == pytest.approx(0.11283, abs=1e-5)
         rate = -math.log1p(plan.source_error * math.expm1(-0.5))
         assert plan.n == math.ceil(math.log(8192 / 0.05) / rate)
         sizes = [
-            transfer.plan(LEARNER, **{**GOAL, "error": error, "chi2": chi2}).n
+            transfer.plan_source(LEARNER, **{**GOAL, "error": error, "chi2": chi2}).n
             for error, chi2 in ((0.3, 2), (0.6, 0.35), (0.05, 0.35), (0.1, 2))
         ]
         assert sizes == [839, 89, 5394, 6666]
 
     def test_a_class_that_errs_somewhat_needs_more(self):
-        sizes = [transfer.plan(LEARNER, **GOAL, opt=opt).n for opt in (0, 0.02, 0.05, 0.1)]
+        sizes = [transfer.plan_source(LEARNER, **GOAL, opt=opt).n for opt in (0, 0.02, 0.05, 0.1)]
         assert sizes == sorted(sizes)
-        margin = transfer.plan(LEARNER, **GOAL).source_error - 0.05
+        margin = transfer.plan_source(LEARNER, **GOAL).source_error - 0.05
         assert sizes[2] == LEARNER.sample_size(margin, 0.05, 1.0, agnostic=False, opt=0.05)
 
     def test_the_text_says_what_is_promised(self):
-        text = repr(transfer.plan(LEARNER, **GOAL, opt=0.05))
+        text = repr(transfer.plan_source(LEARNER, **GOAL, opt=0.05))
         assert "0.3 on the target" in text
         assert "errs by at most 0.05 on the source" in text
-        fields = json.loads(transfer.plan(LEARNER, **GOAL).to_json())
+        fields = json.loads(transfer.plan_source(LEARNER, **GOAL).to_json())
         assert (fields["n"], fields["N"], fields["error"]) == (265, 0, 0.3)
 
     def test_runs_keep_the_promise_on_a_tilted_target(self):
-        plan = transfer.plan(LEARNER, **GOAL)
+        plan = transfer.plan_source(LEARNER, **GOAL)
         rng = np.random.default_rng(0)
         shares = np.full(64, 0.5)
         shares[[3, 17]] = 0.38
@@ -133,24 +133,24 @@ class TestRealizable:
     def test_a_plan_of_a_run_says_that_the_source_is_enough(self):
         learner = ExponentialLearner(Stumps(3), epsilon=1.0)
         goal = {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "chi2": 0.2, "agents_epsilon": 1.0}
-        with pytest.warns(UtilityWarning, match="learner alone promises it with n = .*realizable"):
-            made = transfer.plan(learner, **goal)
-        alone = transfer.plan(
-            learner, assume="realizable", error=made.error, chi2=0.2, epsilon=1.0, beta=made.failure
+        with pytest.warns(UtilityWarning, match="learner alone promises it with n = .*plan_source"):
+            made = transfer.plan_rounds(learner, **goal)
+        alone = transfer.plan_source(
+            learner, error=made.error, chi2=0.2, epsilon=1.0, beta=made.failure
         )
         assert alone.n < made.n / 100
         with warnings.catch_warnings():
             warnings.simplefilter("error", UtilityWarning)
-            transfer.plan(learner, **{**goal, "epsilon": math.inf, "delta": None})
-            transfer.plan(learner, **goal, beta=0.3)
+            transfer.plan_rounds(learner, **{**goal, "epsilon": math.inf, "delta": None})
+            transfer.plan_rounds(learner, **goal, beta=0.3)
 
 
-class TestNothing:
+class TestPlanCertificate:
     def test_the_agents_of_a_certificate(self):
-        plan = transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0)
+        plan = transfer.plan_certificate(alpha=0.05, agents_epsilon=1.0)
         assert (plan.n, plan.N, plan.error, plan.failure) == (0, 2312, None, 0.05)
         assert "no error is promised" in repr(plan)
-        some = transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=2.0, response_rate=0.5)
+        some = transfer.plan_certificate(alpha=0.02, agents_epsilon=2.0, response_rate=0.5)
         assert transfer.agents_to_certify(0.02, epsilon=2.0, response_rate=0.5) == some.N
         assert json.loads(some.to_json())["N"] == some.N
 
@@ -158,7 +158,6 @@ class TestNothing:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"assume": "hope"}, "assume = 'hope'"),
         ({"error": None}, "error = None"),
         ({"error": 1.0}, "error = 1.0"),
         ({"error": "x"}, "error = 'x'"),
@@ -169,20 +168,30 @@ class TestNothing:
         ({"beta": 0}, "beta = 0"),
         ({"opt": 0.2}, "opt = 0.2, but error = 0.3 at chi2 = 0.35 needs an error below 0.1128"),
         ({"opt": -1}, "opt = -1"),
-        ({"alpha": 0.1}, "alpha = 0.1, but a plan with assume = 'realizable' has none"),
-        ({"kappa": 0.1}, "kappa = 0.1"),
-        ({"rounds": 3}, "rounds = 3"),
-        ({"n": 100}, "n = 100"),
         ({"learner": LinearSeparator()}, "learner = "),
         ({"learner": None}, "learner = None"),
-        ({"assume": None}, "error = 0.3"),
-        ({"assume": "nothing"}, "error = 0.3"),
-        ({"assume": "nothing", "error": None, "chi2": None}, "agents_epsilon = None"),
-        ({"assume": "nothing", "error": None}, "chi2 = 0.35"),
+        ({"learner": PrivateSGD(loss="logistic", epsilon=1.0)}, "it must be of a finite class"),
     ],
     ids=str,
 )
-def test_bad_assumptions_name_themselves(change, words):
+def test_plan_source_names_bad_parameters(change, words):
     with pytest.raises(ParameterError) as caught:
-        transfer.plan(**{"learner": LEARNER, **GOAL, **change})
+        transfer.plan_source(**{"learner": LEARNER, **GOAL, **change})
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"alpha": None}, "alpha = None"),
+        ({"alpha": 1}, "alpha = 1"),
+        ({"agents_epsilon": None}, "agents_epsilon = None"),
+        ({"agents_epsilon": math.inf}, "agents_epsilon = inf"),
+        ({"beta": 0}, "beta = 0"),
+        ({"response_rate": 0}, "response_rate = 0"),
+    ],
+    ids=str,
+)
+def test_plan_certificate_names_bad_parameters(change, words):
+    with pytest.raises(ParameterError, match=f"^{words}, but"):
+        transfer.plan_certificate(**{"alpha": 0.05, "agents_epsilon": 1.0, **change})

@@ -12,7 +12,7 @@ import pytest
 from hdp_fast import accounting, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
-from hdp_fast.transfer import SubsampleTestReweigh, plan
+from hdp_fast.transfer import SubsampleTestReweigh, plan_rounds
 
 LEARNER = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
 PRIVATE = {"epsilon": 1.0, "delta": 1e-6}
@@ -31,7 +31,7 @@ def two_rules(rng, n, minority):
 
 
 def test_the_rules_by_hand():
-    made = plan(LEARNER, **GOAL)
+    made = plan_rounds(LEARNER, **GOAL)
     assert made.chosen == NAMES
     assert (made.schedule, made.output, made.eta) == ("every", "smallest", 1.0)
     mu = accounting.gaussian_mu(1.0, 1e-6)
@@ -49,7 +49,7 @@ def test_the_rules_by_hand():
         2 * math.log(8193) / (made.draws * made.learner_epsilon)
     )
     flip = ExponentialLearner(Conjunctions(64, 2), mechanism="permute_and_flip", epsilon=1.0)
-    assert plan(flip, **GOAL).kappa > 1.3 * made.kappa
+    assert plan_rounds(flip, **GOAL).kappa > 1.3 * made.kappa
 
 
 @pytest.mark.parametrize("rate", [1.0, 0.6])
@@ -60,18 +60,18 @@ def test_the_rules_by_hand():
 )
 def test_all_agents_are_used_in_tests_as_narrow_as_they_allow(N, rate, schedule, output):
     goal = {"epsilon": math.inf, "agents_epsilon": 1.0, "response_rate": rate, "n": 5_000}
-    made = plan(LEARNER, **goal, N=N, schedule=schedule, output=output, rounds=7)
+    made = plan_rounds(LEARNER, **goal, N=N, schedule=schedule, output=output, rounds=7)
     assert made.N == N == made.tests * made.agents_per_test + made.agents_for_constants
     fixed = dataclasses.asdict(made)
     same = {name: fixed[name] for name in NAMES}
-    enough = plan(LEARNER, **goal, **same)
+    enough = plan_rounds(LEARNER, **goal, **same)
     assert N - made.tests <= enough.N <= N
-    narrower = plan(LEARNER, **goal, **{**same, "alpha": made.alpha * 0.99})
+    narrower = plan_rounds(LEARNER, **goal, **{**same, "alpha": made.alpha * 0.99})
     assert narrower.N > N
 
 
 def test_more_records_allow_a_smaller_density_and_less_noise():
-    plans = [plan(LEARNER, **{**GOAL, "n": n}) for n in (2_500, 10_000, 100_000)]
+    plans = [plan_rounds(LEARNER, **{**GOAL, "n": n}) for n in (2_500, 10_000, 100_000)]
     for less, more in itertools.pairwise(plans):
         assert more.kappa < less.kappa
         assert more.added_error < less.added_error
@@ -79,22 +79,22 @@ def test_more_records_allow_a_smaller_density_and_less_noise():
 
 
 def test_the_text_says_what_was_chosen():
-    made = plan(LEARNER, **GOAL)
+    made = plan_rounds(LEARNER, **GOAL)
     assert repr(made).startswith("Plan(n=5,000, N=24,000, epsilon=1, 6 rounds, kappa=0.137, eta=1,")
     assert repr(made).endswith("automatic: alpha, kappa, eta, rounds, schedule, output)")
     assert json.loads(made.to_json())["rounds"] == 6
-    free = plan(LEARNER, alpha=0.1, epsilon=math.inf, rounds=4)
+    free = plan_rounds(LEARNER, alpha=0.1, epsilon=math.inf, rounds=4)
     assert "no projection" in repr(free)
     assert json.loads(free.to_json())["epsilon"] == "inf"
 
 
 def test_what_is_passed_is_kept():
-    made = plan(LEARNER, **GOAL, kappa=0.25, rounds=4)
+    made = plan_rounds(LEARNER, **GOAL, kappa=0.25, rounds=4)
     assert (made.kappa, made.rounds, made.eta) == (0.25, 4, 1.0)
     assert made.chosen == ("alpha", "eta", "schedule", "output")
-    long = plan(LEARNER, **GOAL, rounds=30)
+    long = plan_rounds(LEARNER, **GOAL, rounds=30)
     assert (long.rounds, long.schedule, long.tests) == (30, "final", 5)
-    exact = plan(LEARNER, **GOAL, alpha=0.2)
+    exact = plan_rounds(LEARNER, **GOAL, alpha=0.2)
     assert exact.alpha == 0.2
     assert exact.N < 24_000
     assert "alpha" not in exact.chosen
@@ -102,23 +102,23 @@ def test_what_is_passed_is_kept():
 
 def test_nothing_is_automatic_where_the_numbers_are_given_or_follow_from_chi2():
     given = {"alpha": 0.1, **PRIVATE, "agents_epsilon": 1.0, "n": 5_000}
-    made = plan(LEARNER, **given, kappa=0.2, rounds=4)
+    made = plan_rounds(LEARNER, **given, kappa=0.2, rounds=4)
     assert made.chosen == ()
     assert (made.schedule, made.output) == ("geometric", "tested")
     assert made.eta == pytest.approx(0.15)
-    derived = plan(ExponentialLearner(Stumps(3), epsilon=1.0), **given, chi2=0.2)
+    derived = plan_rounds(ExponentialLearner(Stumps(3), epsilon=1.0), **given, chi2=0.2)
     assert derived.chosen == ()
     assert derived.kappa == pytest.approx(0.1 / (8 * 1.2))
     # A run that is not private has no projection, as before.
-    free = plan(LEARNER, alpha=0.1, epsilon=math.inf, rounds=4)
+    free = plan_rounds(LEARNER, alpha=0.1, epsilon=math.inf, rounds=4)
     assert (free.kappa, free.chosen) == (None, ())
 
 
 def test_learners_without_a_finite_class():
     sgd = PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
-    made = plan(sgd, **GOAL)
+    made = plan_rounds(sgd, **GOAL)
     assert (made.kappa, made.rounds, made.added_error) == (0.2, 5, None)
-    assert plan(None, epsilon=math.inf, draws=1).kappa == 0.1
+    assert plan_rounds(None, epsilon=math.inf, draws=1).kappa == 0.1
 
 
 class TestRuns:
@@ -169,11 +169,11 @@ class TestRuns:
 class TestNotes:
     def test_too_few_records(self):
         with pytest.warns(UtilityWarning, match=r"n = 500 .*privacy may add 0\.4"):
-            plan(LEARNER, **{**GOAL, "n": 500})
+            plan_rounds(LEARNER, **{**GOAL, "n": 500})
 
     def test_too_few_agents(self):
         with pytest.warns(UtilityWarning, match=r"N = 300, but tests tell errors to within"):
-            plan(LEARNER, **{**GOAL, "N": 300})
+            plan_rounds(LEARNER, **{**GOAL, "N": 300})
 
     def test_it_is_said_before_anything_is_asked(self):
         X, y = two_rules(np.random.default_rng(0), 500, 0.3)
@@ -186,7 +186,7 @@ class TestNotes:
         assert agents.remaining == 500
 
     def test_the_search_does_not_end_where_nothing_is_promised_yet(self):
-        made = plan(LEARNER, **{**GOAL, "n": 2_000}, kappa=0.1, rounds=4)
+        made = plan_rounds(LEARNER, **{**GOAL, "n": 2_000}, kappa=0.1, rounds=4)
         assert made.draws * made.learner_epsilon > 40
 
 
@@ -220,7 +220,7 @@ class TestNotes:
 )
 def test_bad_settings_name_themselves(change, words):
     with pytest.raises(ParameterError) as caught:
-        plan(**{"learner": LEARNER, **GOAL, **change})
+        plan_rounds(**{"learner": LEARNER, **GOAL, **change})
     assert words in str(caught.value)
 
 

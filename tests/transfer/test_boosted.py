@@ -16,9 +16,8 @@ from hdp_fast.transfer.boosted import count_for_votes, count_rounds
 from hdp_fast.weights import DenseWeights
 
 LEARNER = ExponentialLearner(Stumps(6), epsilon=1.0)
-GOAL = {
-    "assume": "boostable", "error": 0.4, "chi2": 0.2, "epsilon": 8.0, "delta": 1e-6, "opt": 1 / 3,
-}  # fmt: skip
+GOAL = {"error": 0.4, "chi2": 0.2, "epsilon": 8.0, "delta": 1e-6, "opt": 1 / 3}
+RUN = {"assume": "boostable", **GOAL}
 
 
 def vote_of_adversary(n, kappa, allowed, rounds, greedy):
@@ -90,9 +89,9 @@ def people(rng, n, share):
 def test_a_run_keeps_the_promise_where_no_hypothesis_does():
     """However three bits are weighted, one of them differs from their majority on a third or
     less."""
-    model = SubsampleTestReweigh(LEARNER, **GOAL)
+    model = SubsampleTestReweigh(LEARNER, **RUN)
     plan = model.plan(1)
-    assert plan == transfer.plan(LEARNER, **GOAL)
+    assert plan == transfer.plan_boosted(LEARNER, **GOAL)
     rng = np.random.default_rng(0)
     X, y = people(rng, plan.n, 0.5)
     Z, labels = people(rng, 20_000, 0.4)
@@ -141,8 +140,17 @@ def test_a_run_without_agents_goes_on_from_its_checkpoint(tmp_path):
     assert first.record == again.record
 
 
+def test_plan_boosted_counts_more_records_for_a_class_that_errs_more():
+    few, some = (
+        transfer.plan_boosted(LEARNER, **{**GOAL, "epsilon": 1.0, "opt": opt}) for opt in (0, 0.4)
+    )
+    assert few.n < some.n / 10
+    assert few.alpha < some.alpha < 0.5
+    assert (few.rounds, some.opt) < (some.rounds, 0.5)
+
+
 def test_the_text_says_what_is_promised():
-    plan = transfer.plan(LEARNER, **GOAL)
+    plan = transfer.plan_boosted(LEARNER, **GOAL)
     assert "error at most 0.4 on the target" in repr(plan)
     assert "however the source is reweighed" in repr(plan)
     assert (plan.N, plan.failure, plan.promised) == (0, 0.05, True)
@@ -168,10 +176,10 @@ def test_the_text_says_what_is_promised():
 def test_bad_parameters_name_themselves(change, words):
     X, y = people(np.random.default_rng(1), 30, 0.5)
     with pytest.raises(ParameterError) as caught:
-        SubsampleTestReweigh(**{"learner": LEARNER, **GOAL, **change}).fit(X, y)
+        SubsampleTestReweigh(**{"learner": LEARNER, **RUN, **change}).fit(X, y)
     assert words in str(caught.value)
     with pytest.raises(ParameterError, match=r"error = 0\.4"):
-        SubsampleTestReweigh(LEARNER, **{**GOAL, "assume": None}).plan(30)
+        SubsampleTestReweigh(LEARNER, **{**RUN, "assume": None}).plan(30)
 
 
 def test_agents_go_with_tests_and_only_with_tests():
@@ -185,4 +193,4 @@ def test_agents_go_with_tests_and_only_with_tests():
     vote = SubsampleTestReweigh(LEARNER, **goal, output="majority").fit(X, y)
     assert vote.plan_.schedule == "never"
     with pytest.raises(ParameterError, match="with assume = 'boostable' nobody is asked"):
-        SubsampleTestReweigh(LEARNER, **GOAL).fit(X, y, agents)
+        SubsampleTestReweigh(LEARNER, **RUN).fit(X, y, agents)

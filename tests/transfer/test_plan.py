@@ -13,7 +13,7 @@ from hdp_fast import accounting, local
 from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
-from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan
+from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan_rounds
 from hdp_fast.transfer.learner_epsilon import compute_sample_size
 from hdp_fast.weights import DenseWeights
 
@@ -28,7 +28,7 @@ FREE = {
 
 @functools.cache
 def promised(**change):
-    return plan(LEARNER, **{**PROMISED, **change})
+    return plan_rounds(LEARNER, **{**PROMISED, **change})
 
 
 def spent(found, n, base=BoundedRange):
@@ -51,7 +51,7 @@ def spent(found, n, base=BoundedRange):
     ],
 )
 def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, learner):
-    found, base = plan(learner, **given), type(learner.privacy)
+    found, base = plan_rounds(learner, **given), type(learner.privacy)
     assert spent(found, found.n, base) <= found.delta
     assert spent(found, 0.95 * found.n, base) > found.delta
     assert spent(found, found.n // 2, base) > 10 * found.delta
@@ -59,7 +59,7 @@ def test_the_records_of_a_promise_are_enough_and_half_of_them_are_not(given, lea
 
 @pytest.mark.parametrize("n", [500, 5000, 500_000])
 def test_the_draws_for_given_records_are_private_and_hardly_more_would_be(n):
-    found = plan(LEARNER, **{**FREE, "n": n})
+    found = plan_rounds(LEARNER, **{**FREE, "n": n})
     assert spent(found, n) <= found.delta
     more = dataclasses.replace(found, draws=found.draws + 1 + found.draws // 1000)
     assert spent(more, n) > found.delta
@@ -90,7 +90,7 @@ def test_the_papers_figures_by_hand(alpha, chi2):
         1.0,
         1e-6,
     )
-    paper = plan(
+    paper = plan_rounds(
         learner, alpha=alpha, epsilon=epsilon, delta=delta, agents_epsilon=1.0, chi2=chi2,
         n=2000, rounds=3, kappa=0.1,
     ).paper  # fmt: skip
@@ -124,7 +124,7 @@ def test_agents_of_every_schedule(schedule, output):
     rounds, beta, alpha = 20, 0.01, 0.1
     last = 1 if output == "majority" else 0 if schedule == "every" else 7  # 2**-7 <= 0.01
     tests = {"every": 20, "geometric": 5, "final": 0}[schedule] + last
-    found = plan(
+    found = plan_rounds(
         LEARNER, alpha=alpha, beta=beta, agents_epsilon=1.0, kappa=0.1, eta=0.5, rounds=rounds,
         schedule=schedule, output=output, epsilon=math.inf,
     )  # fmt: skip
@@ -223,14 +223,14 @@ class Unknown(ExponentialLearner):
 )
 def test_bad_parameters_name_themselves(change, words):
     with pytest.raises(ParameterError) as caught:
-        plan(**{"learner": LEARNER, **FREE, **change})
+        plan_rounds(**{"learner": LEARNER, **FREE, **change})
     assert words in str(caught.value)
 
 
 def test_permute_and_flip_is_planned_as_pure():
     flip = ExponentialLearner(Stumps(3), mechanism="permute_and_flip", epsilon=1.0)
     assert isinstance(flip.privacy, Pure)
-    assert plan(flip, **PROMISED).n > 1.2 * promised().n
+    assert plan_rounds(flip, **PROMISED).n > 1.2 * promised().n
 
 
 class TestDivergences:
@@ -319,7 +319,7 @@ class TestPromise:
 
     def test_the_mean_iterate_of_the_worst_learner(self):
         chi2 = chi2_finite(self.TARGET, self.SOURCE)
-        found = plan(LEARNER, **{**PROMISED, "alpha": self.ALPHA, "chi2": chi2})
+        found = plan_rounds(LEARNER, **{**PROMISED, "alpha": self.ALPHA, "chi2": chi2})
         assert found.n >= 60_000 >= 0.05 * found.n
         errors = self.errors(found.eta, found.rounds)
         assert errors[0] > 2 * self.ALPHA, "the source alone would not do"
@@ -356,14 +356,14 @@ class Steps:
 
 def test_the_plan_of_a_learner_with_steps():
     given = {**FREE, "n": 20_000}
-    found = plan(Steps(), **given)
+    found = plan_rounds(Steps(), **given)
     assert (found.draws, found.learner_epsilon, found.n) == (100_000, None, 20_000)
     assert not found.promised
     assert found.paper is None
-    with_chi2 = plan(Steps(), **{**PROMISED, "n": 10**6})
+    with_chi2 = plan_rounds(Steps(), **{**PROMISED, "n": 10**6})
     assert with_chi2.kappa == pytest.approx(0.3 / (8 * 1.2))
     assert not with_chi2.promised
-    free = plan(Steps(), alpha=0.1, epsilon=math.inf, kappa=0.1, eta=0.5, rounds=20)
+    free = plan_rounds(Steps(), alpha=0.1, epsilon=math.inf, kappa=0.1, eta=0.5, rounds=20)
     assert free.draws == 100_000
 
 
@@ -371,7 +371,7 @@ def test_the_printed_records_of_algorithm_4():
     """X = 52 R T / (8 kappa**2 epsilon) and n = sqrt(X ln X): the paper's 324.7 million."""
     alpha, chi2 = 0.08, 0.35
     given = {"epsilon": 0.5, "delta": 1e-4, "agents_epsilon": 0.5, "alpha": alpha, "chi2": chi2}
-    paper = plan(Steps(50_000_000, 1), **given, n=10**6, schedule="final").paper
+    paper = plan_rounds(Steps(50_000_000, 1), **given, n=10**6, schedule="final").paper
     assert paper.kappa == pytest.approx(alpha / (8 * (1 + chi2)))
     X = 52 * 5e7 * paper.rounds / (8 * paper.kappa**2 * 0.5)
     assert paper.n == pytest.approx(math.sqrt(X * math.log(X)), rel=1e-9)
@@ -386,7 +386,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
         loss="hinge", steps=100, batch_size=1000, noise_multiplier=37.05, delta=1e-4
     )
     given = {"epsilon": 0.5, "delta": 1e-4, "kappa": 0.0148, "rounds": 20, "alpha": 0.08}
-    found = plan(learner, **given)
+    found = plan_rounds(learner, **given)
     assert found.n == pytest.approx(10**6, rel=2e-3)
     own = learner.calibrate(epsilon=0.5, n=found.n, kappa=0.0148, rounds=20)
     assert own.noise_multiplier == pytest.approx(37.05, rel=1e-4)
@@ -404,7 +404,7 @@ def test_records_follow_from_the_noise_of_a_learner_with_steps():
 )
 def test_learners_with_steps_that_cannot_be_planned(learner, change, match):
     with pytest.raises(ParameterError, match=match):
-        plan(learner, **{**FREE, **change})
+        plan_rounds(learner, **{**FREE, **change})
 
 
 @dataclasses.dataclass

@@ -26,7 +26,7 @@ from hdp_fast import (
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps, predictor
 from hdp_fast.local import Agents, EmpiricalOracle, RemoteAgents, randomized_response
 from hdp_fast.plotting import transfer as draw
-from hdp_fast.transfer import SubsampleTestReweigh, plan
+from hdp_fast.transfer import SubsampleTestReweigh, plan_rounds
 
 D = 8
 LEARNER = ExponentialLearner(Conjunctions(D, 2), epsilon=1.0)
@@ -654,7 +654,7 @@ def test_errors_are_the_default_and_other_words_are_refused():
     goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 3, "draws": 5}
     assert SubsampleTestReweigh(lambda X, y: Half(), **goal).weigh_by == "errors"
     with pytest.raises(ParameterError, match="weigh_by = 'loss'"):
-        plan(lambda X, y: Half(), **goal, n=100, weigh_by="loss")
+        plan_rounds(lambda X, y: Half(), **goal, n=100, weigh_by="loss")
 
 
 # Learners with steps of their own -----------------------------------------------------------------

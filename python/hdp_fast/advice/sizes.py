@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self, get_args
 
 from .._support.validate import (
@@ -27,6 +29,9 @@ MOST = 1 << 53
 LEAST_EPSILON, LARGEST_EPSILON = 0.001, 1_000.0
 _LEAST_DELTA = 1e-200
 _RAREST = 1e-6
+
+# What makes of an argument's name and value the value, or refuses it.
+_Rule = Callable[[str, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,44 +97,13 @@ class Sizes:
         return replace(self, **changes)
 
 
-def check_sizes(
-    *,
-    n: int,
-    d: int,
-    epsilon: float,
-    agents: int,
-    pool: int,
-    classes: int,
-    delta: float,
-    agents_epsilon: float,
-    learner: Learner,
-    size: int | None,
-    target: Target,
-    source: Source,
-    base_rate: float | None,
-    best_error: float | None,
-) -> Sizes:
+def check_sizes(**numbers: Any) -> Sizes:
     """Check all arguments of advise.
 
     Raises:
         ParameterError: An argument is out of range, or does not fit the others.
     """
-    sizes = Sizes(
-        n=_count("n", n),
-        d=positive_int("d", d, MOST),
-        epsilon=_check_epsilon(epsilon),
-        agents=_count("agents", agents),
-        pool=_count("pool", pool),
-        classes=positive_int("classes", classes, 256),
-        delta=_check_delta(delta),
-        agents_epsilon=positive("agents_epsilon", agents_epsilon),
-        learner=one_of("learner", learner, get_args(Learner)),
-        size=None if size is None else positive_int("size", size, MOST),
-        target=one_of("target", target, get_args(Target)),
-        source=one_of("source", source, get_args(Source)),
-        base_rate=None if base_rate is None else _check_rate(base_rate),
-        best_error=None if best_error is None else probability("best_error", best_error, zero=True),
-    )
+    sizes = Sizes(**{name: _RULES[name](name, value) for name, value in numbers.items()})
     _check_together(sizes)
     advantage(sizes.agents_epsilon)
     return sizes
@@ -142,25 +116,47 @@ def _count(name: str, value: Any) -> int:
     return count
 
 
-def _check_epsilon(value: Any) -> float:
-    epsilon = number("epsilon", value)
+def _check_epsilon(name: str, value: Any) -> float:
+    epsilon = number(name, value)
     if epsilon != math.inf and not LEAST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        refuse("epsilon", value, "it must lie in [0.001, 1000], or be infinite")
+        refuse(name, value, "it must lie in [0.001, 1000], or be infinite")
     return epsilon
 
 
-def _check_delta(value: Any) -> float:
-    delta = probability("delta", value)
+def _check_delta(name: str, value: Any) -> float:
+    delta = probability(name, value)
     if delta < _LEAST_DELTA:
-        refuse("delta", value, f"it must be at least {_LEAST_DELTA}")
+        refuse(name, value, f"it must be at least {_LEAST_DELTA}")
     return delta
 
 
-def _check_rate(value: Any) -> float:
-    rate = number("base_rate", value)
+def _check_rate(name: str, value: Any) -> float:
+    rate = number(name, value)
     if not _RAREST <= rate <= 1 - _RAREST:
-        refuse("base_rate", value, f"it must lie in [{_RAREST}, 1 - {_RAREST}]")
+        refuse(name, value, f"it must lie in [{_RAREST}, 1 - {_RAREST}]")
     return rate
+
+
+def _optional(rule: _Rule) -> _Rule:
+    return lambda name, value: None if value is None else rule(name, value)
+
+
+_RULES: dict[str, _Rule] = {
+    "n": _count,
+    "d": partial(positive_int, most=MOST),
+    "epsilon": _check_epsilon,
+    "agents": _count,
+    "pool": _count,
+    "classes": partial(positive_int, most=256),
+    "delta": _check_delta,
+    "agents_epsilon": positive,
+    "learner": partial(one_of, allowed=get_args(Learner)),
+    "size": _optional(partial(positive_int, most=MOST)),
+    "target": partial(one_of, allowed=get_args(Target)),
+    "source": partial(one_of, allowed=get_args(Source)),
+    "base_rate": _optional(_check_rate),
+    "best_error": _optional(partial(probability, zero=True)),
+}
 
 
 def _check_together(sizes: Sizes) -> None:

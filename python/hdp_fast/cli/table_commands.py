@@ -203,7 +203,7 @@ def _count_agents(arguments: argparse.Namespace) -> int:
     options = _options(arguments) | {"draws": 1}
     # Neither the learner nor the privacy of SOURCE changes the number of agents.
     epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
-    plan = transfer.plan(None, agents_epsilon=epsilon, epsilon=math.inf, **options)
+    plan = transfer.plan_rounds(None, agents_epsilon=epsilon, epsilon=math.inf, **options)
     DenseWeights(1, 1.0, plan.eta)  # refuses a step size that no run accepts
     kappa = 1 if arguments.non_private else arguments.kappa
     left = None in (arguments.alpha, arguments.rounds, kappa) and "chi2" not in flags

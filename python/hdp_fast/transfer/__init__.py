@@ -13,24 +13,24 @@ of any model on the target, `survey` estimates means, shares and tables of the t
 """
 
 from .._support.lazy import list_only
-from .boosted import BoostedPlan
+from .boosted import BoostedPlan, plan_boosted
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel
 from .certificate import Certificate, agents_to_certify, certify
-from .certificate_plan import CertificatePlan
+from .certificate_plan import CertificatePlan, plan_certificate
 from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
-from .planning import plan
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
+from .run_planning import plan_rounds
 from .shift_plan import ShiftPlan, plan_shifts
 from .shift_report import ColumnShift, ShiftReport
 from .shifts import shifted_columns
-from .source_alone import SourcePlan
+from .source_alone import SourcePlan, plan_source
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
@@ -59,9 +59,12 @@ __all__ = [
     "chi2_finite",
     "chi2_gaussians",
     "cross_table",
-    "plan",
+    "plan_boosted",
     "plan_calibration",
+    "plan_certificate",
+    "plan_rounds",
     "plan_shifts",
+    "plan_source",
     "release_means",
     "shifted_columns",
     "survey",

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from .. import accounting, local
 from .._support.notes import note
-from .._support.validate import nonnegative_int, one_of, probability_or_one
+from .._support.validate import one_of, probability_or_one
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
+from .goal import (
+    AUTO,
+    OUTPUTS,
+    SCHEDULES,
+    SETTINGS,
+    Auto,
+    Goal,
+    Output,
+    Schedule,
+    is_auto,
+    validate_rounds,
+)
 from .learner_epsilon import check_private, composes
-from .plans import Output, Plan, Schedule
-
-Auto = Literal["auto"]
-AUTO: Auto = "auto"
-SCHEDULES: tuple[Schedule, ...] = ("every", "geometric", "final", "never")
-OUTPUTS: tuple[Output, ...] = ("tested", "smallest", "majority")
+from .plans import Plan
 
 _STEP_SIZE = 1.0
 # Rounds beyond those that bring a part of the records up to half of the weight.
@@ -30,119 +37,59 @@ _MOST_TESTED_ROUNDS = 10
 _USELESS = 0.25
 
 
-class Settings(NamedTuple):
-    """The settings that can be chosen automatically, as they were passed or as they are used."""
-
-    alpha: float | Auto | None
-    kappa: float | Auto | None
-    eta: float | Literal["paper", "auto"] | None
-    rounds: int | Auto | None
-    schedule: Schedule | Auto
-    output: Output | Auto
-
-
-class Facts(NamedTuple):
-    """The public facts that settings may follow: None where they are not known."""
-
-    learner: Any
-    epsilon: float
-    delta: float | None
-    beta: float
-    n: int | None
-    N: int | None
-    agents_epsilon: float | None
-    response_rate: float
-
-
-class Tests(NamedTuple):
-    """How many hypotheses are tested, by how many agents each, and the agents for the constants."""
-
-    number: int
-    agents: int
-    constants: int
-
-
-def choose_settings(settings: Settings, facts: Facts) -> tuple[Settings, tuple[str, ...]]:
-    """All settings, and the names of those that follow the rules of this module.
+def settle(goal: Goal) -> tuple[Goal, tuple[str, ...]]:
+    """The goal with all its settings, and the names of those that follow the rules of this module.
 
     Raises:
         ParameterError: The number of records is missing, or there are too few agents.
     """
-    if not is_automatic(settings, private=facts.delta is not None):
-        return settle_as_passed(settings), ()
-    names = names_left(settings)
-    if facts.delta is not None and not facts.n:
-        raise ParameterError(f"n = {facts.n}, but settings that follow from it need it")
-    kappa, rounds = _choose_weights(settings, facts)
-    schedule, output = _choose_tests(settings, rounds)
-    eta = _STEP_SIZE if is_auto(settings.eta) else settings.eta
-    alpha = settings.alpha
-    if is_auto(alpha):
-        number = count_tests(rounds, schedule, output, facts.beta)
-        alpha = _choose_width(number, facts)
-    return Settings(alpha, kappa, eta, rounds, schedule, output), names
+    names = names_left(goal)
+    if goal.chi2 is not None or not needs_rules(goal):
+        return _settle_as_passed(goal, names), ()
+    if goal.is_private and not goal.n:
+        raise ParameterError(f"n = {goal.n}, but settings that follow from it need it")
+    kappa, rounds = _choose_weights(goal)
+    schedule, output = _choose_tests(goal, rounds)
+    eta = _STEP_SIZE if is_auto(goal.eta) else goal.eta
+    goal = goal._replace(kappa=kappa, eta=eta, rounds=rounds, schedule=schedule, output=output)
+    if is_auto(goal.alpha):
+        goal = goal._replace(alpha=_choose_width(goal))
+    return goal, names
 
 
-def is_automatic(settings: Settings, *, private: bool) -> bool:
+def needs_rules(goal: Goal) -> bool:
     """Whether a number that is needed was left to the rules."""
-    numbers = (settings.alpha, settings.rounds, settings.kappa if private else None)
+    numbers = (goal.alpha, goal.rounds, goal.kappa if goal.is_private else None)
     return any(map(is_auto, numbers))
 
 
-def names_left(settings: Settings) -> tuple[str, ...]:
+def names_left(goal: Goal) -> tuple[str, ...]:
     """The names of the settings that were left to the rules."""
-    return tuple(name for name, value in settings._asdict().items() if is_auto(value))
+    return tuple(name for name in SETTINGS if is_auto(getattr(goal, name)))
 
 
-def is_auto(value: object) -> bool:
-    """Whether a setting was left to the rules."""
-    return isinstance(value, str) and value == AUTO
+def size_tests(goal: Goal) -> tuple[int, int, int]:
+    """The largest number of tests, the agents for each, and the agents for the constants.
 
-
-def validate_rounds(rounds: object) -> int:
-    """The number of rounds.
-
-    Raises:
-        ParameterError: It is no integer from 1 to `2**40` - 1.
+    The tests have half width alpha.
     """
-    length = nonnegative_int("rounds", rounds)
-    if not 0 < length < 1 << 40:
-        raise ParameterError(f"rounds = {length}, but it must be at least 1 and below 2**40")
-    return length
-
-
-def count_tests(rounds: int, schedule: Schedule, output: Output, beta: float) -> int:
-    """The largest number of hypotheses that are tested."""
-    if schedule == "never":
-        return 0
-    during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[schedule]
-    random = 0 if schedule == "every" else max(1, math.ceil(math.log2(1 / beta)))
-    return during + (1 if output == "majority" else random)
-
-
-def use_all_agents(N: int, tests: Tests) -> Tests:
-    """The same tests with larger groups, so that no agent is left over."""
-    agents = (N - tests.constants) // tests.number
-    return Tests(tests.number, agents, N - agents * tests.number)
-
-
-def size_tests(number: int, alpha: float, facts: Facts) -> Tests:
-    """The agents for each of so many tests of half width alpha, and for the constants."""
-    if facts.agents_epsilon is None or not number:
-        return Tests(number, 0, 0)
-
-    def count(width: float, failure: float) -> int:
-        assert facts.agents_epsilon is not None
-        return local.agents_needed(
-            alpha=width,
-            beta=failure,
-            epsilon=facts.agents_epsilon,
-            response_rate=facts.response_rate,
-        )
-
+    number, epsilon = _count_tests(goal), goal.agents_epsilon
+    if epsilon is None or not number:
+        return number, 0, 0
+    rate = goal.response_rate
     # The constants are estimated half as precisely.
-    few = count(min(2 * alpha, 0.5), facts.beta)
-    return Tests(number, count(alpha, facts.beta / number), few)
+    groups = [(goal.alpha, goal.beta / number), (min(2 * goal.alpha, 0.5), goal.beta)]
+    agents, few = (
+        local.agents_needed(alpha=width, beta=failure, epsilon=epsilon, response_rate=rate)
+        for width, failure in groups
+    )
+    return number, agents, few
+
+
+def use_all_agents(N: int, number: int, constants: int) -> tuple[int, int, int]:
+    """The same tests with larger groups, so that no agent is left over."""
+    agents = (N - constants) // number
+    return number, agents, N - agents * number
 
 
 def added_error(learner: Any, draws: int, learner_epsilon: float | None) -> float | None:
@@ -170,28 +117,27 @@ def note_useless(plan: Plan) -> None:
         note(f"N = {plan.N:,}, but {rule}: more agents or a larger epsilon of theirs would help")
 
 
-def settle_as_passed(settings: Settings) -> Settings:
-    """What "auto" means where all numbers are given, or follow from chi2."""
-    defaults = Settings(None, None, None, None, "geometric", "tested")
-    if is_auto(settings.output) and settings.schedule == "never":
-        defaults = defaults._replace(output="majority")
-    left = {name: getattr(defaults, name) for name in names_left(settings)}
-    return settings._replace(**left)
+def _settle_as_passed(goal: Goal, names: tuple[str, ...]) -> Goal:
+    """The goal where all numbers are given, or follow from chi2: "auto" then means the defaults."""
+    output = "majority" if goal.schedule == "never" else "tested"
+    defaults = {"schedule": "geometric", "output": output}
+    left: dict[str, Any] = {name: defaults.get(name) for name in names}
+    return goal._replace(**left)
 
 
-def _choose_weights(settings: Settings, facts: Facts) -> tuple[float | None, int]:
+def _choose_weights(goal: Goal) -> tuple[float | None, int]:
     """Density and rounds, by the rules where they were left to them.
 
     A round whose hypothesis is right on most of the records, but wrong on a part of them, raises
     the weight of that part by the factor exp(eta) relative to the others. So ln(1 / kappa) / eta
     rounds lift a part of share kappa to half of the weight, and a few more learn from it.
     """
-    if not is_auto(settings.rounds):
-        rounds = validate_rounds(settings.rounds)
-        return _settle_density(settings, facts, rounds), rounds
+    if not is_auto(goal.rounds):
+        rounds = validate_rounds(goal.rounds)
+        return _settle_density(goal, rounds), rounds
     rounds = _SPARE_ROUNDS
     while True:
-        kappa = _settle_density(settings, facts, rounds)
+        kappa = _settle_density(goal, rounds)
         share = _KAPPA_OF_OTHERS if kappa is None else kappa
         # A density does not decrease with the rounds.
         if rounds >= _SPARE_ROUNDS + math.log(1 / share) / _STEP_SIZE:
@@ -199,13 +145,13 @@ def _choose_weights(settings: Settings, facts: Facts) -> tuple[float | None, int
         rounds += 1
 
 
-def _settle_density(settings: Settings, facts: Facts, rounds: int) -> float | None:
-    if is_auto(settings.kappa):
-        return _choose_density(facts, rounds)
-    return None if settings.kappa is None else probability_or_one("kappa", settings.kappa)
+def _settle_density(goal: Goal, rounds: int) -> float | None:
+    if is_auto(goal.kappa):
+        return _choose_density(goal, rounds)
+    return None if goal.kappa is None else probability_or_one("kappa", goal.kappa)
 
 
-def _choose_density(facts: Facts, rounds: int) -> float:
+def _choose_density(goal: Goal, rounds: int) -> float:
     """The density at which the error that a round adds is about the share that is left out.
 
     Reweighing reaches parts of the records of share kappa. Privacy adds about
@@ -213,22 +159,22 @@ def _choose_density(facts: Facts, rounds: int) -> float:
     the bounded range of the exponential mechanism; kappa n records tell errors to within
     sqrt(ln|H| / (2 kappa n)).
     """
-    hypotheses = getattr(facts.learner, "hypotheses", None)
-    if hypotheses is None or not facts.n:
-        return _KAPPA_OF_STEPS if composes(facts.learner) else _KAPPA_OF_OTHERS
+    hypotheses = getattr(goal.learner, "hypotheses", None)
+    if hypotheses is None or not goal.n:
+        return _KAPPA_OF_STEPS if composes(goal.learner) else _KAPPA_OF_OTHERS
     log_size = math.log(max(2, len(hypotheses)))
-    kappa = (log_size / (2 * facts.n)) ** (1 / 3)
-    if facts.delta is not None:
-        mu = accounting.gaussian_mu(facts.epsilon, facts.delta)
-        factor = 1 if isinstance(check_private(facts.learner), BoundedRange) else 2
-        private = math.sqrt(factor * log_size * math.sqrt(rounds) / (mu * facts.n))
+    kappa = (log_size / (2 * goal.n)) ** (1 / 3)
+    if goal.delta is not None:
+        mu = accounting.gaussian_mu(goal.epsilon, goal.delta)
+        factor = 1 if isinstance(check_private(goal.learner), BoundedRange) else 2
+        private = math.sqrt(factor * log_size * math.sqrt(rounds) / (mu * goal.n))
         kappa = max(kappa, private)
     return float(min(max(kappa, _LEAST_KAPPA), _LARGEST_KAPPA))
 
 
-def _choose_tests(settings: Settings, rounds: int) -> tuple[Schedule, Output]:
-    schedule = one_of("schedule", settings.schedule, (*SCHEDULES, AUTO))
-    output = one_of("output", settings.output, (*OUTPUTS, AUTO))
+def _choose_tests(goal: Goal, rounds: int) -> tuple[Schedule, Output]:
+    schedule: Schedule | Auto = one_of("schedule", goal.schedule, (*SCHEDULES, AUTO))
+    output: Output | Auto = one_of("output", goal.output, (*OUTPUTS, AUTO))
     if schedule == "auto":
         schedule = "every" if rounds <= _MOST_TESTED_ROUNDS else "final"
     if output == "auto":
@@ -236,21 +182,33 @@ def _choose_tests(settings: Settings, rounds: int) -> tuple[Schedule, Output]:
     return schedule, output
 
 
-def _choose_width(number: int, facts: Facts) -> float:
+def _choose_width(goal: Goal) -> float:
     """The smallest half width of the tests for which the agents are enough."""
-    if facts.N is None or facts.agents_epsilon is None or not number:
+    number = _count_tests(goal)
+    if goal.N is None or goal.agents_epsilon is None or not number:
         return _WIDTH_WITHOUT_AGENTS
     low, high = 1e-6, 1 - 1e-6
-    if _count_agents(number, high, facts) > facts.N:
-        rule = f"{number} tests need {_count_agents(number, high, facts):,} or more to say anything"
-        raise ParameterError(f"N = {facts.N:,}, but {rule}: pass more agents")
+    least = _count_agents(goal._replace(alpha=high))
+    if least > goal.N:
+        rule = f"{number} tests need {least:,} or more to say anything"
+        raise ParameterError(f"N = {goal.N:,}, but {rule}: pass more agents")
     for _ in range(50):
         middle = math.sqrt(low * high)
-        few = _count_agents(number, middle, facts) <= facts.N
+        few = _count_agents(goal._replace(alpha=middle)) <= goal.N
         low, high = (low, middle) if few else (middle, high)
     return high
 
 
-def _count_agents(number: int, alpha: float, facts: Facts) -> int:
-    tests = size_tests(number, alpha, facts)
-    return number * tests.agents + tests.constants
+def _count_tests(goal: Goal) -> int:
+    """The largest number of hypotheses that are tested."""
+    if goal.schedule == "never":
+        return 0
+    rounds = goal.rounds
+    during = {"every": rounds, "geometric": rounds.bit_length(), "final": 0}[goal.schedule]
+    random = 0 if goal.schedule == "every" else max(1, math.ceil(math.log2(1 / goal.beta)))
+    return during + (1 if goal.output == "majority" else random)
+
+
+def _count_agents(goal: Goal) -> int:
+    number, agents, constants = size_tests(goal)
+    return number * agents + constants

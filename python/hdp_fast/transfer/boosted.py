@@ -5,22 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import accounting
-from .._support.validate import positive, probability, refuse
+from .._support.validate import finite_nonnegative, positive, probability, refuse
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
 from .automatic import added_error
+from .goal import Goal
 from .learner_epsilon import (
     LEARNER_EPSILONS,
-    Search,
     check_private,
     composes,
     compute_sample_size,
+    serve_promise,
 )
 from .plans import Plan
-from .source_alone import validate_promise, validate_source_error
+from .source_alone import validate_source_error
 
 # What the window of the weights may add to the regret of a round; it is 3/4 2**-12 / (kappa n).
 _WINDOW_REGRET = 2e-4
@@ -80,7 +81,7 @@ class BoostedPlan(Plan):
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.ExponentialLearner(learners.Stumps(8), epsilon=1.0)
         >>> goal = {"error": 0.3, "chi2": 0.35, "epsilon": 1.0, "delta": 1e-6, "opt": 0.1}
-        >>> plan = transfer.plan(learner, assume="boostable", **goal)
+        >>> plan = transfer.plan_boosted(learner, **goal)
         >>> plan.N, plan.error, plan.kappa < plan.source_error
         (0, 0.3, True)
     """
@@ -97,49 +98,90 @@ class BoostedPlan(Plan):
         return f"BoostedPlan(n={self.n:,}, N=0, {text})"
 
 
-class _Shape(NamedTuple):
-    """A candidate: density of the weights, error of a round on its draws, number of rounds."""
-
-    kappa: float
-    round_error: float
-    rounds: int
-
-
 def plan_boosted(
     learner: Any,
     *,
-    error: float | None,
-    chi2: float | None,
-    epsilon: float | None,
-    delta: float | None,
-    beta: float,
-    opt: float,
+    error: float,
+    chi2: float,
+    epsilon: float,
+    delta: float,
+    beta: float = 0.05,
+    opt: float = 0.0,
 ) -> BoostedPlan:
     """Computes rounds, weights and records for which a vote's error on the target is promised.
+
+    It assumes that however the records of the source are reweighed, one hypothesis of the class
+    errs there by at most opt, though none need be good on all of them. The majority vote of
+    reweighed rounds then keeps the promise, without agents; it is no hypothesis of the class.
+
+    Args:
+        learner: A learner of a finite class with sample_size(alpha, beta, epsilon),
+            with_epsilon(epsilon) and privacy, such as an ExponentialLearner.
+        error: Error on the target to promise, in (0, 1).
+        chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
+            of target from source.
+        epsilon: Privacy parameter of the curator's records, above 0.
+        delta: Privacy parameter of the curator's records, in (0, 1).
+        beta: Probability with which the promise may fail, in (0, 1).
+        opt: Bound on the least error of the class on each reweighing of the records, in [0, 1/2).
+
+    Returns:
+        The plan. Run it with `SubsampleTestReweigh(learner, assume="boostable", ...).fit(X, y)`, of
+        the same error, chi2, epsilon, delta, beta and opt, on plan.n records.
 
     Raises:
         ParameterError: A parameter is out of range, the learner is not of a finite class, or more
             than `2**62` records would be needed.
+
+    Guarantee:
+        The run is (epsilon, delta)-DP under "replace_one" for n records or more, by
+        `accounting.delta`. `fit` verifies it again for its own number of records.
+
+    Cost:
+        Some hundredths of a second, for the search of rounds, weights and the learner's epsilon.
+
+    Source:
+        The regret of dense weights against the records on which a vote errs; see BoostedPlan.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.ExponentialLearner(learners.Stumps(8), epsilon=1.0)
+        >>> goal = {"error": 0.3, "chi2": 0.35, "epsilon": 1.0, "delta": 1e-6}
+        >>> plan = transfer.plan_boosted(learner, **goal)
+        >>> plan.n, plan.rounds
+        (12242, 12)
     """
-    target, divergence = validate_promise(error, chi2)
+    target, divergence = probability("error", error), finite_nonnegative("chi2", chi2)
     own, loss = positive("epsilon", epsilon), probability("delta", delta)
     failure = probability("beta", beta)
     largest = validate_source_error(target, divergence, 0.0)
     if not probability("opt", opt, zero=True) < 0.5:
         refuse("opt", opt, "a class is boostable if it is below .5")
     if composes(learner) or not hasattr(learner, "hypotheses"):
-        refuse("learner", learner, "assume = 'boostable' needs one of a finite class")
-    budget = (own, loss, failure)
-    shape = min(
-        _list_shapes(largest, opt), key=lambda each: _forecast(learner, each, largest, opt, budget)
-    )
-    search = Search(
-        learner, shape.round_error - opt, failure / 2, shape.rounds, shape.kappa, own, loss, opt
-    )
-    sample = search.serve_promise(agnostic=False)
-    general = count_for_votes(len(learner.hypotheses), shape.rounds, shape.kappa, largest, failure)
+        refuse("learner", learner, "it must be of a finite class, with hypotheses")
+
+    def shape(kappa: float, round_error: float) -> Goal:
+        rounds = count_rounds(kappa, round_error)
+        return Goal(
+            learner,
+            alpha=round_error,
+            epsilon=own,
+            beta=failure,
+            delta=loss,
+            chi2=divergence,
+            kappa=kappa,
+            eta=math.sqrt(8 * math.log(1 / kappa) / rounds),
+            rounds=rounds,
+            schedule="never",
+            output="majority",
+            opt=opt,
+        )
+
+    goals = [shape(*candidate) for candidate in _list_shapes(largest, opt)]
+    goal = min(goals, key=lambda each: _forecast(each, largest))
+    records, draws, learner_epsilon = serve_promise(_find_round(goal), agnostic=False)
     return BoostedPlan(
-        alpha=shape.round_error,
+        alpha=goal.alpha,
         beta=failure,
         opt=opt,
         epsilon=own,
@@ -147,22 +189,22 @@ def plan_boosted(
         agents_epsilon=None,
         response_rate=1.0,
         chi2=divergence,
-        schedule="never",
-        output="majority",
-        n=max(sample.n, general),
+        schedule=goal.schedule,
+        output=goal.output,
+        n=max(records, _count_for_vote(goal, largest)),
         N=0,
-        rounds=shape.rounds,
-        kappa=shape.kappa,
-        eta=math.sqrt(8 * math.log(1 / shape.kappa) / shape.rounds),
-        draws=sample.draws,
-        learner_epsilon=sample.learner_epsilon,
+        rounds=goal.rounds,
+        kappa=goal.kappa,
+        eta=goal.eta,
+        draws=draws,
+        learner_epsilon=learner_epsilon,
         tests=0,
         agents_per_test=0,
         agents_for_constants=0,
         error=target,
         failure=failure,
         paper=None,
-        added_error=added_error(learner, sample.draws, sample.learner_epsilon),
+        added_error=added_error(learner, draws, learner_epsilon),
         source_error=largest,
     )
 
@@ -194,42 +236,38 @@ def count_for_votes(
     return math.ceil((votes + math.log(2 / beta)) / rate * (1 + 1e-9))
 
 
-def _list_shapes(source_error: float, opt: float) -> list[_Shape]:
-    """Candidates for the density and the error of a round."""
-    shapes = []
-    for share, part in itertools.product(_TRAINING_SHARES, _ROUND_SHARES):
-        kappa, round_error = share * source_error, opt + part * (0.5 - opt)
-        if round_error + 2 * _WINDOW_REGRET < 0.5:
-            shapes.append(_Shape(kappa, round_error, count_rounds(kappa, round_error)))
+def _list_shapes(source_error: float, opt: float) -> list[tuple[float, float]]:
+    """Candidates for the density of the weights and the error of a round."""
+    shapes = [
+        (share * source_error, opt + part * (0.5 - opt))
+        for share, part in itertools.product(_TRAINING_SHARES, _ROUND_SHARES)
+    ]
+    shapes = [(kappa, error) for kappa, error in shapes if error + 2 * _WINDOW_REGRET < 0.5]
     if not shapes:
         raise ParameterError(f"opt = {opt:g}, but it must be further below .5")
     return shapes
 
 
-def _forecast(
-    learner: Any,
-    shape: _Shape,
-    source_error: float,
-    opt: float,
-    budget: tuple[float, float, float],
-) -> float:
+def _find_round(goal: Goal) -> Goal:
+    """What a round's learner must keep: the rest of its error beyond opt, and half of beta."""
+    return goal._replace(alpha=goal.alpha - goal.opt, beta=goal.beta / 2)
+
+
+def _count_for_vote(goal: Goal, source_error: float) -> int:
+    size = len(goal.learner.hypotheses)
+    return count_for_votes(size, goal.rounds, goal.density, source_error, goal.beta)
+
+
+def _forecast(goal: Goal, source_error: float) -> float:
     """About how many records a candidate needs: what the central limit theorem says of privacy."""
-    epsilon, delta, beta = budget
-    mu = accounting.gaussian_mu(epsilon, delta)
-    half = 4 if isinstance(check_private(learner), BoundedRange) else 2
+    mu = accounting.gaussian_mu(*goal.loss)
+    half = 4 if isinstance(check_private(goal.learner), BoundedRange) else 2
+    alpha, beta = goal.alpha - goal.opt, goal.beta / 2 / goal.rounds
     draws = min(
         2
         * math.sinh(each / half)
-        * compute_sample_size(
-            learner,
-            shape.round_error - opt,
-            beta / 2 / shape.rounds,
-            each,
-            agnostic=False,
-            opt=opt,
-        )
+        * compute_sample_size(goal.learner, alpha, beta, each, agnostic=False, opt=goal.opt)
         for each in LEARNER_EPSILONS
     )
-    private = draws * math.sqrt(shape.rounds) / (shape.kappa * mu)
-    size = len(learner.hypotheses)
-    return max(private, count_for_votes(size, shape.rounds, shape.kappa, source_error, beta))
+    private = draws * math.sqrt(goal.rounds) / (goal.density * mu)
+    return max(private, _count_for_vote(goal, source_error))

@@ -31,9 +31,9 @@ class CertificatePlan(JsonText):
 
     Examples:
         >>> from hdp_fast import transfer
-        >>> transfer.plan(assume="nothing", alpha=0.05, agents_epsilon=1.0).N
+        >>> transfer.plan_certificate(alpha=0.05, agents_epsilon=1.0).N
         2312
-        >>> transfer.plan(assume="nothing", alpha=0.02, agents_epsilon=1.0).N
+        >>> transfer.plan_certificate(alpha=0.02, agents_epsilon=1.0).N
         14262
     """
 
@@ -52,12 +52,39 @@ class CertificatePlan(JsonText):
 
 
 def plan_certificate(
-    *, alpha: float | str | None, beta: float, agents_epsilon: float | None, response_rate: float
+    *, alpha: float, agents_epsilon: float, beta: float = 0.05, response_rate: float = 1.0
 ) -> CertificatePlan:
-    """Computes how many agents measure an error to within alpha.
+    """Computes how many agents measure the error of any model to within alpha.
+
+    It assumes nothing of source and class, and so promises no error. `transfer.certify` says
+    afterwards how large it is.
+
+    Args:
+        alpha: Half width of the interval of the error, in (0, 1).
+        agents_epsilon: Privacy parameter of each agent's answer, above 0.
+        beta: Probability with which the interval may miss the error, in (0, 1).
+        response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
+            `local.RemoteAgents`. More agents are asked accordingly.
+
+    Returns:
+        The plan. Run it with `transfer.certify(model, agents)` on plan.N agents.
 
     Raises:
         ParameterError: A parameter is out of range.
+
+    Guarantee:
+        Each agent's answer is agents_epsilon-DP, locally.
+
+    Cost:
+        Some hundredths of a second, for exact binomial tails.
+
+    Source:
+        Clopper and Pearson 1934; see `transfer.agents_to_certify`.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> transfer.plan_certificate(alpha=0.05, agents_epsilon=1.0).N
+        2312
     """
     epsilon = positive("agents_epsilon", agents_epsilon)
     width, failure = probability("alpha", alpha), probability("beta", beta)

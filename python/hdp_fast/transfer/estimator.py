@@ -7,7 +7,7 @@ import math
 import os
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from numpy.typing import ArrayLike
 
@@ -31,10 +31,11 @@ from ..exceptions import (
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .adapters import Learner, adapt
-from .automatic import Auto, is_auto, note_useless
+from .automatic import note_useless
+from .boosted import plan_boosted
+from .goal import Auto, Output, Schedule, WeighBy, is_auto, is_private, validate_goal
 from .learner_epsilon import composes
-from .planning import plan as make_plan
-from .plans import Output, Plan, Schedule, WeighBy
+from .plans import Plan
 from .preparation import (
     calibrate_learner,
     count_offered,
@@ -45,17 +46,7 @@ from .preparation import (
 )
 from .records import Records, validate_records
 from .run import Rounds, TransferResult, is_oracle
-from .run_planning import is_private, plan_rounds
-
-
-class _Asked(NamedTuple):
-    """Whom a run asks: epsilon, response rate and number of the agents, and when they test."""
-
-    epsilon: float | None
-    response_rate: float
-    N: int | None
-    schedule: Schedule | Auto
-
+from .run_planning import make_plan
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -65,15 +56,15 @@ class SubsampleTestReweigh(SettableParameters):
     """Learns on a curator's biased records a hypothesis that is good on the agents' population.
 
     Only learner, epsilon and delta are needed. The settings that are "auto" follow public rules,
-    which `transfer.plan` states, and `result_.plan` shows what they chose.
+    which `transfer.plan_rounds` states, and `result_.plan` shows what they chose.
 
     The weight of a record depends on that record and on released hypotheses alone. No draw holds a
     record with probability above 1 / (kappa_eff n), where `kappa_eff = kappa (1 - 2**-12)`.
 
     Args:
         learner: For a private run a learner of `hdp_fast.learners`, or an object with the same
-            methods; see `transfer.plan`. Otherwise also a scikit-learn classifier, or a function
-            (X, y) that returns a predictor.
+            methods; see `transfer.plan_rounds`. Otherwise also a scikit-learn classifier, or a
+            function (X, y) that returns a predictor.
         alpha: Half width of the interval of every test, and error of the learner on its draws, in
             (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" uses all agents in
             tests that are as narrow as they allow.
@@ -106,7 +97,7 @@ class SubsampleTestReweigh(SettableParameters):
             holds what was released and a digest of the records, but no weights. It is the curator's
             alone, since guesses of the records can be tried against the digest. None keeps the run
             in memory.
-        assume: "boostable" runs `transfer.plan(learner, assume="boostable", ...)`: the majority
+        assume: "boostable" runs the plan of `transfer.plan_boosted`: the majority
             vote of all rounds, without agents. It takes error, chi2, epsilon, delta, beta and opt,
             and promises the error if the class is boostable. None tests hypotheses by agents.
         error: Error on the target to promise, in (0, 1), with assume="boostable"; None else.
@@ -317,13 +308,13 @@ class SubsampleTestReweigh(SettableParameters):
             The plan.
 
         Raises:
-            ParameterError: As for `transfer.plan`, or N comes without agents_epsilon.
+            ParameterError: As for `transfer.plan_rounds`, or N comes without agents_epsilon.
 
         Cost:
             A few seconds for a private run.
         """
-        asked = _Asked(agents_epsilon, response_rate, N, self.schedule)
-        made = self._plan(n, asked, self.draws)
+        agents = {"agents_epsilon": agents_epsilon, "response_rate": response_rate, "N": N}
+        made = self._plan(n, agents, self.draws)
         note_useless(made)
         return made
 
@@ -361,36 +352,28 @@ class SubsampleTestReweigh(SettableParameters):
         note_useless(plan)
         return Rounds(plan, learner, weights, journal, record)
 
-    def _plan(self, n: int, asked: _Asked, draws: int | None) -> Plan:
-        """The plan for n records and these agents."""
-        goal = {
-            **self.get_params(deep=False),
-            "draws": draws,
-            "n": n,
-            "agents_epsilon": asked.epsilon,
-            "response_rate": asked.response_rate,
-            "N": asked.N,
-            "schedule": asked.schedule,
-        }
-        del goal["learner"], goal["checkpoint"]
+    def _plan(self, n: int, agents: dict[str, Any], draws: int | None) -> Plan:
+        """The plan for n records, and for agents of whom it is told what `plan_rounds` takes."""
         if self.assume is not None:
-            return self._plan_assumption()
+            return self._plan_vote()
         if self.error is not None:
             refuse("error", self.error, "it is promised with assume = 'boostable' only")
-        del goal["assume"], goal["error"]
-        return plan_rounds(self.learner, **goal)
+        settings = {**self.get_params(deep=False), **agents, "n": n, "draws": draws}
+        for name in ("checkpoint", "assume", "error"):
+            del settings[name]
+        return make_plan(validate_goal(**settings))
 
-    def _plan_assumption(self) -> Plan:
+    def _plan_vote(self) -> Plan:
         """The plan of a run that asks no agents."""
         if self.assume != "boostable":
-            rule = "rounds are planned for 'boostable' only; transfer.plan says what others need"
+            rule = "a run takes 'boostable' only; transfer.plan_source needs none of rounds"
             refuse("assume", self.assume, rule)
-        names = ("assume", "error", "chi2", "epsilon", "delta", "beta", "opt", "alpha")
-        numbers = ("kappa", "eta", "rounds", "draws")
-        settings = {name: getattr(self, name) for name in (*names, *numbers)}
-        made = make_plan(self.learner, **settings)
-        assert isinstance(made, Plan)
-        return made
+        for name in ("alpha", "kappa", "eta", "rounds", "draws"):
+            value = getattr(self, name)
+            if not (value is None or is_auto(value)):
+                refuse(name, value, "a plan with assume = 'boostable' has none: leave it out")
+        names = ("error", "chi2", "epsilon", "delta", "beta", "opt")
+        return plan_boosted(self.learner, **{name: getattr(self, name) for name in names})
 
     def _plan_run(self, records: Records, agents: Any) -> Plan:
         """The plan for these records and agents.
@@ -414,13 +397,16 @@ class SubsampleTestReweigh(SettableParameters):
             note_large_delta(planned.delta, n)
         return planned
 
-    def _describe(self, agents: Any) -> _Asked:
-        if agents is None:
-            return _Asked(None, 1.0, None, "never")
-        if is_oracle(agents):
-            return _Asked(None, 1.0, None, self.schedule)
-        offered = count_offered(self.checkpoint, agents) if is_auto(self.alpha) else None
-        return _Asked(agents.epsilon, agents.response_rate, offered, self.schedule)
+    def _describe(self, agents: Any) -> dict[str, Any]:
+        """What `plan_rounds` takes of these agents."""
+        if agents is None or is_oracle(agents):
+            known = {"agents_epsilon": None, "response_rate": 1.0, "N": None}
+            return known if agents is not None else {**known, "schedule": "never"}
+        return {
+            "agents_epsilon": agents.epsilon,
+            "response_rate": agents.response_rate,
+            "N": count_offered(self.checkpoint, agents) if is_auto(self.alpha) else None,
+        }
 
     def _begin_weights(
         self, plan: Plan, records: Records, start: SubsampleTestReweigh | None

@@ -6,7 +6,7 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import accounting
 from .._support.validate import nonnegative_int, refuse
@@ -14,6 +14,7 @@ from ..accounting.calibration import guess_rate, largest_draws
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
 from ..exceptions import ParameterError
+from .goal import Goal
 
 # The candidates for the learner's own epsilon; smaller ones need ever more draws.
 LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
@@ -96,107 +97,91 @@ def _mechanism(name: str, value: Any) -> Mechanism:
     return value
 
 
-class Sample(NamedTuple):
-    """Numbers of the curator's records and a round's draws, and the learner's epsilon on these."""
+def serve_promise(goal: Goal, *, agnostic: bool) -> tuple[int, int, float]:
+    """The fewest records for which the learner errs by alpha more than the best, or than `opt`.
 
-    n: int
-    draws: int
-    learner_epsilon: float | None
+    Returns: The records, the draws of a round, and the learner's epsilon on them.
 
+    Raises:
+        ParameterError: There would be more than `2**62` records.
+    """
+    check_private(goal.learner)
+    (epsilon, delta), beta = goal.loss, goal.beta / goal.rounds
+    kappa = goal.density * WINDOW
+    opt = 0.0 if agnostic else goal.opt
 
-class Search:
-    """The search for the learner's epsilon that needs the fewest records or errs least."""
-
-    def __init__(
-        self,
-        learner: Any,
-        alpha: float,
-        beta: float,
-        rounds: int,
-        kappa: float,
-        epsilon: float,
-        delta: float,
-        opt: float = 0.0,
-    ):
-        check_private(learner)
-        self.learner, self.rounds, self.kappa = learner, rounds, kappa * WINDOW
-        self.alpha, self.beta = alpha, beta / rounds
-        self.epsilon, self.delta, self.opt = epsilon, delta, opt
-
-    def serve_promise(self, *, agnostic: bool) -> Sample:
-        """The fewest records for which the learner's error is promised.
-
-        Raises:
-            ParameterError: There would be more than `2**62` records.
-        """
-
-        def count(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
-            draws = compute_sample_size(
-                self.learner, self.alpha, self.beta, learner_epsilon, agnostic, self.opt
-            )
-            find = guess_rate if guessed else accounting.largest_rate
-            rate = find(
-                self.learner.with_epsilon(learner_epsilon).privacy,
-                draws=draws,
-                rounds=self.rounds,
-                epsilon=self.epsilon,
-                delta=self.delta,
-            )
-            return 1.0001 / (self.kappa * rate), draws
-
-        learner_epsilon, records, draws = _cheapest(count)
-        if records > _MOST:
-            raise ParameterError(f"alpha = {self.alpha}, but it needs more than 2**62 records")
-        return Sample(math.ceil(records), draws, learner_epsilon)
-
-    def serve_records(self, n: int) -> Sample:
-        """The number of draws for which the learner promises the least error, with n records.
-
-        Raises:
-            ParameterError: Not even one draw is private.
-        """
-        rate = min(1.0, (1 + 1e-15) / (self.kappa * n) * (1 + 1e-15))
-
-        def bound_error(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
-            draws = self._most_draws(learner_epsilon, rate, guessed)
-            if guessed and draws < _FEW:
-                draws = self._most_draws(learner_epsilon, rate, False)
-            return (self._error(draws, learner_epsilon) if draws else math.inf), draws
-
-        learner_epsilon, _, draws = _cheapest(bound_error)
-        if not draws:
-            rule = f"no draw of so few is ({self.epsilon:g}, {self.delta:g})-DP"
-            raise ParameterError(f"n = {n} with rounds = {self.rounds}, but {rule}")
-        return Sample(n, draws, learner_epsilon)
-
-    def _most_draws(self, learner_epsilon: float, rate: float, guessed: bool) -> int:
-        return largest_draws(
-            self.learner.with_epsilon(learner_epsilon).privacy,
-            rate=rate,
-            rounds=self.rounds,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            guessed=guessed,
+    def count(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
+        draws = compute_sample_size(goal.learner, goal.alpha, beta, learner_epsilon, agnostic, opt)
+        find = guess_rate if guessed else accounting.largest_rate
+        rate = find(
+            goal.learner.with_epsilon(learner_epsilon).privacy,
+            draws=draws,
+            rounds=goal.rounds,
+            epsilon=epsilon,
+            delta=delta,
         )
+        return 1.0001 / (kappa * rate), draws
 
-    def _error(self, draws: int, learner_epsilon: float) -> float:
-        """The least alpha that the learner promises for this number of draws.
+    learner_epsilon, records, draws = _cheapest(count)
+    if records > _MOST:
+        raise ParameterError(f"alpha = {goal.alpha}, but it needs more than 2**62 records")
+    return math.ceil(records), draws, learner_epsilon
 
-        Where it promises none, the number is above 1, and smaller for more draws.
-        """
-        low, high = 1e-9, 1.0
-        largest = compute_sample_size(
-            self.learner, 1 - 1e-9, self.beta, learner_epsilon, agnostic=True
-        )
-        if largest > draws:
-            return largest / draws
-        for _ in range(30):
-            middle = math.sqrt(low * high)
-            size = compute_sample_size(
-                self.learner, middle, self.beta, learner_epsilon, agnostic=True
-            )
-            low, high = (low, middle) if size <= draws else (middle, high)
-        return high + learner_epsilon * 1e-6  # prefers the smaller epsilon where errors are equal
+
+def serve_records(goal: Goal, n: int) -> tuple[int, int, float]:
+    """The draws for which the learner promises the least error, with n records.
+
+    Returns: The records, the draws of a round, and the learner's epsilon on them.
+
+    Raises:
+        ParameterError: Not even one draw is private.
+    """
+    check_private(goal.learner)
+    rate = min(1.0, (1 + 1e-15) / (goal.density * WINDOW * n) * (1 + 1e-15))
+
+    def bound_error(learner_epsilon: float, guessed: bool) -> tuple[float, int]:
+        draws = _most_draws(goal, learner_epsilon, rate, guessed)
+        if guessed and draws < _FEW:
+            draws = _most_draws(goal, learner_epsilon, rate, False)
+        return (_error(goal, draws, learner_epsilon) if draws else math.inf), draws
+
+    learner_epsilon, _, draws = _cheapest(bound_error)
+    if not draws:
+        rule = f"no draw of so few is ({goal.epsilon:g}, {goal.delta:g})-DP"
+        raise ParameterError(f"n = {n} with rounds = {goal.rounds}, but {rule}")
+    return n, draws, learner_epsilon
+
+
+def _most_draws(goal: Goal, learner_epsilon: float, rate: float, guessed: bool) -> int:
+    epsilon, delta = goal.loss
+    return largest_draws(
+        goal.learner.with_epsilon(learner_epsilon).privacy,
+        rate=rate,
+        rounds=goal.rounds,
+        epsilon=epsilon,
+        delta=delta,
+        guessed=guessed,
+    )
+
+
+def _error(goal: Goal, draws: int, learner_epsilon: float) -> float:
+    """The least alpha that the learner promises for this number of draws.
+
+    Where it promises none, the number is above 1, and smaller for more draws.
+    """
+
+    def count(alpha: float) -> int:
+        beta = goal.beta / goal.rounds
+        return compute_sample_size(goal.learner, alpha, beta, learner_epsilon, agnostic=True)
+
+    low, high = 1e-9, 1.0
+    largest = count(1 - 1e-9)
+    if largest > draws:
+        return largest / draws
+    for _ in range(30):
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if count(middle) <= draws else (middle, high)
+    return high + learner_epsilon * 1e-6  # prefers the smaller epsilon where errors are equal
 
 
 def _cheapest(cost_of: _Cost) -> tuple[float, float, int]:

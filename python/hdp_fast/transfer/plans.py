@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from .._support.json_text import JsonText
+from .goal import Goal, Output, Schedule, WeighBy
 from .learner_epsilon import composes, compute_sample_size, validate_steps
-
-Schedule = Literal["every", "geometric", "final", "never"]
-Output = Literal["tested", "smallest", "majority"]
-WeighBy = Literal["errors", "losses"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class PaperPlan:
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
         >>> goal = {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "chi2": 1.0, "agents_epsilon": 2.0}
-        >>> plan = transfer.plan(learner, n=100_000, **goal)
+        >>> plan = transfer.plan_rounds(learner, n=100_000, **goal)
         >>> plan.rounds, plan.paper.rounds
         (1805, 93721)
         >>> plan.agents_per_test, plan.paper.agents_per_test
@@ -104,7 +101,7 @@ class Plan(JsonText):
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
         >>> goal = {"alpha": 0.1, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
-        >>> plan = transfer.plan(learner, n=20_000, kappa=0.5, eta=0.5, rounds=8, **goal)
+        >>> plan = transfer.plan_rounds(learner, n=20_000, kappa=0.5, eta=0.5, rounds=8, **goal)
         >>> plan.tests, plan.agents_per_test, plan.N
         (9, 508, 4652)
         >>> plan.tested_rounds, plan.final_tests, plan.promised
@@ -168,33 +165,26 @@ class Plan(JsonText):
         return self.tests - len(self.tested_rounds)
 
 
-def plan_paper(
-    learner: Any,
-    alpha: float,
-    beta: float,
-    epsilon: float,
-    delta: float | None,
-    agents_epsilon: float | None,
-    ratio: float | None,
-) -> PaperPlan | None:
-    """Computes the paper's parameters for chi2 = ratio - 1; None unless private and with agents.
+def plan_paper(goal: Goal) -> PaperPlan | None:
+    """Computes the paper's parameters for the same goal; None unless private and with agents.
 
     Raises:
         ParameterError: The learner has no sample_size.
     """
-    if ratio is None or delta is None or agents_epsilon is None:
+    if goal.ratio is None or goal.delta is None or goal.agents_epsilon is None:
         return None
-    rounds, kappa = count_paper_rounds(alpha, ratio), alpha / (8 * ratio)
-    logarithm = math.log(2 / delta)
-    tested = 4 * logarithm * math.log(8 * rounds / beta) / (agents_epsilon * alpha) ** 2
+    alpha, beta = goal.alpha, goal.beta
+    rounds, kappa = count_paper_rounds(alpha, goal.ratio), alpha / (8 * goal.ratio)
+    logarithm = math.log(2 / goal.delta)
+    tested = 4 * logarithm * math.log(8 * rounds / beta) / (goal.agents_epsilon * alpha) ** 2
     agents = math.ceil(tested)
-    if composes(learner):
-        draws = math.prod(validate_steps(learner))
-        printed = 52 * draws * rounds / (8 * kappa**2 * epsilon)
+    if composes(goal.learner):
+        draws = math.prod(validate_steps(goal.learner))
+        printed = 52 * draws * rounds / (8 * kappa**2 * goal.epsilon)
         records = math.sqrt(printed * math.log(printed))
     else:
-        draws = _sample_size(learner, alpha, beta / rounds)
-        records = draws * math.sqrt(288 * rounds * logarithm) / (epsilon * kappa)
+        draws = _sample_size(goal.learner, alpha, beta / rounds)
+        records = draws * math.sqrt(288 * rounds * logarithm) / (goal.epsilon * kappa)
     return PaperPlan(math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents)
 
 

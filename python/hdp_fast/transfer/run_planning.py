@@ -3,258 +3,267 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal
 
-from .._support.validate import (
-    finite_nonnegative,
-    nonnegative_int,
-    number,
-    one_of,
-    positive,
-    probability,
-    probability_or_one,
-    refuse,
-)
+from .._support.notes import note
+from .._support.validate import number, probability_or_one, refuse
 from ..exceptions import ParameterError
-from .automatic import (
-    OUTPUTS,
-    SCHEDULES,
+from .automatic import added_error, note_useless, settle, size_tests, use_all_agents
+from .goal import (
     Auto,
-    Facts,
-    Settings,
-    Tests,
-    added_error,
-    choose_settings,
-    count_tests,
-    settle_as_passed,
-    size_tests,
-    use_all_agents,
+    Goal,
+    Output,
+    Schedule,
+    WeighBy,
+    validate_goal,
     validate_rounds,
+    validate_tests,
 )
-from .learner_epsilon import Sample, Search, composes, compute_sample_size, validate_steps
-from .plans import Output, Plan, Schedule, WeighBy, count_paper_rounds, plan_paper
+from .learner_epsilon import (
+    composes,
+    compute_sample_size,
+    serve_promise,
+    serve_records,
+    validate_steps,
+)
+from .plans import Plan, count_paper_rounds, plan_paper
+from .source_alone import plan_source
 
 _LARGEST = 1 << 49
 # DenseWeights keeps logarithms of weights down to about minus this.
 _DEEPEST = 5_600
 
 
-class _Goal(NamedTuple):
-    """The error that is aimed at, and how hypotheses are tested for it."""
-
-    alpha: float
-    beta: float
-    opt: float
-    schedule: Schedule
-    output: Output
-
-    @property
-    def threshold(self) -> float:
-        """The estimate up to which a test accepts a hypothesis."""
-        return 3 * self.alpha + self.opt
-
-    @property
-    def accepts(self) -> bool:
-        """Whether a test may end the run."""
-        return self.output == "tested" and self.schedule != "final"
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether all rounds count for the promise, and not only some random ones."""
-        return self.schedule == "every" or self.output == "majority"
-
-    @property
-    def failure(self) -> float:
-        return (3 if self.is_certain else 4) * self.beta
-
-    @property
-    def error(self) -> float:
-        return (4 if self.is_certain else 6) * self.alpha
-
-
-class _Updates(NamedTuple):
-    """How the weights are updated."""
-
-    rounds: int
-    eta: float
-    kappa: float | None
-
-
-def is_private(epsilon: Any) -> bool:
-    """Whether the curator's records are protected: epsilon = math.inf says that they are not.
-
-    Raises:
-        ParameterError: epsilon is not a real number.
-    """
-    return number("epsilon", epsilon) != math.inf
-
-
 def plan_rounds(
     learner: Any,
     *,
-    alpha: float | Auto | None,
-    epsilon: float | None,
-    beta: float,
-    delta: float | None,
-    agents_epsilon: float | None,
-    chi2: float | None,
-    kappa: float | Auto | None,
-    eta: float | Literal["paper", "auto"] | None,
-    rounds: int | Auto | None,
-    n: int | None,
-    N: int | None,
-    schedule: Schedule | Auto,
-    output: Output | Auto,
-    opt: float,
-    draws: int | None,
-    weigh_by: WeighBy,
-    response_rate: float,
+    alpha: float | Auto | None = "auto",
+    epsilon: float,
+    beta: float = 0.05,
+    delta: float | None = None,
+    agents_epsilon: float | None = None,
+    chi2: float | None = None,
+    kappa: float | Auto | None = "auto",
+    eta: float | Literal["paper", "auto"] | None = "auto",
+    rounds: int | Auto | None = "auto",
+    n: int | None = None,
+    N: int | None = None,
+    schedule: Schedule | Auto = "auto",
+    output: Output | Auto = "auto",
+    opt: float = 0.0,
+    draws: int | None = None,
+    weigh_by: WeighBy = "errors",
+    response_rate: float = 1.0,
 ) -> Plan:
-    """Computes all parameters of SubsampleTestReweigh, as `transfer.plan` describes them."""
-    if is_private(epsilon) and draws is not None:
-        refuse("draws", draws, "a private plan finds them itself")
-    facts = _validate_facts(learner, epsilon, delta, beta, n, N, agents_epsilon, response_rate)
-    passed = Settings(alpha, kappa, eta, rounds, schedule, output)
-    chosen: tuple[str, ...] = ()
-    if chi2 is None:
-        settings, chosen = choose_settings(passed, facts)
-    else:
-        settings = settle_as_passed(passed)
-    goal = _validate_goal(settings, facts.beta, opt)
-    ratio = None if chi2 is None else 1 + finite_nonnegative("chi2", chi2)
-    derived = (
-        ratio is not None
-        and settings.kappa is None
-        and settings.rounds is None
-        and settings.eta in (None, "paper")
+    """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
+
+    Such a run finds one hypothesis of the class. Without chi2 the settings that are "auto" follow
+    public rules from n, N, the epsilons and the size of the class, and `Plan.chosen` names them.
+    With chi2 alone, the numbers n and rounds, kappa and eta follow from it. The target error is
+    then promised for a learner of a finite class (one with `hypotheses`) if opt is 0. With kappa or
+    rounds given, or a number for eta, privacy is promised for n records and the error is only
+    measured. A UtilityWarning says where the noise or the tests of a plan hide every difference
+    between hypotheses, and where `plan_source`, which assumes no more, keeps the same promise with
+    fewer records.
+
+    Args:
+        learner: An object with sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and
+            privacy, such as an ExponentialLearner. Or a learner with steps, such as PrivateSGD,
+            that has learn_weighted(X, y, weights), step (its mechanism), steps, batch_size and
+            calibrate(epsilon, delta, n, kappa, rounds). For the latter the error is only measured,
+            since no bound on all hypotheses at once is known here; it needs n, unless it has a
+            noise_multiplier, from which n then follows.
+        alpha: Half width of the interval of every test, and error of the learner on its draws, in
+            (0, 1). If tests may accept, 3 alpha + opt must be below 1/2. "auto" takes the smallest
+            for which N agents are enough, and then uses all of them; 0.1 without N.
+        epsilon: Privacy parameter of the curator's records, above 0. math.inf protects none of
+            them, takes no delta and plans Algorithm 1.
+        beta: Failure probability, in (0, 1), of each of three or four parts, so that the promise
+            fails with probability at most 3 beta or 4 beta. `failure` of the plan says it.
+        delta: Privacy parameter of the curator's records, in (0, 1); None if epsilon is math.inf.
+        agents_epsilon: Privacy parameter of each agent's answer, above 0; None for an SQ oracle.
+        chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
+            of target from source. None without a bound.
+        kappa: Density of the weights, in (0, 1]: no draw holds a record with a probability above
+            about 1 / (kappa n). "auto" takes alpha / (8 (chi2 + 1)) with chi2, and without it the
+            density at which the error that privacy adds to a round is about kappa. A run that is
+            not private has no projection, unless rounds is "auto", too.
+        eta: Step size of the weights, in (0, 4]. "paper" takes alpha / 8 with the paper's number of
+            rounds. "auto" takes 1 where another number is chosen without chi2, else 3 alpha / 2.
+        rounds: Largest number of rounds, at least 1. "auto" computes it from chi2; without chi2 it
+            takes 3 + ln(1 / kappa), rounded up.
+        n: Number of the curator's records; None where it follows from the other parameters.
+        N: Number of agents that there are; None if alpha says how many are needed.
+        schedule: When hypotheses are tested: after "every" round; after the rounds 1, 2, 4, ...
+            and, for some random rounds, at the end ("geometric"); at the end only ("final"); or
+            "never", for the majority vote of a run without agents. There are log2(1 / beta) random
+            rounds. "auto" takes "geometric"; where a number is chosen without chi2, "every" up to
+            10 rounds and "final" beyond.
+        output: The first hypothesis whose estimated error is at most 3 alpha + opt, or, if there is
+            none, that with the smallest estimate ("tested"); that with the "smallest" estimate; or
+            the "majority" vote of all rounds. "auto" takes "tested"; where a number is chosen
+            without chi2, "smallest"; and "majority" if the schedule is "never".
+        opt: Least error of the class on the target, in [0, 1). 0 says that one hypothesis is right
+            on source and target alike. Above 0 the learner is planned agnostically, and no error is
+            promised.
+        draws: Records that a round draws, in place of sample_size. It is refused for a private plan
+            and for a learner with steps. A promised error presumes that the learner errs by at most
+            alpha on so many draws.
+        weigh_by: What the weights follow: "errors" of the hypotheses' predictions, or the "losses"
+            that hypotheses have of their own.
+        response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
+            `local.RemoteAgents`. More agents are asked accordingly. What is promised presumes that
+            each agent answers with at least this probability, whatever the answer.
+
+    Returns:
+        The plan, whose attributes n, N, error and failure say what it needs and promises.
+
+    Raises:
+        ParameterError: A parameter is out of range, lacks another one that it needs, or excludes
+            another one; the learner is none of the two kinds; no number of draws is private for n
+            records; or `2**62` records would not do.
+
+    Guarantee:
+        A run of SubsampleTestReweigh with this plan is (epsilon, delta)-DP under "replace_one" for
+        n records or more, by `accounting.delta`. `fit` verifies it again for its own number of
+        records.
+
+    Cost:
+        A few seconds for a private run, for the search of the learner's own epsilon.
+
+    Source:
+        Kohen and Sheffet 2022, Algorithm 2 and Theorems 4.2 and 4.3. Fewer records are needed by
+        advanced joint convexity and privacy-loss distributions, fewer rounds by the step size 3
+        alpha / 2, and fewer agents by binary randomized response and fewer tests.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(8, 2), epsilon=1.0)
+        >>> goal = {"alpha": 0.05, "epsilon": 1.0, "delta": 1e-6, "agents_epsilon": 2.0}
+        >>> plan = transfer.plan_rounds(learner, n=20_000, kappa=0.1, eta=0.5, rounds=20, **goal)
+        >>> plan.draws > 5_000, plan.learner_epsilon, plan.N
+        (True, 0.015625, 20978)
+        >>> plan = transfer.plan_rounds(learner, n=20_000, N=9_000, **{**goal, "alpha": "auto"})
+        >>> plan.rounds, plan.schedule, plan.N, plan.chosen
+        (6, 'every', 9000, ('alpha', 'kappa', 'eta', 'rounds', 'schedule', 'output'))
+    """
+    made = make_plan(
+        validate_goal(
+            learner,
+            alpha=alpha,
+            epsilon=epsilon,
+            beta=beta,
+            delta=delta,
+            agents_epsilon=agents_epsilon,
+            chi2=chi2,
+            kappa=kappa,
+            eta=eta,
+            rounds=rounds,
+            n=n,
+            N=N,
+            schedule=schedule,
+            output=output,
+            opt=opt,
+            draws=draws,
+            weigh_by=weigh_by,
+            response_rate=response_rate,
+        )
     )
-    updates = _plan_updates(goal.alpha, ratio, settings, facts.delta is not None)
-    tests = _plan_tests(goal, updates.rounds, facts, use_all="alpha" in chosen)
-    if facts.delta is None:
-        sample = _plan_open(learner, goal, updates, facts.n, draws)
-    else:
-        sample = _plan_private(goal, updates, facts, derived)
-    enough = _records_of_lemma(learner, goal, ratio) if derived and ratio is not None else None
-    records = max(sample.n, enough or 0)
-    if updates.kappa is not None and (facts.n or records > 1):
-        _check_size(records, updates.kappa)
+    note_useless(made)
+    _note_source(learner, made)
+    return made
+
+
+def make_plan(goal: Goal) -> Plan:
+    """The plan for a validated goal, whose settings it settles first.
+
+    Raises:
+        ParameterError: As for `plan_rounds`.
+    """
+    goal, chosen = settle(goal)
+    goal = validate_tests(goal)
+    derived = (
+        goal.chi2 is not None
+        and goal.kappa is None
+        and goal.rounds is None
+        and goal.eta in (None, "paper")
+    )
+    goal = _settle_updates(goal)
+    tests, agents, constants = size_tests(goal)
+    if "alpha" in chosen and goal.N is not None and agents:
+        tests, agents, constants = use_all_agents(goal.N, tests, constants)
+    find = _find_private_draws if goal.is_private else _find_open_draws
+    records, draws, learner_epsilon = find(goal, derived)
+    enough = _records_of_lemma(goal) if derived else None
+    records = max(records, enough or 0)
+    if goal.kappa is not None and (goal.n or records > 1):
+        _check_size(records, goal.kappa)
     return Plan(
         alpha=goal.alpha,
         beta=goal.beta,
         opt=goal.opt,
-        epsilon=facts.epsilon,
-        delta=facts.delta,
-        agents_epsilon=facts.agents_epsilon,
-        response_rate=facts.response_rate,
-        chi2=chi2,
+        epsilon=goal.epsilon,
+        delta=goal.delta,
+        agents_epsilon=goal.agents_epsilon,
+        response_rate=goal.response_rate,
+        chi2=goal.chi2,
         schedule=goal.schedule,
         output=goal.output,
         n=records,
-        N=tests.number * tests.agents + tests.constants,
-        rounds=updates.rounds,
-        kappa=updates.kappa,
-        eta=updates.eta,
-        draws=sample.draws,
-        learner_epsilon=sample.learner_epsilon,
-        tests=tests.number,
-        agents_per_test=tests.agents,
-        agents_for_constants=tests.constants,
+        N=tests * agents + constants,
+        rounds=goal.rounds,
+        kappa=goal.kappa,
+        eta=goal.eta,
+        draws=draws,
+        learner_epsilon=learner_epsilon,
+        tests=tests,
+        agents_per_test=agents,
+        agents_for_constants=constants,
         error=goal.error if enough and not goal.opt else None,
         failure=goal.failure,
-        paper=plan_paper(
-            learner,
-            goal.alpha,
-            goal.beta,
-            facts.epsilon,
-            facts.delta,
-            facts.agents_epsilon,
-            ratio,
-        ),
-        weigh_by=one_of("weigh_by", weigh_by, ("errors", "losses")),
-        added_error=added_error(learner, sample.draws, sample.learner_epsilon),
+        paper=plan_paper(goal),
+        weigh_by=goal.weigh_by,
+        added_error=added_error(goal.learner, draws, learner_epsilon),
         chosen=chosen,
     )
 
 
-def _validate_facts(
-    learner: Any,
-    epsilon: float | None,
-    delta: float | None,
-    beta: float,
-    n: int | None,
-    N: int | None,
-    agents_epsilon: float | None,
-    response_rate: float,
-) -> Facts:
-    if is_private(epsilon):
-        epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
-    else:
-        _refuse_delta(delta)
-    if N is not None and agents_epsilon is None:
-        rule = "what N agents tell depends on it: pass it, or neither for an SQ oracle"
-        refuse("agents_epsilon", agents_epsilon, rule)
-    return Facts(
-        learner=learner,
-        epsilon=float(cast(float, epsilon)),
-        delta=delta,
-        beta=probability("beta", beta),
-        n=None if n is None else nonnegative_int("n", n),
-        N=None if N is None else nonnegative_int("N", N),
-        agents_epsilon=None
-        if agents_epsilon is None
-        else positive("agents_epsilon", agents_epsilon),
-        response_rate=probability_or_one("response_rate", response_rate),
+def _note_source(learner: Any, made: Plan) -> None:
+    """Warns where the learner alone keeps the promise of a run with fewer records."""
+    is_promised = made.error is not None and made.error < 1 and made.failure < 1
+    if not is_promised or made.error is None or made.chi2 is None or made.delta is None:
+        return
+    alone = plan_source(
+        learner, error=made.error, chi2=made.chi2, epsilon=made.epsilon, beta=made.failure
     )
+    if alone.n < made.n:
+        promise = f"an error of {alone.error:g} at chi2 = {made.chi2:g}"
+        case = "if one hypothesis is right on the source, as is assumed here,"
+        few = f"the learner alone promises it with n = {alone.n:,} and N = 0"
+        note(f"n = {made.n:,} promises {promise}, but {case} {few}: see transfer.plan_source")
 
 
-def _validate_goal(settings: Settings, beta: float, opt: float) -> _Goal:
-    width, opt = probability("alpha", settings.alpha), probability("opt", opt, zero=True)
-    schedule = one_of("schedule", cast(Schedule, settings.schedule), SCHEDULES)
-    output = one_of("output", cast(Output, settings.output), OUTPUTS)
-    if schedule == "never" and output != "majority":
-        rule = "only the 'majority' vote is released without a test"
-        raise ParameterError(f"output = {output!r} with schedule = 'never', but {rule}")
-    goal = _Goal(width, beta, opt, schedule, output)
-    if goal.accepts and goal.threshold >= 0.5:
-        rule = f"a test accepts an error of 3 alpha + opt = {goal.threshold:g}: it must be below .5"
-        raise ParameterError(f"alpha = {width:g} and opt = {opt:g}, but {rule}")
-    return goal
-
-
-def _refuse_delta(delta: object) -> None:
-    if delta is not None:
-        rule = "epsilon = inf protects no record of the curator: leave it out"
-        refuse("delta", delta, rule)
-
-
-def _plan_private(goal: _Goal, updates: _Updates, facts: Facts, derived: bool) -> Sample:
-    """The draws of a private round, and the number of records that they need."""
-    learner, epsilon, delta, held = facts.learner, facts.epsilon, facts.delta, facts.n
-    assert updates.kappa is not None
-    assert delta is not None
-    if composes(learner):
-        draws = math.prod(validate_steps(learner))
-        records = held or _records_of_steps(learner, updates, epsilon, delta)
-        return Sample(records, draws, None)
-    search = Search(learner, goal.alpha, goal.beta, updates.rounds, updates.kappa, epsilon, delta)
+def _find_private_draws(goal: Goal, derived: bool) -> tuple[int, int, float | None]:
+    """The records that a private run needs, the draws of a round, and the learner's epsilon."""
+    if composes(goal.learner):
+        draws = math.prod(validate_steps(goal.learner))
+        return goal.n or _records_of_steps(goal), draws, None
     if derived:
-        return search.serve_promise(agnostic=goal.opt > 0)
-    return search.serve_records(_require_records(held, "without chi2"))
+        return serve_promise(goal, agnostic=goal.opt > 0)
+    return serve_records(goal, _require_records(goal.n, "without chi2"))
 
 
-def _plan_open(
-    learner: Any, goal: _Goal, updates: _Updates, held: int | None, draws: int | None
-) -> Sample:
-    """The draws of a round that protects nobody."""
-    if composes(learner):
-        if draws is not None:
-            refuse("draws", draws, "a learner with steps draws steps * batch")
-        size = math.prod(validate_steps(learner))
-    elif draws is not None:
-        size = nonnegative_int("draws", draws)
+def _find_open_draws(goal: Goal, _derived: bool) -> tuple[int, int, None]:
+    """The same of a run that protects no records."""
+    if composes(goal.learner):
+        if goal.draws is not None:
+            refuse("draws", goal.draws, "a learner with steps draws steps * batch")
+        size = math.prod(validate_steps(goal.learner))
+    elif goal.draws is not None:
+        size = goal.draws
     else:
-        size = compute_sample_size(learner, goal.alpha, goal.beta / updates.rounds)
-    return Sample(held or 1, size, None)
+        size = compute_sample_size(goal.learner, goal.alpha, goal.beta / goal.rounds)
+    return goal.n or 1, size, None
 
 
 def _require_records(n: int | None, case: str) -> int:
@@ -263,69 +272,61 @@ def _require_records(n: int | None, case: str) -> int:
     return n
 
 
-def _records_of_steps(learner: Any, updates: _Updates, epsilon: float, delta: float) -> int:
+def _records_of_steps(goal: Goal) -> int:
     """The records for which the noise that a learner with steps brings is enough."""
-    has_noise = getattr(learner, "noise_multiplier", None) is not None
-    if not has_noise or not hasattr(learner, "records_needed"):
+    has_noise = getattr(goal.learner, "noise_multiplier", None) is not None
+    if not has_noise or not hasattr(goal.learner, "records_needed"):
         _require_records(None, "for a learner with steps and no noise of its own")
     return int(
-        learner.records_needed(
-            epsilon=epsilon, delta=delta, kappa=updates.kappa, rounds=updates.rounds
+        goal.learner.records_needed(
+            epsilon=goal.epsilon, delta=goal.delta, kappa=goal.kappa, rounds=goal.rounds
         )
     )
 
 
-def _plan_updates(alpha: float, ratio: float | None, settings: Settings, private: bool) -> _Updates:
+def _settle_updates(goal: Goal) -> Goal:
     """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
-    step = _choose_step_size(alpha, ratio, settings.eta, settings.rounds)
-    length = _choose_rounds(alpha, ratio, settings.eta, settings.rounds)
-    _check_depth(step, length)
-    return _Updates(length, step, _choose_density(alpha, ratio, settings.kappa, private))
+    eta, rounds = _choose_step_size(goal), _choose_rounds(goal)
+    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
+    if not eta * rounds < _DEEPEST:
+        rule = f"rounds * eta = {eta * rounds:g} must stay below {_DEEPEST:,}"
+        raise ParameterError(f"rounds = {rounds}, but {rule}")
+    return goal._replace(eta=eta, rounds=rounds, kappa=_choose_density(goal))
 
 
-def _choose_step_size(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | str | None
-) -> float:
+def _choose_step_size(goal: Goal) -> float:
+    eta: float | str | None = goal.eta
     if isinstance(eta, str) and eta != "paper":
         raise ParameterError(f"eta = {eta!r}, but it must be a number, None or 'paper'")
-    if rounds is None and ratio is None:
+    if goal.rounds is None and goal.chi2 is None:
         raise ParameterError("rounds = None, but without chi2 it must be given")
+    alpha = goal.alpha
     step = alpha / 8 if eta == "paper" else 1.5 * alpha if eta is None else number("eta", eta)
     if not 0 < step <= 4:
         refuse("eta", eta, "it must lie in (0, 4]")
     return float(step)
 
 
-def _choose_rounds(
-    alpha: float, ratio: float | None, eta: float | str | None, rounds: int | str | None
-) -> int:
-    if rounds is not None:
-        return validate_rounds(rounds)
-    assert ratio is not None
+def _choose_rounds(goal: Goal) -> int:
+    eta: float | str | None = goal.eta
+    if goal.rounds is not None:
+        return validate_rounds(goal.rounds)
+    assert goal.ratio is not None
     if eta == "paper":
-        return count_paper_rounds(alpha, ratio)
+        return count_paper_rounds(goal.alpha, goal.ratio)
     if eta is not None:
         raise ParameterError(f"rounds = None, but with eta = {eta} it must be given")
-    return math.ceil(32 * math.log(8 * ratio / alpha) / (9 * alpha**2))
+    return math.ceil(32 * math.log(8 * goal.ratio / goal.alpha) / (9 * goal.alpha**2))
 
 
-def _choose_density(
-    alpha: float, ratio: float | None, kappa: float | str | None, private: bool
-) -> float | None:
-    if kappa is not None:
-        return probability_or_one("kappa", kappa)
-    if not private:
+def _choose_density(goal: Goal) -> float | None:
+    if goal.kappa is not None:
+        return probability_or_one("kappa", goal.kappa)
+    if not goal.is_private:
         return None
-    if ratio is None:
+    if goal.ratio is None:
         raise ParameterError("kappa = None, but without chi2 it must be given")
-    return alpha / (8 * ratio)
-
-
-def _check_depth(step: float, rounds: int) -> None:
-    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
-    if not step * rounds < _DEEPEST:
-        rule = f"rounds * eta = {step * rounds:g} must stay below {_DEEPEST:,}"
-        raise ParameterError(f"rounds = {rounds}, but {rule}")
+    return goal.alpha / (8 * goal.ratio)
 
 
 def _check_size(n: int, kappa: float) -> None:
@@ -335,26 +336,16 @@ def _check_size(n: int, kappa: float) -> None:
         raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
-def _plan_tests(goal: _Goal, rounds: int, facts: Facts, *, use_all: bool) -> Tests:
-    """The tests and their agents: all that there are, or as many as alpha needs."""
-    tests = size_tests(
-        count_tests(rounds, goal.schedule, goal.output, goal.beta), goal.alpha, facts
-    )
-    if use_all and facts.N is not None and tests.agents:
-        return use_all_agents(facts.N, tests)
-    return tests
-
-
-def _records_of_lemma(learner: Any, goal: _Goal, ratio: float) -> int | None:
+def _records_of_lemma(goal: Goal) -> int | None:
     """The records among which some dense weights stand for the target, for all hypotheses at once.
 
     This is the paper's Lemma 3.2 for a finite class. The sum of the weights is bounded by
     Bernstein's inequality, each hypothesis by the one for sums of nonnegative variables, and all by
     a union bound.
     """
-    hypotheses = getattr(learner, "hypotheses", None)
-    if hypotheses is None:
+    hypotheses = getattr(goal.learner, "hypotheses", None)
+    if hypotheses is None or goal.ratio is None:
         return None
     total = 150 * math.log(4 / goal.beta)
     single = 32 * (math.log(2 * len(hypotheses)) - math.log(goal.beta))
-    return math.ceil(ratio / goal.alpha**2 * max(total, single))
+    return math.ceil(goal.ratio / goal.alpha**2 * max(total, single))

@@ -44,7 +44,7 @@ class SourcePlan(JsonText):
         >>> from hdp_fast import learners, transfer
         >>> learner = learners.ExponentialLearner(learners.Conjunctions(64, 2), epsilon=1.0)
         >>> goal = {"error": 0.3, "chi2": 0.35, "epsilon": 1.0}
-        >>> plan = transfer.plan(learner, assume="realizable", **goal)
+        >>> plan = transfer.plan_source(learner, **goal)
         >>> plan.n, plan.N, round(plan.source_error, 3)
         (265, 0, 0.113)
     """
@@ -69,42 +69,59 @@ class SourcePlan(JsonText):
 def plan_source(
     learner: Any,
     *,
-    error: float | None,
-    chi2: float | None,
-    epsilon: float | None,
-    beta: float,
-    opt: float,
+    error: float,
+    chi2: float,
+    epsilon: float,
+    beta: float = 0.05,
+    opt: float = 0.0,
 ) -> SourcePlan:
-    """Computes how many records of the source promise an error on the target.
+    """Computes how many records of the source promise an error on the target, without agents.
+
+    It assumes that one hypothesis of the class is right on the source, or errs there by at most
+    opt. A private learner on the source alone then keeps the promise. Where no single hypothesis
+    need fit, see `plan_boosted`; where nothing is assumed, `plan_certificate`.
+
+    Args:
+        learner: An object with sample_size(alpha, beta, epsilon), with_epsilon(epsilon) and
+            privacy, such as an ExponentialLearner.
+        error: Error on the target to promise, in (0, 1).
+        chi2: Public bound, at least 0, on E_target[target / source] - 1, the chi-squared divergence
+            of target from source.
+        epsilon: Privacy parameter of the curator's records, above 0.
+        beta: Probability with which the promise may fail, in (0, 1).
+        opt: Bound on the least error of the class on the source, in [0, 1).
+
+    Returns:
+        The plan. Run it with `learner.with_epsilon(plan.epsilon).learn(X, y)` on plan.n records.
 
     Raises:
         ParameterError: A parameter is out of range, no error on the source above opt is small
             enough, or the learner has no sample_size.
+
+    Guarantee:
+        The run is epsilon-DP under "replace_one", as the learner is.
+
+    Cost:
+        Microseconds: one sample_size.
+
+    Source:
+        Cauchy and Schwarz bound the error on the target; see SourcePlan.
+
+    Examples:
+        >>> from hdp_fast import learners, transfer
+        >>> learner = learners.ExponentialLearner(learners.Conjunctions(8, 2), epsilon=1.0)
+        >>> transfer.plan_source(learner, error=0.1, chi2=0.35, epsilon=1.0).n
+        1042
     """
-    target, divergence = validate_promise(error, chi2)
+    target, divergence = probability("error", error), finite_nonnegative("chi2", chi2)
     own, failure = positive("epsilon", epsilon), probability("beta", beta)
     largest = validate_source_error(target, divergence, opt)
     if composes(learner):
-        rule = "assume = 'realizable' needs one of a finite class, with sample_size"
-        refuse("learner", learner, rule)
+        refuse("learner", learner, "it must be of a finite class, with sample_size")
     check_private(learner)
     margin = largest - opt
     n = compute_sample_size(learner, margin, failure, own, agnostic=False, opt=opt)
     return SourcePlan(n, 0, target, failure, largest, opt, divergence, own)
-
-
-def validate_promise(error: float | None, chi2: float | None) -> tuple[float, float]:
-    """The error to promise on the target, and the bound on the divergence.
-
-    Raises:
-        ParameterError: One of them is missing or out of range.
-    """
-    for name, value in (("error", error), ("chi2", chi2)):
-        if value is None:
-            rule = "an error on the target is promised from error and chi2: pass both"
-            refuse(name, value, rule)
-    divergence = finite_nonnegative("chi2", chi2)
-    return probability("error", error), divergence
 
 
 def validate_source_error(error: float, chi2: float, opt: float) -> float:
