@@ -195,7 +195,7 @@ def test_indices_keep_the_names(kind):
 ESTIMATORS = {
     "convex": adaptation.ConvexAdaptation(epsilon=4.0, norm_bound=3.0, random_state=1),
     "nonconvex": adaptation.NonConvexAdaptation(epsilon=4.0, norm_bound=3.0, random_state=1),
-    "source": adaptation.SourceOnly(),
+    "means": adaptation.KernelMeanMatching(steps=20),
     "discrepancies": adaptation.DiscrepancyMinimization(steps=20),
     "private": adaptation.PrivateDiscrepancyMinimization(
         epsilon=4.0, delta=1e-6, norm_bound=3.0, steps=20, random_state=1

@@ -104,11 +104,11 @@ def test_each_class_has_coefficients_of_its_own(figure):
 
 
 def test_many_coefficients_are_cut(figure):
-    estimator = adaptation.SourceOnly()
+    estimator = adaptation.KernelMeanMatching()
     estimator.coef_ = np.arange(100.0)
     plotting.adaptation(estimator)
     assert len(figure[0].axes[0].patches) == 30
-    assert figure[0].axes[0].get_title() == "SourceOnly, not private"
+    assert figure[0].axes[0].get_title() == "KernelMeanMatching, not private"
 
 
 def test_a_mean_is_drawn_with_its_interval(figure):

@@ -160,7 +160,7 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
         >>> import numpy as np
         >>> from hdp_fast import adaptation, plotting
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (200, 3))
-        >>> model = adaptation.SourceOnly().fit(X, X[:, 0], X[:50], X[:50, 0])
+        >>> model = adaptation.DiscrepancyMinimization().fit(X, X[:, 0], X[:50], X[:50, 0])
         >>> plotting.adaptation(model, ["age", "income", "size"])[1:4]
         b'PNG'
     """

@@ -14,9 +14,6 @@ from sklearn.preprocessing import StandardScaler
 
 PRIVATE = {"epsilon": 0.5, "delta": 1e-6, "random_state": 0}
 KINDS = {
-    "SourceOnly": ({}, "l2"),
-    "TargetOnly": ({}, "l2"),
-    "Pooled": ({}, "alpha"),
     "KernelMeanMatching": ({}, "l2"),
     "DiscrepancyMinimization": ({}, "l2"),
     "PrivateDiscrepancyMinimization": (PRIVATE, "l2"),

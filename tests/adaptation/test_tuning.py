@@ -9,8 +9,8 @@ from scipy.stats import norm
 
 from hdp_fast.adaptation import (
     ConvexAdaptation,
+    KernelMeanMatching,
     NonConvexAdaptation,
-    TargetOnly,
     selection_epsilon,
     tune,
     tuning,
@@ -208,7 +208,7 @@ def test_bad_input_is_named_before_anything_is_spent(model, grid, change, said):
 
 def test_only_estimators_that_are_private_and_predict_are_tuned():
     with pytest.raises(HdpFastError, match="estimator"):
-        tune(TargetOnly(), {"l2": [1]}, *data())
+        tune(KernelMeanMatching(), {"l2": [1]}, *data())
     called = NonConvexAdaptation(epsilon=1, loss=lambda w, X, y: (y, X))
     with pytest.raises(HdpFastError, match="callable"):
         tune(called, {"alpha": [0.5]}, *data())

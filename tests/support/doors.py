@@ -95,9 +95,6 @@ ADAPTING = {
     "PrivateDiscrepancyMinimization": lambda: adaptation.PrivateDiscrepancyMinimization(**STEPS),
     "DiscrepancyMinimization": lambda: adaptation.DiscrepancyMinimization(steps=2),
     "KernelMeanMatching": lambda: adaptation.KernelMeanMatching(steps=2),
-    "Pooled": adaptation.Pooled,
-    "SourceOnly": adaptation.SourceOnly,
-    "TargetOnly": adaptation.TargetOnly,
 }
 RANDOMIZERS = {
     "BinaryResponse": local.BinaryResponse(1.0, (0, 1)),

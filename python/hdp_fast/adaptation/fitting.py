@@ -114,7 +114,7 @@ class AdaptationEstimator(BoundedEstimator):
 def note_share(alpha: float) -> None:
     """Note where the released discrepancy suggests a share at which the target hardly counts."""
     if alpha > _LARGEST_SHARE:
-        rule = "so that the target hardly counts, and SourceOnly is about as good"
+        rule = "so that the target hardly counts, and a fit to the source alone is about as good"
         advice = "a larger epsilon, more records of the target or a smaller alpha may help"
         note(f"alpha_ = {alpha:.3g} is the share of the source, {rule}: {advice}")
 

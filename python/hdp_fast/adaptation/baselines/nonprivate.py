@@ -7,7 +7,6 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.notes import keep_result
@@ -15,7 +14,7 @@ from ..._support.types import Floats
 from ..._support.validate import number, positive, positive_int, probability, refuse
 from ...exceptions import ShapeError
 from ...learners.hypotheses import read_only
-from ..base import Estimator, Records, align_source, check_columns, check_loss, validate_domain
+from ..base import Estimator, align_source, check_columns, check_loss, validate_domain
 from .polytopes import WeightsResult
 from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy
 from .weighted_fit import Loss, fit_weighted
@@ -24,11 +23,17 @@ _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Baseline(Estimator):
-    """Base class of estimators that learn from weighted records of both domains. Not private."""
+class _Reweighted(Estimator):
+    """Base class of estimators that learn from the source, weighted to resemble the target."""
 
     loss: Loss = "squared"
     l2: float = 1e-3
+    weights_: Floats = dataclasses.field(init=False)
+    gap_: float = dataclasses.field(init=False)
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        return [field.name for field in dataclasses.fields(cls) if field.init]
 
     def __repr__(self) -> str:
         """Return its parameters, and that it is not private."""
@@ -52,8 +57,8 @@ class _Baseline(Estimator):
             y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
                 the logistic loss.
             X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
-            y_target: Labels of the target, shape (n,), of the same kind. They are validated, too,
-                where only the source is learned from.
+            y_target: Labels of the target, shape (n,), of the same kind. They are validated, but
+                nothing is learned from them.
 
         Returns:
             The estimator itself.
@@ -73,125 +78,15 @@ class _Baseline(Estimator):
         source = validate_domain("source", X_source, y_source, self.loss)
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, source.X.shape[1])
-        chosen, weights = self._weigh_records(source, target)
-        coef = fit_weighted(chosen.X, chosen.y, weights, loss=self.loss, l2=l2)
+        result = self._match_target(source.X, target.X)
+        weights = result.weights / result.weights.sum()
+        coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
         self.coef_, self.feature_names_in_ = read_only(coef), names
+        self.weights_, self.gap_ = read_only(result.weights), result.gap
         return self
 
-    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        """Return the records to learn from, and their weights, which sum to about 1."""
-        raise NotImplementedError
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class SourceOnly(_Baseline):
-    """Ridge or logistic regression on the source alone. Not private.
-
-    It minimizes the mean loss plus `l2 |w|**2 / 2`. The loss is `(w . x - y)**2 / 2`, or
-    `log(1 + exp(-w . x (2 y - 1)))` for labels 0 and 1. Only a constant column makes an intercept.
-
-    Attributes:
-        loss: "squared" or "logistic".
-        l2: Weight of the penalty, above 0.
-        coef_: The coefficients after fit, float64 of shape (d,), read-only.
-        record_: None, since nothing is protected.
-        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast.adaptation import SourceOnly
-        >>> X = np.linspace(-1, 1, 100)[:, None]
-        >>> model = SourceOnly(l2=1e-6).fit(X, 0.2 * X[:, 0], X, 0.9 * X[:, 0])
-        >>> model.coef_.round(3), model.predict([[0.5]]).round(3)
-        (array([0.2]), array([0.1]))
-        >>> model
-        SourceOnly(loss='squared', l2=1e-06), not private
-    """
-
-    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        return source, _equal_weights(source, 1.0)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class TargetOnly(_Baseline):
-    """Ridge or logistic regression on the target alone. Not private.
-
-    It minimizes the objective of SourceOnly over the target's records.
-
-    Attributes:
-        loss: "squared" or "logistic".
-        l2: Weight of the penalty, above 0.
-        coef_: The coefficients after fit, float64 of shape (d,), read-only.
-        record_: None, since nothing is protected.
-        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast.adaptation import TargetOnly
-        >>> X = np.linspace(-1, 1, 100)[:, None]
-        >>> y_source, y_target = (X[:, 0] > 0).astype(int), (X[:, 0] < 0).astype(int)
-        >>> model = TargetOnly(loss="logistic").fit(X, y_source, X, y_target)
-        >>> model.predict([[-0.5], [0.5]])
-        array([1, 0], dtype=uint8)
-    """
-
-    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        return target, _equal_weights(target, 1.0)
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class Pooled(_Baseline):
-    """Ridge or logistic regression on source and target together. Not private.
-
-    It minimizes the weighted mean loss plus `l2 |w|**2 / 2`, with the losses of SourceOnly.
-
-    Attributes:
-        loss: "squared" or "logistic".
-        l2: Weight of the penalty, above 0.
-        alpha: Share of the source in the total weight, in (0, 1). None weighs all records equally.
-        coef_: The coefficients after fit, float64 of shape (d,), read-only.
-        record_: None, since nothing is protected.
-        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast.adaptation import Pooled
-        >>> X = np.linspace(-1, 1, 100)[:, None]
-        >>> data = X, 0.2 * X[:, 0], X, 0.8 * X[:, 0]
-        >>> Pooled(l2=1e-6).fit(*data).coef_.round(3)
-        array([0.5])
-        >>> Pooled(l2=1e-6, alpha=0.1).fit(*data).coef_.round(3)
-        array([0.74])
-    """
-
-    alpha: float | None = None
-
-    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        m, n = len(source.y), len(target.y)
-        alpha = m / (m + n) if self.alpha is None else probability("alpha", self.alpha)
-        pooled = Records(np.concatenate([source.X, target.X]), np.concatenate([source.y, target.y]))
-        return pooled, np.concatenate(
-            [_equal_weights(source, alpha), _equal_weights(target, 1 - alpha)]
-        )
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class _Reweighted(_Baseline):
-    """Base class of estimators that learn from the source, weighted to resemble the target."""
-
-    weights_: Floats = dataclasses.field(init=False)
-    gap_: float = dataclasses.field(init=False)
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [field.name for field in dataclasses.fields(cls) if field.init]
-
-    def _weigh_records(self, source: Records, target: Records) -> tuple[Records, Floats]:
-        result = self._match_target(source.X, target.X)
-        self.weights_, self.gap_ = read_only(result.weights), result.gap
-        return source, result.weights / result.weights.sum()
-
     def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
+        """Return the weights of the source's records."""
         raise NotImplementedError
 
 
@@ -202,9 +97,11 @@ class KernelMeanMatching(_Reweighted):
     beta = `m weights_` is chosen from all vectors with entries in [0, bound] and |mean(beta) - 1|
     <= slack. The chosen one brings the weighted mean of the source nearest to the mean of the
     target in the space of the Gaussian kernel `exp(-|x - z|**2 / (2 width**2))`. Labels are not
-    used for that. Then the objective of SourceOnly is minimized with these weights, scaled to
-    sum 1. With as many landmarks as source records the kernel is exact. With fewer, it is projected
-    to the span of landmarks at equal distances in the source's order.
+    used for that. Then the weighted mean loss plus `l2 |w|**2 / 2` is minimized, with these weights
+    scaled to sum 1. The loss is `(w . x - y)**2 / 2`, or `log(1 + exp(-w . x (2 y - 1)))` for
+    labels 0 and 1; only a constant column makes an intercept. With as many landmarks as source
+    records the kernel is exact. With fewer, it is projected to the span of landmarks at equal
+    distances in the source's order.
 
     Attributes:
         loss: "squared" or "logistic".
@@ -283,8 +180,8 @@ class DiscrepancyMinimization(_Reweighted):
     The weights are at least 0 and sum to 1. They minimize the largest absolute eigenvalue of the
     matrix `sum_i q_i x_i x_i' - mean_j z_j z_j'`. This eigenvalue times `4 Lambda**2` is the
     largest difference between both domains in the squared loss of one linear predictor against
-    another, both of norm at most Lambda; it depends on no labels. Then the objective of SourceOnly
-    is minimized with these weights.
+    another, both of norm at most Lambda; it depends on no labels. Then the objective of
+    KernelMeanMatching is minimized with these weights.
 
     Attributes:
         loss: "squared" or "logistic".
@@ -324,7 +221,3 @@ class DiscrepancyMinimization(_Reweighted):
         steps = positive_int("steps", self.steps, _MOST_STEPS)
         tolerance = positive("tolerance", self.tolerance)
         return minimize_discrepancy(source, target, steps=steps, tolerance=tolerance)
-
-
-def _equal_weights(records: Records, total: float) -> Floats:
-    return np.full(len(records.y), total / len(records.y))

@@ -46,7 +46,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         delta: Privacy parameter in (0, 1).
         norm_bound: Bound on the norm of all rows, in [1e-30, 1e30]. Rows of the source must keep
             it, longer rows of the target are shrunk to it.
-        loss: "squared" or "logistic", as in SourceOnly.
+        loss: "squared" or "logistic", as in KernelMeanMatching.
         l2: Weight of the penalty `l2 |w|**2 / 2`, above 0.
         steps: Largest number of steps of descent in each stage of less smoothing, at least 1.
         tolerance: Gap at which the descent stops, as a share of the eigenvalue at equal weights,
