@@ -29,7 +29,8 @@ ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py \
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py tests/transfer/test_chain.py tests/test_every_argument.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
-EXAMPLES := $(sort $(wildcard examples/*.py))
+# What the demo runs for half a minute needs no second run.
+EXAMPLES := $(filter-out examples/crc_parity.py,$(sort $(wildcard examples/*.py)))
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
 DOCUMENTS := README.md $(sort $(wildcard docs/*.md docs/*/*.md))
 
@@ -58,8 +59,9 @@ help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 	@echo "  PYTHON=python3.12 make test   picks the interpreter (default: python3); it is kept in $(VENV)"
 
-demo: develop $(STAMPS)/demo ## learn a secret parity over 10,000 real bits under differential privacy (DEMO_ARGS=...)
-	$(BIN)/hdp-fast demo --force $(DEMO_ARGS)
+demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=...), then a panel's model for a town, with its report in build/demo
+	$(BIN)/python examples/crc_parity.py $(DEMO_ARGS)
+	$(BIN)/python examples/panel_and_survey.py
 
 test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
 	cargo test --profile quick --package hdp-fast-core

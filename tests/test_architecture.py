@@ -39,7 +39,7 @@ PYTHON_LAYERS = [
     {"audit"},
     {"sklearn"},
     {"plotting"},
-    {"cli", "demo", "bench"},
+    {"cli", "bench"},
     {"__main__"},
 ]
 MOST_NAMES_AT_THE_TOP = 32

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -30,46 +30,8 @@ from .transfer.run import TransferResult
 from .transfer.surveys import SurveyResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
-# What the figure of a demo's report reads.
-_REPORTED = {"title", "seconds", "blocks", "plan"}
 _MOST_BARS = 30
 _MOST_MEMBERS = 1 << 24
-
-
-def demo_figure(report: Mapping[str, Any]) -> bytes:
-    """Draws the seconds of every stage of a demo, and its sample size beside the paper's.
-
-    Args:
-        report: Report that `hdp_fast.demo.run` returned, or the content of its JSON file.
-
-    Returns:
-        The content of a PNG file.
-
-    Raises:
-        ImportError: matplotlib is not installed; the error names the extra.
-
-    Cost:
-        A fraction of a second. The first figure also imports matplotlib.
-
-    Examples:
-        >>> from hdp_fast import plotting
-        >>> report = {
-        ...     "title": "A parity of 10,000 bits",
-        ...     "seconds": {"read": 1.2, "learn": 3.4},
-        ...     "blocks": {"training": 330_000},
-        ...     "plan": {"epsilon": 1.0, "n": 330_555, "n_batches": 446_574, "n_paper": 83_204_509},
-        ... }
-        >>> plotting.demo_figure(report)[1:4]
-        b'PNG'
-    """
-    if not isinstance(report, Mapping) or not report.keys() >= _REPORTED:
-        refuse("report", type(report).__name__, "it must be what hdp-fast demo reports")
-    figure = _matplotlib("figure").Figure(figsize=(11, 4.2), layout="constrained")
-    stages, sizes = figure.subplots(1, 2)
-    _draw_stages(stages, report["seconds"])
-    _draw_sizes(sizes, _sample_sizes(report))
-    figure.suptitle(report["title"])
-    return _png(figure)
 
 
 def transfer(result: TransferResult) -> bytes:
@@ -523,33 +485,3 @@ def _matplotlib(module: str) -> Any:
         return importlib.import_module(f"matplotlib.{module}")
     except ImportError as error:
         raise ImportError("plotting needs matplotlib: pip install hdp-fast[plot]") from error
-
-
-def _sample_sizes(report: Mapping[str, Any]) -> dict[str, int]:
-    plan = report["plan"]
-    return {
-        "training blocks used": report["blocks"]["training"],
-        f"planned, epsilon = {plan['epsilon']:g}": plan["n"],
-        "planned in batches": plan["n_batches"],
-        "with the paper's constants": plan["n_paper"],
-    }
-
-
-def _draw_stages(axes: Any, seconds: Mapping[str, float]) -> None:
-    bars = axes.barh(list(seconds), list(seconds.values()), color="#4c72b0")
-    axes.bar_label(bars, fmt="%.2f", padding=3)
-    axes.invert_yaxis()
-    axes.margins(x=0.15)
-    axes.set_xlabel("seconds")
-    axes.set_title("time of each stage")
-
-
-def _draw_sizes(axes: Any, sizes: Mapping[str, int]) -> None:
-    bars = axes.barh(list(sizes), list(sizes.values()), color="#55a868")
-    axes.bar_label(bars, labels=[f"{size:,}" for size in sizes.values()], padding=3)
-    axes.set_xscale("log")
-    axes.invert_yaxis()
-    # Room for the labels, to the right of the bars.
-    axes.set_xlim(min(sizes.values()) / 10, max(sizes.values()) * 100)
-    axes.set_xlabel("records (log scale)")
-    axes.set_title("sample sizes")

@@ -575,3 +575,15 @@ def test_a_plan_says_what_it_promises(capsys):
     first = capsys.readouterr().out.splitlines()[0]
     promised = "344 records: an error of at most 0.1, but for a probability of 0.05"
     assert first.split(maxsplit=1) == ["promise", promised]
+
+
+def test_demo_learns_its_secret_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["demo", "--seed", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "learned: 0 bits differ from the secret" in text
+    low, high = text.split("private answers: ")[1].split("\n")[0].split(" to ")
+    assert float(low) < 0.02 < float(high) < 0.1
+    assert list(tmp_path.iterdir()) == []
+    assert main(["demo", "--seed", "-1"]) == 2
+    assert "--seed = -1" in capsys.readouterr().err

@@ -211,8 +211,6 @@ OUTPUTS = [
     )
 ]
 OUTPUTS += [
-    (("demo",), (), "hdp_fast_demo.json"),
-    (("demo",), (), "hdp_fast_demo.png"),
     (("label",), (), "y.labeled.csv"),
     (("label",), ("--output",), "out.csv"),
     (("label",), ("--record",), "out.json"),

@@ -11,13 +11,15 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from .. import bench, local, parity
+import numpy as np
+
+from .. import bench, gf2, local, parity
 from .._core import __version__
 from .._support import progress
+from .._support.validate import nonnegative_int
 from ..budget.account import Budget
 from ..data import files
 from ..data.delimited import is_text
-from ..demo import stages
 from ..exceptions import HdpFastError, ParameterError
 from . import (
     adapt_command,
@@ -33,7 +35,6 @@ from . import (
 from .exit_codes import ExitCode, code_of, collect_notes, describe_codes, describe_defect
 from .output import (
     check_output,
-    check_outputs,
     complain,
     deliver,
     say,
@@ -47,6 +48,8 @@ _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
     "or .csv, .tsv, .txt (the last column is the label); - is the standard input, read as .csv"
 )
+
+_DEMO_BITS, _DEMO_AGENTS = 1_000, 5_000
 
 _Result = parity.ParityResult | parity.ParityTransferResult
 # None stands for DONE.
@@ -118,7 +121,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_demo(commands.add_parser("demo", help="learn a parity over 10,000 bits of real files"))
+    _add_demo(commands.add_parser("demo", help="learn a secret parity, to see it work"))
     advise_command.add_advise(
         commands.add_parser("advise", help="say which method to take, before any data")
     )
@@ -153,14 +156,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
-    options = stages.Options()
-    parser.add_argument("paths", nargs="*", type=Path, metavar="PATH", help="files or folders")
-    parser.add_argument("--epsilon", type=float, default=options.epsilon)
-    parser.add_argument("--alpha", type=float, default=options.alpha)
-    parser.add_argument("--beta", type=float, default=options.beta)
-    parser.add_argument("--bit", type=int, default=options.bit, help="bit of the CRC, 0 to 31")
-    parser.add_argument("--max-blocks", type=int, metavar="N", help="read at most N blocks")
-    parser.add_argument("--output", type=Path, default=options.output, metavar="FOLDER")
     parser.add_argument("--seed", type=int, help="repeatable, and not private")
     parser.set_defaults(command=_demo)
 
@@ -229,11 +224,33 @@ def _help(arguments: argparse.Namespace) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> ExitCode:
-    check_outputs(arguments, stages.output_paths(arguments.output))
-    names = [option.name for option in dataclasses.fields(stages.Options)]
-    options = {name: getattr(arguments, name) for name in names}
-    report = stages.run(stages.Options(**{**options, "paths": tuple(arguments.paths)}), say)
-    return ExitCode.DONE if report["released"] else ExitCode.NOTHING_USEFUL
+    seed = None if arguments.seed is None else nonnegative_int("--seed", arguments.seed)
+    rng = np.random.default_rng(seed)
+    plan = parity.plan(_DEMO_BITS, alpha=0.05, beta=0.05, epsilon=1)
+    secret, source, target = (
+        rng.integers(0, 2, shape, dtype=np.uint8)
+        for shape in (_DEMO_BITS, (plan.n, _DEMO_BITS), (_DEMO_AGENTS, _DEMO_BITS))
+    )
+    result = parity.transfer(
+        source,
+        gf2.dot(source, secret),
+        local.Agents(target, gf2.dot(target, secret), epsilon=1),
+        epsilon=plan.epsilon,
+        alpha=plan.alpha,
+        beta=plan.beta,
+        plan=plan,
+        random_state=seed,
+    )
+    say(f"a secret parity of {_DEMO_BITS:,} bits, {plan.n:,} private records, epsilon = 1")
+    if result.mask is None:
+        say("nothing was released: privacy needs that to happen now and then; run it again")
+    else:
+        say(f"learned: {int((result.mask != secret).sum())} bits differ from the secret")
+    if result.interval is not None:
+        low, high = result.interval
+        say(f"error by {_DEMO_AGENTS:,} agents' private answers: {low:.3f} to {high:.3f}")
+    say("make demo, in the repository, learns one of real files, and surveys a town")
+    return _outcome(result)
 
 
 def _bench(arguments: argparse.Namespace) -> None:

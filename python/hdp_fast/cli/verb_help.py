@@ -31,9 +31,9 @@ HELP = {
         "read, and nothing is spent.",
     ),
     "demo": VerbHelp(
-        "hdp-fast demo --epsilon 1",
-        "Learn one bit of a checksum as a secret parity over 10,000 bits of real files. Privacy: "
-        "each block of the files is protected by pure epsilon, as the records of a curator are.",
+        "hdp-fast demo",
+        "Learn a secret parity of 1,000 random bits at epsilon 1, and have agents verify it. No "
+        "file is read, written or charged.",
     ),
     "parity": VerbHelp(
         "hdp-fast parity learn records.csv --epsilon 1",
