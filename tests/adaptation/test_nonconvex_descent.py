@@ -22,7 +22,7 @@ from hdp_fast.adaptation.nonconvex_descent import (
     take_step,
 )
 from hdp_fast.adaptation.objective import NoisyGradient
-from hdp_fast.adaptation.privacy import Noise
+from hdp_fast.adaptation.privacy import DescentNoise
 from hdp_fast.adaptation.problem import ProblemBounds, ScaledRecords
 from hdp_fast.adaptation.projected_steps import ProjectedSteps
 from hdp_fast.adaptation.solver import second_moments
@@ -136,7 +136,7 @@ def hostile(kind):
 @pytest.mark.parametrize("exact", [True, False])
 def test_whatever_a_callable_returns_a_record_moves_the_sum_by_no_more_than_is_stated(kind, exact):
     noise, loss_bounds = (
-        Noise(0.1, 1e-9 if not exact else 2.0, exact, 1.0),
+        DescentNoise(0.1, 1e-9 if not exact else 2.0, exact, 1.0),
         LossBounds(2.0, 1.5, 1.0),
     )
     q, found = np.full(5, 0.1), []
@@ -158,7 +158,7 @@ def test_whatever_a_callable_returns_a_record_moves_the_sum_by_no_more_than_is_s
 def test_sums_of_weighted_gradients_are_exact_integers_plus_noise():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(200, 3)), rng.choice([-1.0, 1.0], 200)
-    noise, loss_bounds = Noise(0.1, 4.0, True, 1.0), LossBounds(2.0, 1.0, 0.25)
+    noise, loss_bounds = DescentNoise(0.1, 4.0, True, 1.0), LossBounds(2.0, 1.0, 0.25)
     domain = CallableDomain(
         logistic, ScaledRecords(X, y, 1.0), loss_bounds, noise, np.random.default_rng(1)
     )
@@ -175,7 +175,7 @@ def test_sums_of_weighted_gradients_are_exact_integers_plus_noise():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_softmax_on_the_grid_has_the_noise_that_is_stated(classes):
     Xs, ys, _, _ = classified(classes=classes)
-    noise = Noise(0.1, 3.0, True, 1.0)
+    noise = DescentNoise(0.1, 3.0, True, 1.0)
     part = NoisyGradient.from_sample(
         Sample("target", Xs, ys.astype(float)), ProblemBounds(1, 1, 9).record_bounds, noise
     )
@@ -192,7 +192,7 @@ def test_softmax_on_the_grid_has_the_noise_that_is_stated(classes):
 def test_sums_that_couple_weights_have_noise_for_their_share():
     values = np.random.default_rng(0).random(500)
     for exact in (True, False):
-        noise = Noise(0.1, 2.0, exact, 1.0)
+        noise = DescentNoise(0.1, 2.0, exact, 1.0)
         drawn = [sum_with_noise(values, noise, 1 / 16, None) for _ in range(400)]
         # A record moves the sum by 1; the noise is 4 times that of a gradient.
         assert np.std(drawn) == pytest.approx(8, rel=0.15)
@@ -206,7 +206,7 @@ def test_a_record_at_which_a_loss_fails_is_the_only_one_without_numbers(trouble,
     X = np.random.default_rng(1).uniform(-0.5, 0.5, (6, 2))
     X[4, 1] = MARK
     y, w = np.ones(6), np.array([0.3, -0.2])
-    noise = Noise(0.1, 1e-9 if not exact else 2.0, exact, 1.0)
+    noise = DescentNoise(0.1, 1e-9 if not exact else 2.0, exact, 1.0)
     domain = CallableDomain(
         troubled(TROUBLES[trouble]), ScaledRecords(X, y, 1.0), LossBounds(*LOSS_BOUNDS), noise, None
     )

@@ -8,13 +8,13 @@ from adaptation_problems import problem
 
 from hdp_fast.adaptation.discrepancies.moments import Sample
 from hdp_fast.adaptation.objective import NoisyGradient, Rounding, evaluate
-from hdp_fast.adaptation.privacy import Noise, choose_grid
+from hdp_fast.adaptation.privacy import DescentNoise, choose_grid
 from hdp_fast.adaptation.problem import ProblemBounds, SampleWeighting, as_float_rows, round_to_grid
 
 
 def test_sums_on_the_grid_are_exact_and_move_by_no_more_than_the_sensitivity():
     rng, bounds = np.random.default_rng(2), ProblemBounds(1.5, 1.0)
-    noise, weighting = Noise(0.1, 5.0, True, 1.0), SampleWeighting(0.5 / 50, 0.2, 0.0)
+    noise, weighting = DescentNoise(0.1, 5.0, True, 1.0), SampleWeighting(0.5 / 50, 0.2, 0.0)
     fine = choose_grid(noise, 50)
     gradient_bound = weighting.gradient_bound(bounds.residual)
     X, y = 3 * rng.normal(size=(50, 4)), 2 * rng.normal(size=50)
@@ -45,7 +45,10 @@ def test_sums_on_the_grid_are_exact_and_move_by_no_more_than_the_sensitivity():
 
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_noise_has_the_deviation_that_is_stated(numerics):
-    noise, weighting = Noise(0.1, 3.0, numerics == "exact", 1.0), SampleWeighting(0.1, 0.2, 0.0)
+    noise, weighting = (
+        DescentNoise(0.1, 3.0, numerics == "exact", 1.0),
+        SampleWeighting(0.1, 0.2, 0.0),
+    )
     Xs, ys, _, _ = problem(d=8)
     part = NoisyGradient.from_sample(
         Sample("target", Xs, ys), ProblemBounds(1.0, 1.0).record_bounds, noise

@@ -146,7 +146,7 @@ def test_scores_of_private_records_have_noise_and_others_none():
     plain = _score(model, split, None, None)
     expected = np.square(np.clip(Xt @ model.coef_, -1, 1) - yt).mean() / 4
     assert plain == pytest.approx(expected, rel=1e-9)
-    noise = tuning.Noise(0.0, 5.0, True, 1.0)
+    noise = tuning.DescentNoise(0.0, 5.0, True, 1.0)
     drawn = [_score(model, split, noise, None) for _ in range(300)]
     assert np.std(drawn) == pytest.approx(5 / 400, rel=0.25)
     assert np.mean(drawn) == pytest.approx(plain, abs=5 * 5 / 400 / math.sqrt(300))

@@ -23,7 +23,7 @@ from .baselines.weighted_fit import LOSSES, Loss
 from .discrepancies.moments import shrink_rows
 
 
-class Records(NamedTuple):
+class DomainRecords(NamedTuple):
     """Validated records: float X (n, d), and float64 y (n,), -1 or 1 for the logistic loss."""
 
     X: NDArray[Any]
@@ -163,7 +163,7 @@ def bound_records(
     return persons.select(X), None if y is None else persons.select(y), persons
 
 
-def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Records:
+def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> DomainRecords:
     """Validate the records of a domain; errors name the domain.
 
     Raises: ShapeError, ParameterError.
@@ -171,7 +171,7 @@ def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> Record
     rows = validate_features(name, X)
     with _naming(name):
         labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
-    return Records(rows, labels.astype(np.float64, copy=False))
+    return DomainRecords(rows, labels.astype(np.float64, copy=False))
 
 
 def align_source(

@@ -65,7 +65,7 @@ class LearningBound(NamedTuple):
         return to_text(self._asdict())
 
 
-class _Constants(NamedTuple):
+class _LossConstants(NamedTuple):
     """The largest loss, and the bound on the weighted Rademacher complexity in units of |q|_2."""
 
     largest: float
@@ -216,9 +216,9 @@ def least_alpha(
     return min(max(equal - less, 1 / (m + n)), 1 - 1 / (m + n))
 
 
-def _constants(radius: float, norm_bound: float) -> _Constants:
+def _constants(radius: float, norm_bound: float) -> _LossConstants:
     residual = radius * norm_bound + LABEL_BOUND
-    return _Constants(residual**2, 2 * norm_bound * residual * radius)
+    return _LossConstants(residual**2, 2 * norm_bound * residual * radius)
 
 
 def _reference_weights(m: int, n: int, alpha: float) -> Floats:

@@ -22,7 +22,7 @@ from ..budget.account import Budget, spend
 from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
 from .discrepancies.exact import Private
-from .fitting import AdaptationEstimator
+from .fitting import DescentEstimator
 from .objective import NoisyGradient
 from .printed_algorithm import (
     JOINT,
@@ -150,7 +150,7 @@ _MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
-class ConvexAdaptation(AdaptationEstimator):
+class ConvexAdaptation(DescentEstimator):
     """Linear regression for a target domain, learned from source and target by one convex problem.
 
     The source has m records and the target n. A record i of the source has weight q_i in [0, cap_i]

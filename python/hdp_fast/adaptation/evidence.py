@@ -45,14 +45,14 @@ class MomentProblem(NamedTuple):
     priors: Floats
 
 
-class Posterior(NamedTuple):
+class ChangePosterior(NamedTuple):
     """The mean change of the coefficients, and the probabilities of the centers."""
 
     change: Floats
     centers: Floats
 
 
-def average_posterior(problem: MomentProblem) -> Posterior:
+def average_posterior(problem: MomentProblem) -> ChangePosterior:
     """Average the posterior means of all priors, weighed by their evidence.
 
     Given the target's second moments H and a change b of the coefficients, the released sums g are
@@ -71,7 +71,7 @@ def average_posterior(problem: MomentProblem) -> Posterior:
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
     shares: Floats = np.bincount(owners, weights, len(problem.centers)).astype(np.float64)
-    return Posterior(weights @ np.array(changes), shares)
+    return ChangePosterior(weights @ np.array(changes), shares)
 
 
 def denoise(problem: MomentProblem) -> tuple[Floats, float]:

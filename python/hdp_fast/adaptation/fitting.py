@@ -24,7 +24,7 @@ from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
 _LARGEST_SHARE = 0.95
 
 
-class AdaptationEstimator(BoundedEstimator):
+class DescentEstimator(BoundedEstimator):
     """An estimator that learns from two domains, one of which may be private.
 
     A subclass validates its settings, a named tuple whose `privacy` is a Privacy, and learns.

@@ -26,7 +26,7 @@ from ..learners.linear_model import validate_rows
 from .base import check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
-from .fitting import AdaptationEstimator
+from .fitting import DescentEstimator
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import (
     NonConvexSettings,
@@ -47,7 +47,7 @@ _MOST_STEPS, _MOST_CLASSES = 1 << 40, 1 << 12
 
 
 @dataclass(kw_only=True, eq=False)
-class NonConvexAdaptation(AdaptationEstimator):
+class NonConvexAdaptation(DescentEstimator):
     """A predictor for a target, learned from source and target under any differentiable loss.
 
     The source has m records and the target n. A record i of the source has weight q_i in [0, alpha

@@ -15,7 +15,7 @@ from .._support.types import Floats
 from .._support.validate import LEAST
 from ..exceptions import ShapeError
 from .objective import NoisyGradient
-from .privacy import Noise, Rng, add_noise, sum_bits
+from .privacy import DescentNoise, Rng, add_noise, sum_bits
 from .problem import ScaledRecords, call_silently
 from .projected_steps import ProjectedSteps, Step
 
@@ -109,7 +109,7 @@ class CallableDomain(NamedTuple):
     function: PerExample
     records: ScaledRecords
     bounds: LossBounds
-    noise: Noise | None
+    noise: DescentNoise | None
     rng: Rng
 
     @property
@@ -202,7 +202,7 @@ class CallableDomain(NamedTuple):
         return losses, gradients
 
 
-def sum_with_noise(values: Floats, noise: Noise | None, share: float, rng: Rng) -> float:
+def sum_with_noise(values: Floats, noise: DescentNoise | None, share: float, rng: Rng) -> float:
     """Return the sum of numbers in [0, 1], one for each record, with noise.
 
     share: the part of a gradient's squared budget that this sum spends.

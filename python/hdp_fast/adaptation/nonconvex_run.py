@@ -29,7 +29,7 @@ from .nonconvex_descent import (
     take_step,
 )
 from .objective import NoisyGradient
-from .privacy import Noise, Privacy, Rng, calibrate_noise, make_record, make_stream, sum_bits
+from .privacy import DescentNoise, Privacy, Rng, calibrate_noise, make_record, make_stream, sum_bits
 from .problem import AdaptationProblem, ProblemBounds, as_float_rows
 from .projected_steps import ProjectedSteps
 from .solver import second_moments
@@ -159,7 +159,7 @@ def run_with_noise(
     return NonConvexOutcome(_reshape(settings, w), alpha, discrepancy, deviation, None, record)
 
 
-def _calibrate(settings: NonConvexSettings, problem: AdaptationProblem) -> Noise:
+def _calibrate(settings: NonConvexSettings, problem: AdaptationProblem) -> DescentNoise:
     """Return the noise of the steps; refuse one that leaves too few digits for exact sums."""
     # A public discrepancy costs nothing of the budget.
     share = settings.share if settings.discrepancy is None else 0.0
@@ -185,7 +185,7 @@ def _make_terms(settings: NonConvexSettings, problem: AdaptationProblem) -> Obje
 def _make_states(
     settings: NonConvexSettings,
     problem: AdaptationProblem,
-    noise: Noise | None,
+    noise: DescentNoise | None,
     discrepancy: float,
     rng: Rng = None,
 ) -> list[DomainState]:
@@ -204,7 +204,7 @@ def _make_domain(
     settings: NonConvexSettings,
     sample: Sample,
     bounds: ProblemBounds,
-    noise: Noise | None,
+    noise: DescentNoise | None,
     rng: Rng,
 ) -> Domain:
     if callable(settings.loss):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from .. import _core
 from .._support.types import Floats
-from .discrepancies.moments import Bounds, Sample
-from .privacy import Grid, Noise, Rng, add_noise, choose_grid
+from .discrepancies.moments import RecordBounds, Sample
+from .privacy import DescentNoise, Grid, Rng, add_noise, choose_grid
 from .problem import SampleWeighting, ScaledRecords, as_float_rows, round_to_grid
 
 
@@ -77,12 +77,14 @@ class NoisyGradient(NamedTuple):
     records: ScaledRecords
     norm: float
     grid: Grid | None
-    noise: Noise | None
+    noise: DescentNoise | None
     rng: Rng = None
     classes: int = 1
 
     @classmethod
-    def from_sample(cls, sample: Sample, bounds: Bounds, noise: Noise | None) -> NoisyGradient:
+    def from_sample(
+        cls, sample: Sample, bounds: RecordBounds, noise: DescentNoise | None
+    ) -> NoisyGradient:
         """Return the records of a sample, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.

@@ -32,15 +32,15 @@ from ..learners.hypotheses import read_only
 from ..learners.released_statistics import ReleasedStatistics
 from ..record import PrivacyRecord
 from .base import (
+    DomainRecords,
     Estimator,
-    Records,
     align_source,
     bound_records,
     check_columns,
     validate_domain,
 )
 from .baselines.weighted_fit import Loss
-from .evidence import MomentProblem, Posterior, average_posterior, denoise
+from .evidence import ChangePosterior, MomentProblem, average_posterior, denoise
 from .moment_release import note_signal, release_residuals, signal_of
 from .privacy import Privacy
 from .source_optimum import SourceOptimum, fit_source, residuals
@@ -62,7 +62,7 @@ _LEAST_MOMENT = 1e-9
 _MOST_DIRECTIONS = 4_096
 
 
-class _Settings(NamedTuple):
+class _ReleaseSettings(NamedTuple):
     """The validated parameters of a fit; None stands for a public rule."""
 
     privacy: Privacy
@@ -315,7 +315,7 @@ class MomentAdaptation(Estimator):
         return coef
 
     def _keep(
-        self, optimum: SourceOptimum, posterior: Posterior, statistics: ReleasedStatistics
+        self, optimum: SourceOptimum, posterior: ChangePosterior, statistics: ReleasedStatistics
     ) -> None:
         """Keep the results."""
         # What the directions do not reach goes with the center at zero.
@@ -336,7 +336,7 @@ class MomentAdaptation(Estimator):
         self.coef_, self.source_coef_ = self.result_.coef, self.result_.source_coef
         self.signal_ = self.result_.signal
 
-    def _validate_settings(self) -> _Settings:
+    def _validate_settings(self) -> _ReleaseSettings:
         """Validate the parameters.
 
         Raises: ParameterError.
@@ -354,7 +354,7 @@ class MomentAdaptation(Estimator):
         penalty = self.source_penalty
         if penalty is not None and not 1e-12 <= number("source_penalty", penalty) <= 1e12:
             refuse("source_penalty", penalty, "it must lie in [1e-12, 1e12]")
-        return _Settings(
+        return _ReleaseSettings(
             Privacy(epsilon, delta, "exact"),
             _LOSSES[self.task],
             None
@@ -369,7 +369,7 @@ class MomentAdaptation(Estimator):
 
 def _validate_records(
     data: tuple[Any, Any, Any, Any], loss: Loss
-) -> tuple[Records, Records, FeatureNames]:
+) -> tuple[DomainRecords, DomainRecords, FeatureNames]:
     """Validate the records of both domains, the source's columns in the target's order.
 
     Raises: ShapeError, ParameterError.
@@ -383,7 +383,7 @@ def _validate_records(
 
 
 def _choose_directions(
-    source: Records, optimum: SourceOptimum, settings: _Settings
+    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
 ) -> tuple[FeatureMap, Floats, Floats]:
     """Return the map to features, the matrix that it multiplies rows with, and its directions.
 
@@ -399,7 +399,9 @@ def _choose_directions(
     return features, features.matrix * features.factor[:, None], shape[:count]
 
 
-def _choose_clip(source: Records, optimum: SourceOptimum, settings: _Settings) -> float:
+def _choose_clip(
+    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
+) -> float:
     """Return the bound on residuals, from public records alone."""
     if settings.clip is not None:
         return settings.clip
@@ -414,9 +416,9 @@ def _state_problem(
     features: FeatureMap,
     matrix: Floats,
     shape: Floats,
-    source: Records,
+    source: DomainRecords,
     optimum: SourceOptimum,
-    settings: _Settings,
+    settings: _ReleaseSettings,
 ) -> MomentProblem:
     """Put released numbers and public facts together, in units of labels."""
     clip, moments = statistics.label_bound, statistics.second_moments

@@ -100,7 +100,7 @@ def validate_privacy(estimator: Any) -> Privacy:
     return Privacy(math.inf, delta, estimator.numerics)
 
 
-class Noise(NamedTuple):
+class DescentNoise(NamedTuple):
     """The noise of a descent.
 
     Attributes:
@@ -116,7 +116,7 @@ class Noise(NamedTuple):
     epsilon: float
 
 
-def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) -> Noise:
+def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1.0) -> DescentNoise:
     """Return the least noise for a discrepancy and this number of steps.
 
     share: share of the squared budget for the discrepancy; 0 where none is released. joint: the
@@ -130,7 +130,7 @@ def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
         raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
-    return Noise(discrepancy, multiple, privacy.exact, privacy.epsilon)
+    return DescentNoise(discrepancy, multiple, privacy.exact, privacy.epsilon)
 
 
 class Grid(NamedTuple):
@@ -150,7 +150,7 @@ class Grid(NamedTuple):
         return 2 * self.rows * self.coefficients
 
 
-def choose_grid(noise: Noise, n: int) -> Grid:
+def choose_grid(noise: DescentNoise, n: int) -> Grid:
     """Return the finest grid that the exact sum of n products and the noise on it allow.
 
     Raises: ParameterError where that leaves too few bits.
@@ -159,7 +159,7 @@ def choose_grid(noise: Noise, n: int) -> Grid:
     return Grid(1 << (bits - bits // 2), 1 << (bits // 2))
 
 
-def sum_bits(noise: Noise, n: int) -> int:
+def sum_bits(noise: DescentNoise, n: int) -> int:
     """Return the most bits of n integers whose sum, with its noise, is exact.
 
     Raises: ParameterError where they are too few.
@@ -172,7 +172,7 @@ def sum_bits(noise: Noise, n: int) -> int:
     return bits
 
 
-def add_noise(values: Floats, sensitivity: float, noise: Noise, rng: Rng) -> Floats:
+def add_noise(values: Floats, sensitivity: float, noise: DescentNoise, rng: Rng) -> Floats:
     """Add noise for this sensitivity to sums, (k,).
 
     Where the noise is exact, the sums are integers and the sensitivity holds for them: what is
@@ -199,7 +199,7 @@ def make_stream(random_state: RandomState) -> Rng:
 
 
 def make_record(
-    privacy: Privacy, noise: Noise, mechanism: str, source: str, random_state: RandomState
+    privacy: Privacy, noise: DescentNoise, mechanism: str, source: str, random_state: RandomState
 ) -> PrivacyRecord:
     """Return the record of a run."""
     kind = "rounded Gaussian on integers" if noise.exact else "Gaussian in floats"

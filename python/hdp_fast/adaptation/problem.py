@@ -16,9 +16,15 @@ from .._support.validate import array, bounded_positive, refuse
 from ..exceptions import ShapeError
 from .bounds import least_alpha
 from .discrepancies.exact import LABEL_BOUND, Private, discrepancy
-from .discrepancies.moments import Bounds, Sample, project_sample, refuse_beyond, validate_samples
+from .discrepancies.moments import (
+    RecordBounds,
+    Sample,
+    project_sample,
+    refuse_beyond,
+    validate_samples,
+)
 from .discrepancies.private import release_discrepancy
-from .privacy import Grid, Noise, Rng
+from .privacy import DescentNoise, Grid, Rng
 
 FeatureMap = Callable[[Any], Any]
 Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
@@ -52,9 +58,9 @@ class ProblemBounds(NamedTuple):
         return self.radius * self.norm_bound + self.label
 
     @property
-    def record_bounds(self) -> Bounds:
+    def record_bounds(self) -> RecordBounds:
         """The bounds of rows and labels alone."""
-        return Bounds(self.norm_bound, self.label)
+        return RecordBounds(self.norm_bound, self.label)
 
 
 class ScaledRecords(NamedTuple):
@@ -79,12 +85,12 @@ class ScaledRecords(NamedTuple):
         return self.X.reshape(-1), self.X.shape[1], self.y
 
 
-def as_float_rows(sample: Sample, bounds: Bounds) -> ScaledRecords:
+def as_float_rows(sample: Sample, bounds: RecordBounds) -> ScaledRecords:
     """Return the records of a sample, projected into their bounds, as floats."""
     return ScaledRecords(*project_sample(sample, bounds), 1.0)
 
 
-def round_to_grid(sample: Sample, bounds: Bounds, grid: Grid) -> ScaledRecords:
+def round_to_grid(sample: Sample, bounds: RecordBounds, grid: Grid) -> ScaledRecords:
     """Return the records of a private sample, projected into their bounds and rounded to integers.
 
     That their norms are at most grid.rows is checked in integers. A row that exceeds it because of
@@ -233,7 +239,7 @@ class AdaptationProblem(NamedTuple):
         """The records of the other domain."""
         return self.target if self.private == "source" else self.source
 
-    def released_discrepancy(self, noise: Noise, delta: float, rng: Rng) -> float:
+    def released_discrepancy(self, noise: DescentNoise, delta: float, rng: Rng) -> float:
         """Release the discrepancy with noise."""
         return release_discrepancy(
             *self._data(),

@@ -33,7 +33,7 @@ from .fitting import (
     validate_settings,
 )
 from .nonconvex import NonConvexAdaptation
-from .privacy import Noise, Privacy, Rng, add_noise, make_stream, validate_privacy
+from .privacy import DescentNoise, Privacy, Rng, add_noise, make_stream, validate_privacy
 from .problem import ProblemBounds
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
@@ -397,7 +397,7 @@ def _select_privately(
         fitted = fit_silently(fitted, split.training)
         noise = None
         if estimator.private == "target":
-            noise = Noise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
+            noise = DescentNoise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
         score = _score(fitted, split, noise, rng)
         if best is None or score < best.score:
             best = TuningResult(_restore(fitted, estimator), chosen, score, None)
@@ -441,7 +441,7 @@ def _restore(fitted: Tunable, estimator: Tunable) -> Tunable:
     return fitted.set_params(**fixed)
 
 
-def _score(fitted: Tunable, split: _Split, noise: Noise | None, rng: Rng) -> float:
+def _score(fitted: Tunable, split: _Split, noise: DescentNoise | None, rng: Rng) -> float:
     """Return the mean loss in [0, 1] on the validation records, with noise."""
     losses = _losses(fitted, split.X, split.y)
     if noise is None:

@@ -14,7 +14,7 @@ from .._support.validate import one_of, probability, refuse
 USELESS = 0.75
 
 
-class Interval(Protocol):
+class ErrorInterval(Protocol):
     """An estimate of an error with its interval, such as a certificate of agents."""
 
     @property
@@ -142,7 +142,7 @@ class Advice(JsonText):
         useful = (one for one in self.candidates if one.useful)
         return next(useful, self.candidates[-1])
 
-    def compare(self, certificate: Interval, name: str | None = None) -> Comparison:
+    def compare(self, certificate: ErrorInterval, name: str | None = None) -> Comparison:
         """Puts a measured error beside the forecast.
 
         Without a `best_error` the forecast reaches from the least excess error up to the error of

@@ -157,7 +157,9 @@ def quantiles(
         rng=rng_of(random_state),
     )
     record = asked.persons.state(row_record)
-    plan = _Plan(list(zip(parts, rates, strict=True)), points, bounds, asked, interval, record)
+    plan = _QuantilePlan(
+        list(zip(parts, rates, strict=True)), points, bounds, asked, interval, record
+    )
     errors = plan.rank_errors
     if neighbors == "replace_one" and any(
         error >= max(level, 1 - level) * len(rows)
@@ -179,7 +181,7 @@ def quantiles(
 
 
 @dataclass(frozen=True, eq=False)
-class _Plan:
+class _QuantilePlan:
     """How the quantiles of each group and column are chosen, from public facts alone.
 
     Attributes:

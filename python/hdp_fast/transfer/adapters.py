@@ -54,7 +54,7 @@ class Learner:
         return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
 
 
-class _Predictor:
+class _OpaquePredictor:
     """A caller's predictor, which JSON cannot describe."""
 
     hypothesis: dict[str, Any] | None = None
@@ -76,7 +76,7 @@ class _Function(Learner):
         result = self._learner(X[indices], y[indices])
         if hasattr(result, "hypothesis"):
             return result  # type: ignore[no-any-return]
-        return _Predictor(getattr(result, "predict", result))
+        return _OpaquePredictor(getattr(result, "predict", result))
 
 
 class _Classifier(Learner):
@@ -88,14 +88,14 @@ class _Classifier(Learner):
         labels = y[indices]
         if labels.min() == labels.max():
             # Most classifiers refuse to learn from one class.
-            return _Predictor(lambda X: np.full(len(X), labels[0]))
+            return _OpaquePredictor(lambda X: np.full(len(X), labels[0]))
         model = _clone(self._learner)
         if (
             random_state is not None
             and "random_state" in inspect.signature(model.__init__).parameters
         ):
             model.set_params(random_state=random_state % (1 << 32))
-        return _Predictor(model.fit(X[indices], labels).predict)
+        return _OpaquePredictor(model.fit(X[indices], labels).predict)
 
 
 def adapt(learner: Any) -> Learner:

@@ -24,7 +24,7 @@ from ..base import (
     validate_features,
 )
 from ..discrepancies.exact import Private
-from ..discrepancies.moments import Bounds, Sample, refuse_beyond
+from ..discrepancies.moments import RecordBounds, Sample, refuse_beyond
 from ..privacy import Numerics, validate_privacy
 from .private_moments import release_moment
 from .reweighting import match_moment
@@ -170,7 +170,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         privacy = privacy._replace(persons=persons)
         X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
-        refuse_beyond(Sample("source", *source), Bounds(norm_bound, math.inf))
+        refuse_beyond(Sample("source", *source), RecordBounds(norm_bound, math.inf))
         rows = validate_features("target", X_target)
         check_columns("X_target", rows, source.X.shape[1])
         note_large_delta(privacy.delta, len(rows))

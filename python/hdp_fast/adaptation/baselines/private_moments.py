@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from ..._support.types import Floats, RandomState
 from ...budget.account import Budget, spend
 from ...record import PrivacyRecord
-from ..discrepancies.moments import Bounds, Sample
+from ..discrepancies.moments import RecordBounds, Sample
 from ..privacy import (
+    DescentNoise,
     Grid,
-    Noise,
     Privacy,
     Rng,
     add_noise,
@@ -44,12 +44,12 @@ class MomentSums(NamedTuple):
     unit: float
 
     @classmethod
-    def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: Noise) -> MomentSums:
+    def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: DescentNoise) -> MomentSums:
         """Return the sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
 
         Raises: ParameterError where that is too coarse.
         """
-        bounds = Bounds(norm_bound, 0.0)
+        bounds = RecordBounds(norm_bound, 0.0)
         sample = Sample("target", rows, np.zeros(len(rows)))
         if not noise.exact:
             return cls(second_moments(as_float_rows(sample, bounds), 1.0), norm_bound, 1.0)
@@ -59,7 +59,7 @@ class MomentSums(NamedTuple):
         # In float64, where sums of integers below 2**53 are exact in any order.
         return cls(second_moments(records._replace(unit=1.0), 1.0), float(units), records.unit)
 
-    def add_noise(self, noise: Noise, rng: Rng) -> Floats:
+    def add_noise(self, noise: DescentNoise, rng: Rng) -> Floats:
         """Return the sum, its upper triangle with the noise of release_moment."""
         upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
         above = add_noise(self.matrix[upper], square, noise, rng)

@@ -15,7 +15,7 @@ from ..._support.types import Floats
 from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
 from ...exceptions import ParameterError, ShapeError
 from ...learners.hypotheses import read_only
-from .moments import WIDE, Ball, Bounds, Sample, moments, refuse_beyond, validate_samples
+from .moments import WIDE, Ball, RecordBounds, Sample, moments, refuse_beyond, validate_samples
 from .trust_region import Method, maximize_magnitude
 
 Private = Literal["target", "source"]
@@ -63,7 +63,7 @@ class DiscrepancyProblem(NamedTuple):
 
     source: Sample
     target: Sample
-    bounds: Bounds
+    bounds: RecordBounds
     ball: Ball
     exact: bool
 
@@ -157,7 +157,7 @@ def validate_problem(
     bounds = (
         WIDE
         if norm_bound is None
-        else Bounds(bounded_positive("norm_bound", norm_bound), LABEL_BOUND)
+        else RecordBounds(bounded_positive("norm_bound", norm_bound), LABEL_BOUND)
     )
     one_of("private", private, DOMAINS)
     source, target = validate_samples(*data)

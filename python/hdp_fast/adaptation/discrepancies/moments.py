@@ -41,7 +41,7 @@ class Sample(NamedTuple):
     y: Floats
 
 
-class Bounds(NamedTuple):
+class RecordBounds(NamedTuple):
     """The norm that rows are shrunk to, and the magnitude that labels are clipped to."""
 
     norm: float
@@ -94,7 +94,7 @@ def validate_samples(
     return source, target
 
 
-def refuse_beyond(sample: Sample, bounds: Bounds) -> None:
+def refuse_beyond(sample: Sample, bounds: RecordBounds) -> None:
     """Refuse a public sample that exceeds its bounds.
 
     The error does not show the row or label that exceeds them: the samples may have been swapped.
@@ -110,7 +110,7 @@ def refuse_beyond(sample: Sample, bounds: Bounds) -> None:
         raise ParameterError(f"y_{sample.name} holds another label, but {rule}")
 
 
-def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
+def moments(sample: Sample, bounds: RecordBounds, ball: Ball) -> Moments:
     """Compute the mean loss of a sample that is projected into its bounds.
 
     The error assumes that BLAS adds up the products of each entry in any order, one by one.
@@ -135,7 +135,7 @@ def moments(sample: Sample, bounds: Bounds, ball: Ball) -> Moments:
     return Moments(total / n, error)
 
 
-def project_sample(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats]:
+def project_sample(sample: Sample, bounds: RecordBounds) -> tuple[NDArray[Any], Floats]:
     """Return copies of rows and labels, projected into their bounds; rows keep their precision."""
     rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
     for start, (X, y) in zip(range(0, len(labels), BLOCK), _blocks(sample), strict=True):
@@ -146,7 +146,7 @@ def project_sample(sample: Sample, bounds: Bounds) -> tuple[NDArray[Any], Floats
 
 def shrink_rows(X: NDArray[Any], norm: float) -> NDArray[Any]:
     """Return a copy of the rows, longer ones shrunk to the norm, as in a private sample."""
-    rows, _ = project_sample(Sample("", X, np.zeros(len(X))), Bounds(norm, 0.0))
+    rows, _ = project_sample(Sample("", X, np.zeros(len(X))), RecordBounds(norm, 0.0))
     return rows
 
 
@@ -209,7 +209,7 @@ def _norms(X: Floats) -> Floats:
     return norms
 
 
-def _project(X: Floats, y: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
+def _project(X: Floats, y: Floats, bounds: RecordBounds) -> tuple[Floats, Floats]:
     """Shrink rows to the bound, in place; return their norms and the labels, clipped."""
     norms = _norms(X)
     # Rounding must not leave a row beyond the bound.
@@ -220,4 +220,4 @@ def _project(X: Floats, y: Floats, bounds: Bounds) -> tuple[Floats, Floats]:
     return norms, y.clip(-bounds.label, bounds.label)
 
 
-WIDE = Bounds(MOST, MOST)
+WIDE = RecordBounds(MOST, MOST)

@@ -72,14 +72,14 @@ class ReleasedDiscrepancy(JsonText):
         return {**vars(self), "mechanism": {"kind": type(mechanism).__name__, **vars(mechanism)}}
 
 
-class _Grid(NamedTuple):
+class _DiscrepancyGrid(NamedTuple):
     """The largest loss, and the grid on which a record moves the value by at most GRID_STEPS."""
 
     loss_bound: Fraction
     step: Fraction
 
 
-class _Noise(NamedTuple):
+class _DiscrepancyNoise(NamedTuple):
     """The law of the noise, its scale in steps of the grid, and its privacy."""
 
     law: str
@@ -209,7 +209,7 @@ def release_discrepancy(
     )
 
 
-def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _Noise:
+def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _DiscrepancyNoise:
     if (epsilon is None) == (mu is None):
         pair = f"epsilon = {shorten(epsilon)} and mu = {shorten(mu)}"
         raise ParameterError(f"{pair}, but exactly one of them must be given")
@@ -219,13 +219,15 @@ def _calibrate_noise(epsilon: float | None, mu: float | None, delta: float) -> _
         spent = min(Fraction(epsilon), Fraction(repr(epsilon)))
         deviation = math.sqrt(2) * GRID_STEPS / epsilon
         mechanism: Mechanism = DiscreteLaplace(epsilon, GRID_STEPS)
-        return _Noise("discrete Laplace", GRID_STEPS / spent, deviation, mechanism, epsilon, 0.0)
+        return _DiscrepancyNoise(
+            "discrete Laplace", GRID_STEPS / spent, deviation, mechanism, epsilon, 0.0
+        )
     mu = _validate_parameter("mu", mu)
     # Integers plus a normal deviate that is rounded: the Gaussian mechanism.
     mechanism = GaussianMechanism(mu)
     # A record states an epsilon above 0.
     stated = max(accounting.gaussian_epsilon(mu, delta), _LEAST_PARAMETER)
-    return _Noise(
+    return _DiscrepancyNoise(
         "rounded Gaussian", GRID_STEPS / Fraction(mu), GRID_STEPS / mu, mechanism, stated, delta
     )
 
@@ -237,7 +239,7 @@ def _validate_parameter(name: str, value: float | None) -> float:
     return parameter
 
 
-def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _Grid:
+def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _DiscrepancyGrid:
     """Return B and the grid of step (B / n + 2 xi) / GRID_STEPS, from public numbers alone."""
     m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
     largest_score = Fraction(problem.ball.outer_radius) * Fraction(problem.bounds.norm)
@@ -245,10 +247,10 @@ def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _Grid:
     # No residual exceeds the root of B; the errors are in units of its square.
     xi = loss_bound * Fraction(gap_bound(d) + moments_error(m, d) + moments_error(n, d))
     sensitivity = loss_bound / (n if private == "target" else m) + 2 * xi
-    return _Grid(loss_bound, sensitivity / GRID_STEPS)
+    return _DiscrepancyGrid(loss_bound, sensitivity / GRID_STEPS)
 
 
-def _round_to_grid(value: float, grid: _Grid) -> int:
+def _round_to_grid(value: float, grid: _DiscrepancyGrid) -> int:
     """Return the index of the nearest multiple of the step.
 
     Values at most k steps apart, k an integer, get indices at most k apart.
@@ -256,6 +258,6 @@ def _round_to_grid(value: float, grid: _Grid) -> int:
     return math.floor(Fraction(value) / grid.step + Fraction(1, 2))
 
 
-def _draw_noise(noise: _Noise, random_state: RandomState) -> int:
+def _draw_noise(noise: _DiscrepancyNoise, random_state: RandomState) -> int:
     sampler = discrete_laplace if noise.law == "discrete Laplace" else rounded_gaussian
     return int(sampler(noise.scale, random_state=random_state))
