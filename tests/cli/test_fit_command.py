@@ -15,9 +15,9 @@ from command_line import fails
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.cli import fit_command, main
-from hdp_fast.cli.private_model import PrivateModel
 from hdp_fast.data import Schema, read_table
 from hdp_fast.exceptions import ParameterError
+from hdp_fast.learners import PrivateModel
 
 PRIVACY = ["--epsilon", "4", "--delta", "1e-6"]
 SEED = ["--seed", "1"]
@@ -182,7 +182,7 @@ def test_nothing_is_needed_but_numpy(folder):
 def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     record = PrivacyRecord(**learn(capsys)["record"])
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-6, "replace_one")
-    assert record.mechanism.startswith("hdp-fast fit, 4 columns, means and learners.PrivateSGD")
+    assert record.mechanism.startswith("learners.CenteredLinear, 4 columns, means and learners.PrivateSGD")
     assert record.numerics == "exact"
 
 
@@ -508,7 +508,7 @@ def test_wrong_files_are_refused_and_not_shown(capsys, folder):
     (folder / "taken.csv").write_text("age,owner,bought,bought_predicted\n1,yes,0,0\n")
     (folder / "there.csv").write_text("")
     for argv, message in (
-        (["private.csv", "third.csv"], "is no JSON, but it must be what hdp-fast fit wrote"),
+        (["private.csv", "third.csv"], "is no JSON, but it must be what hdp-fast fit, "),
         (["rule.json", "third.csv"], "must have format and version ['hdp_fast.private_model', 1]"),
         (["none.json", "third.csv"], "can't read none.json"),
         (["model.json", "narrow.csv"], "column = 'owner'"),

@@ -22,13 +22,13 @@ import numpy as np
 from hdp_fast import PrivacyRecord, learners, local, stability
 from hdp_fast.cli import command_line
 from hdp_fast.cli.appended_column import appender
-from hdp_fast.cli.private_model import PrivateModel
 from hdp_fast.cli.table_commands import read_schema
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import Question, read_question
 from hdp_fast.collection.reports import Collection, read_collection, report_lines
 from hdp_fast.data import Label, Number, Schema, files, read_table
 from hdp_fast.exceptions import HdpFastError
+from hdp_fast.learners import PrivateModel
 from hdp_fast.learners.centered_rows import CenteredRows
 from hdp_fast.learners.unit_rows import UnitRows
 

@@ -319,7 +319,7 @@ COMMANDS = [
     row(234, "predict: no model", "predict schema.json pub.csv", 2,
         r"schema.json: model must have format and version \['hdp_fast.private_model', 1\]"),
     row(235, "predict: a model that is no JSON", "predict no_json.json pub.csv", 2,
-        "no_json.json: model is no JSON, but it must be what hdp-fast fit wrote"),
+        "no_json.json: model is no JSON, but it must be what hdp-fast fit, "),
     row(236, "predict: a column is missing", "predict model.json no_age.csv", 2,
         "column = 'age', .* 4 columns that no_age.csv names"),
     row(237, "predict: categories that the schema lacks", "predict model.json unlike.csv", 0,

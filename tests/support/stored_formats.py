@@ -13,7 +13,6 @@ import numpy as np
 from state_faces import FACES, RECORD
 
 from hdp_fast import Budget, PrivacyRecord, local, stability
-from hdp_fast.cli.private_model import PrivateModel
 from hdp_fast.collection import (
     Collection,
     Question,
@@ -25,7 +24,7 @@ from hdp_fast.data import Category, Ignore, Label, Number, Schema
 from hdp_fast.data.table import Column, Table
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
 from hdp_fast.labels import PrivateLabeler
-from hdp_fast.learners import predictor
+from hdp_fast.learners import PrivateModel, predictor
 from hdp_fast.learners.centered_rows import CenteredRows, Squares
 from hdp_fast.learners.unit_rows import UnitRows
 

@@ -156,22 +156,22 @@ def _compare_with_constant(
     return float((predictions != classes).mean()), 1 - float(counts.max()) / len(labels)
 
 
-Estimator = TypeVar("Estimator", bound=AdaptationEstimator)
+Estimator = TypeVar("Estimator", bound=DescentEstimator)
 
 
 def map_source(
-    estimator: AdaptationEstimator, privacy: Privacy, X_source: Any, X_target: Any
+    estimator: DescentEstimator, privacy: Privacy, X_source: Any, X_target: Any
 ) -> tuple[Any, FeatureNames]:
     """Return the source's records in the target's space, and the names of their features."""
     return estimator._map_source(privacy, X_source, X_target)
 
 
-def validate_settings(estimator: AdaptationEstimator) -> None:
+def validate_settings(estimator: DescentEstimator) -> None:
     """Refuse unfit parameters, before any record is seen."""
     estimator._validate_settings()
 
 
-def check_records(estimator: AdaptationEstimator, data: Data) -> None:
+def check_records(estimator: DescentEstimator, data: Data) -> None:
     """Refuse unfit parameters or records, the source's already in the target's space."""
     estimator._validate_problem(estimator._validate_settings(), data)
 

@@ -8,30 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._support.notes import note
 from .._support.random_state import check_random_state
-from .._support.validate import distinct_texts, refuse
 from ..budget.account import Budget
 from ..data import files
 from ..data.column_kinds import to_fields
-from ..data.persons import Persons, read_persons
-from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
-from ..learners.centered_linear import (
-    METHODS,
-    CenteredModel,
-    ClassTask,
-    LinearTask,
-    TargetTask,
-    release_linear,
-)
-from ..learners.unit_rows import UnitRows
+from ..learners import CenteredLinear, PrivateModel
 from .exit_codes import ExitCode
 from .fit_report import render
-from .label_task import number_labels, split_classes
+from .label_task import split_classes
 from .output import (
     check_outputs,
     check_report,
@@ -42,8 +30,7 @@ from .output import (
     settle_output,
     show,
 )
-from .privacy_flags import Price, read_price
-from .private_model import PrivateModel
+from .privacy_flags import name_flags, read_price
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
 
@@ -58,8 +45,7 @@ written; with --epsilon inf nobody is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0
-# Without noise nothing depends on it.
-_UNUSED_DELTA = 0.5
+_METHODS = ("auto", "statistics", "sgd")
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +59,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")
-    add("--method", choices=METHODS, default="auto", help="[auto]")
+    add("--method", choices=_METHODS, default="auto", help="[auto]")
     add(
         "--output",
         type=Path,
@@ -97,77 +83,41 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
     check_outputs(arguments, [arguments.output, arguments.report])
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     schema = read_schema(arguments.schema)
-    classes = _read_classes(arguments)
+    classes = None if arguments.classes is None else split_classes(arguments.classes)
+    with name_flags("classes"):
+        learner = CenteredLinear(
+            schema,
+            epsilon=price.epsilon,
+            delta=price.delta,
+            classes=classes,
+            method=arguments.method,
+        )
     with describe_interrupt([arguments.output, arguments.report], budget):
         table = read(arguments.private, arguments)
-        task, labels = _read_labels(table, schema, classes)
+        persons = _read_persons(arguments, table)
         protected = {arguments.private: price} if price.protects else {}
         say_protected(arguments, protected, [] if protected else [arguments.private])
-        model = _learn(arguments, UnitRows.of_schema(schema), (table, labels), task, price, budget)
-        return _deliver(arguments, PrivateModel.of(model, schema, classes, len(labels)), price)
+        with name_flags("classes"):
+            model = learner.learn(table, **persons, budget=budget, random_state=arguments.seed)
+        return _deliver(arguments, model)
 
 
-def _read_classes(arguments: argparse.Namespace) -> list[str] | None:
-    if arguments.classes is None:
-        return None
-    classes = list(distinct_texts("--classes", split_classes(arguments.classes)))
-    if len(classes) < 2:
-        refuse("--classes", arguments.classes, "a classifier needs two or more")
-    return classes
-
-
-def _read_labels(
-    table: Table, schema: Schema, classes: list[str] | None
-) -> tuple[LinearTask, NDArray[Any]]:
-    """What is learned, and the labels as it takes them."""
-    if classes is not None:
-        return ClassTask(len(classes)), number_labels(table, schema.label.column, classes)
-    if schema.label.bounds is not None:
-        return TargetTask(), schema.float_labels(table)
-    return ClassTask(2), schema.labels(table)
-
-
-def _learn(
-    arguments: argparse.Namespace,
-    unit: UnitRows,
-    records: tuple[Table, NDArray[Any]],
-    task: LinearTask,
-    price: Price,
-    budget: Budget | None,
-) -> CenteredModel:
-    table, labels = records
-    persons = _read_persons(arguments, table)
-    return release_linear(
-        unit,
-        unit(table),
-        labels,
-        task,
-        name="hdp-fast fit",
-        method=arguments.method,
-        epsilon=price.epsilon,
-        delta=_UNUSED_DELTA if price.delta is None else price.delta,
-        budget=budget,
-        random_state=arguments.seed,
-        persons=persons,
-    )
-
-
-def _read_persons(arguments: argparse.Namespace, table: Table) -> Persons:
+def _read_persons(arguments: argparse.Namespace, table: Table) -> dict[str, Any]:
     """Who owns the rows.
 
     Raises:
-        ParameterError: A flag is out of range or comes without the other, or the column is missing.
+        ParameterError: A flag comes without the other, or the column is missing.
     """
     if arguments.ids is None:
         if arguments.rows_per_person is not None:
             raise ParameterError("--rows-per-person must go with --ids COLUMN")
-        return Persons()
+        return {}
     column = table.column(arguments.ids)
     most = 1 if arguments.rows_per_person is None else arguments.rows_per_person
-    return read_persons(np.array(column.texts)[column.codes], most, table.rows)
+    return {"ids": np.array(column.texts)[column.codes], "rows_per_person": most}
 
 
-def _deliver(arguments: argparse.Namespace, model: PrivateModel, price: Price) -> ExitCode:
+def _deliver(arguments: argparse.Namespace, model: PrivateModel) -> ExitCode:
     fields, written = json.loads(model.to_json()), None
     try:
         if arguments.output is not None:

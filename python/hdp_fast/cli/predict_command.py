@@ -1,4 +1,4 @@
-"""The command hdp-fast predict: the labels of a public table, by the model of hdp-fast fit."""
+"""The command hdp-fast predict: the labels of a public table, by a released model."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from ..data import files
 from ..data.reading import parse_file
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
+from ..learners import PrivateModel
 from .appended_column import Values, append_columns, check_printable, name_new_column
 from .output import check_outputs, inform, is_standard, say_table
-from .private_model import PrivateModel
 from .tables import FILE_HELP, add_delimiter, read_with_content, sign_of
 
-_TEXT = """Predict the labels of the rows of FILE by a model that hdp-fast fit wrote. What comes out
-is FILE with one more column, named like the label: 0 and 1 by the schema's rule, one of --classes,
-or a number. Privacy: FILE is not protected. The model is, and predicting costs none of it."""
+_TEXT = """Predict the labels of the rows of FILE by a released model: what hdp-fast fit or hdp-fast
+hybrid wrote with --output, or to_json of an estimator or model in Python. What comes out is FILE
+with one more column, named like the label: 0 and 1 by the schema's rule, one of the classes, or a
+number. Privacy: FILE is not protected. The model is, and predicting costs none of it."""
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast predict."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("model", type=Path, metavar="MODEL", help="as hdp-fast fit wrote it")
+    add("model", type=Path, metavar="MODEL", help="a released model, such as that of hdp-fast fit")
     add("file", type=Path, metavar="FILE", help=f"{FILE_HELP}; no label needed")
     add(
         "--output",

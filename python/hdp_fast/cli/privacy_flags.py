@@ -1,9 +1,12 @@
-"""What --epsilon, --delta and --budget say, checked before any file is read."""
+"""What --epsilon, --delta and --budget say, and the names of flags in errors."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from .._support.validate import positive, probability
@@ -38,3 +41,14 @@ def read_price(arguments: argparse.Namespace) -> Price:
             rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
             raise ParameterError(f"--{name} must be given: {rule}")
     return Price(positive("--epsilon", arguments.epsilon), probability("--delta", arguments.delta))
+
+
+@contextmanager
+def name_flags(*names: str) -> Iterator[None]:
+    """Errors of the block about arguments of these names, as Python has them, name the flags."""
+    argument = re.compile(rf"(?<![\w-])({'|'.join(names)})(?= = | and | must |$)")
+    try:
+        yield
+    except ParameterError as error:
+        text = argument.sub(lambda match: f"--{match[1].replace('_', '-')}", str(error))
+        raise ParameterError(text) from None

@@ -5,14 +5,16 @@ and describes it as a dict that JSON can carry. Nothing about a class is private
 comes from a learner: ExponentialLearner is the generic learner of Kasiviswanathan, Lee, Nissim,
 Raskhodnikova and Smith 2011, Section 3, and DoublingLearner the one that takes fewer records where
 a concise hypothesis is enough. PrivateSGD learns linear models by noisy gradient descent.
-LinearSeparator learns halfspaces without privacy. A FeatureMap is a public map from records to
-features of norm at most 1, computed row by row. SufficientStatistics releases once what all linear
-models of such features need.
+CenteredLinear learns a linear model of a table without settings, and returns a PrivateModel, which
+is one file for commands and estimators alike. LinearSeparator learns halfspaces without privacy. A
+FeatureMap is a public map from records to features of norm at most 1, computed row by row.
+SufficientStatistics releases once what all linear models of such features need.
 """
 
 from .._core import Features
 from .._support.lazy import list_only
 from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
+from .centered_learner import CenteredLinear
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .feature_maps import FeatureMap
@@ -21,6 +23,7 @@ from .hypotheses import Hypotheses, HypothesisResult
 from .labelings import Labelings, sauer_bound
 from .linear_model import LinearModel
 from .literals import cut
+from .private_model import PrivateModel
 from .released_statistics import ReleasedStatistics
 from .scores import score_of
 from .separator import LinearSeparator, SeparatorResult
@@ -34,6 +37,7 @@ from .sufficient_statistics import SufficientStatistics
 from .suggested_features import suggest_features
 
 __all__ = [
+    "CenteredLinear",
     "ConjunctionList",
     "Conjunctions",
     "DoublingLearner",
@@ -51,6 +55,7 @@ __all__ = [
     "LinearSeparator",
     "PaperSampleSize",
     "Parities",
+    "PrivateModel",
     "PrivateSGD",
     "ReleasedStatistics",
     "SGDPlan",

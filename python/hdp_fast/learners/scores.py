@@ -178,6 +178,13 @@ def save_loss(scores: Floats, shifts: Floats, labels: Floats | float) -> Floats:
     return saved
 
 
+def to_log_odds(shares: Floats) -> Floats:
+    """Log-odds of probabilities, which count as no nearer to 0 and 1 than the least one."""
+    shares = shares.clip(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
+    odds: Floats = np.log(shares / (1 - shares))
+    return odds
+
+
 def _require_two(model: Any, classes: int) -> None:
     if classes != 2:
         raise ParameterError(f"model has {classes} classes, but a score needs two: {model!r}")
@@ -331,9 +338,7 @@ def _log_odds(model: Any, X: Any) -> Floats:
         rule = "it must have two columns, since a score needs two classes"
         raise ShapeError(f"model.predict_proba(X) has shape {probabilities.shape}, but {rule}")
     shares = _call("model.predict_proba(X)", lambda _: probabilities[:, 1], X)
-    shares = shares.clip(_LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
-    odds: Floats = np.log(shares / (1 - shares))
-    return odds
+    return to_log_odds(shares)
 
 
 def _call(name: str, function: Callable[[Any], Any], X: Any) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.numbers import scale_to_unit
+from .._support.numbers import floats, scale_to_unit
 from .._support.types import Floats
 from .._support.validate import numbers, refuse
 from ..data.column_kinds import Ignore, Number, count_floats
@@ -28,6 +28,8 @@ class UnitRows:
         is_number: For each column of the rows, whether it is a number and no category's bit.
         sources: Number of columns that the rows are made of. Two rows differ by at most 1 in a
             number, and by at most 1 in at most two bits of a category.
+        bits: Whether the rows are the schema's bits, with one for each cut of a number, all of
+            which may differ.
     """
 
     low: Floats | None
@@ -35,6 +37,7 @@ class UnitRows:
     schema: Schema | None
     is_number: NDArray[np.bool_]
     sources: int
+    bits: bool = False
 
     @classmethod
     def within(cls, bounds: ArrayLike, columns: int) -> UnitRows:
@@ -59,13 +62,21 @@ class UnitRows:
         return cls(low, low + width, None, np.ones(len(low), bool), len(low))
 
     @classmethod
-    def of_schema(cls, schema: Schema) -> UnitRows:
-        """The map to the float features of a schema."""
+    def of_schema(cls, schema: Schema, *, bits: bool = False) -> UnitRows:
+        """The map to the float features of a schema, or to its bits."""
         if not isinstance(schema, Schema):
             refuse("schema", schema, "it must be a data.Schema or None")
         used = [kind for kind in schema.columns.values() if not isinstance(kind, Ignore)]
+        if bits:
+            return cls(None, None, schema, np.zeros(len(schema.names), bool), len(used), True)
         flags = [isinstance(kind, Number) for kind in used for _ in range(count_floats(kind))]
         return cls(None, None, schema, np.array(flags), len(used))
+
+    @property
+    def names(self) -> list[str]:
+        """What each column of the rows is, by the schema."""
+        assert self.schema is not None
+        return self.schema.names if self.bits else self.schema.float_names
 
     @property
     def even_means(self) -> Floats:
@@ -80,7 +91,8 @@ class UnitRows:
     def __call__(self, X: Any) -> Floats:
         """The rows of records, which are validated."""
         if self.schema is not None:
-            return self.schema.floats(make_table("X", X, self.schema))
+            table = make_table("X", X, self.schema)
+            return floats(self.schema.bits(table)) if self.bits else self.schema.floats(table)
         assert self.low is not None
         assert self.high is not None
         return scale_to_unit(X, self.low, self.high)

@@ -15,7 +15,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import one_of, positive
 from ..budget.account import Budget
 from ..exceptions import ParameterError
-from ..learners import score_of
+from ..learners import PrivateModel, score_of
 from ..learners.moment_equation import softmax, to_halves
 from ..local import Agents
 from ..local.response import advantage
@@ -24,6 +24,7 @@ from ..transfer import CalibratedModel, calibrate
 from ..transfer.calibration_plan import check_count
 from .class_labels import check_classes, encode
 from .domains import TargetScores, read_domains
+from .private_classifier import PrivateClassifier
 from .private_estimator import SeededEstimator
 from .toolkit import (
     ClassifierMixin,
@@ -237,6 +238,34 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         odds = self.decision_function(X)
         labels: NDArray[Any] = self.classes_[(odds > 0).astype(np.intp)]
         return labels
+
+    def to_json(self, *, label: str | None = None) -> str:
+        """Writes the model of the panel with its calibration as JSON, as PrivateClassifier does.
+
+        learners.PrivateModel.from_json reads it, and `hdp-fast predict` on the command line.
+
+        Args:
+            label: Name of the column that is predicted. None takes that of the schema's label, or
+                "label".
+
+        Returns:
+            The text, with the records of the panel and of the agents' answers.
+
+        Raises:
+            ParameterError: The model of the panel is none of a PrivateClassifier, or label is the
+                name of a feature.
+            ValueError: fit has not been called (a NotFittedError).
+        """
+        check_is_fitted(self)
+        if not isinstance(self.panel_, PrivateClassifier):
+            kind = type(self.panel_).__name__
+            raise ParameterError(f"estimator is a {kind}, but only a PrivateClassifier is written")
+        model, calibrated = PrivateModel.from_json(self.panel_.to_json(label=label)), self.calibrated_
+        if calibrated is not None:
+            model = model.with_calibration(
+                calibrated.knots, calibrated.shifts, self.agents_record_
+            )
+        return model.to_json()
 
     def __sklearn_tags__(self) -> Any:
         """The tags of scikit-learn: two classes only, and missing values if the estimator is so."""

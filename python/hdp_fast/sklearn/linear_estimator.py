@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from contextlib import suppress
@@ -15,9 +16,11 @@ from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import number, one_of, positive, probability
 from ..budget.account import Budget
+from ..data import Label, Number, Schema
 from ..data.persons import read_persons
 from ..exceptions import ParameterError
-from ..learners.centered_linear import METHODS, LinearTask, release_linear
+from ..learners.centered_linear import METHODS, CenteredModel, LinearTask, release_linear
+from ..learners.centered_release import make_private_model
 from ..learners.centered_rows import CenteredRows
 from ..learners.unit_rows import UnitRows
 from .private_estimator import MissingFit, SeededEstimator
@@ -122,6 +125,52 @@ class PrivateLinearEstimator(SeededEstimator):
             )
         self.method_, self.record_ = released.method, released.record
         self.rows_, self.model_ = released.rows, released.model
+        self.n_samples_fit_ = len(rows)
+
+    def to_json(self, *, label: str | None = None) -> str:
+        """Writes the released model as JSON, in the one format of this package.
+
+        learners.PrivateModel.from_json reads it, without scikit-learn, and `hdp-fast predict` on
+        the command line. Columns without names are called x0, x1, ..., and classes are texts.
+
+        Args:
+            label: Name of the column that is predicted. None takes that of the schema's label, or
+                "label".
+
+        Returns:
+            The text. It holds what was released, and the parameters that are public.
+
+        Raises:
+            ParameterError: label is the name of a feature, or the labels differ in their type alone
+                and not as texts.
+            ValueError: fit has not been called (a NotFittedError).
+        """
+        check_is_fitted(self)
+        schema, classes = self._describe(label)
+        rows = dataclasses.replace(self.rows_, unit=UnitRows.of_schema(schema))
+        released = CenteredModel(rows, self.model_, self.method_, self.record_)
+        return make_private_model(released, schema, classes, self.n_samples_fit_).to_json()
+
+    @abstractmethod
+    def _describe_label(self, column: str) -> tuple[Label, tuple[str, ...] | None]:
+        """What is predicted, and the classes as texts, if there are any."""
+
+    def _describe(self, label: str | None) -> tuple[Schema, tuple[str, ...] | None]:
+        """The public schema of what the model reads, and the classes."""
+        unit: UnitRows = self.rows_.unit
+        usual = "label" if unit.schema is None else unit.schema.label.column
+        rule, classes = self._describe_label(usual if label is None else label)
+        if unit.schema is not None:
+            return Schema(rule, unit.schema.columns), classes
+        assert unit.low is not None
+        assert unit.high is not None
+        places = range(self.n_features_in_)
+        names = getattr(self, "feature_names_in_", [f"x{place}" for place in places])
+        pairs = zip(unit.low.tolist(), unit.high.tolist(), strict=True)
+        columns = {
+            str(name): Number(low, high) for name, (low, high) in zip(names, pairs, strict=True)
+        }
+        return Schema(rule, columns), classes
 
     def _read_rows(self, X: Any) -> Floats:
         """The centered rows of records to predict on."""

@@ -10,10 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
-from ..data.schema import Schema
+from ..data import Label, Schema
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax, to_halves
+from ..learners.private_model import check_classes
 from ..learners.unit_rows import UnitRows
 from .class_labels import code_labels, read_classes
 from .linear_estimator import PrivateLinearEstimator, note_score
@@ -54,6 +55,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         method_: The method that was used.
         model_: The model of the centered rows, as its learner made it.
         rows_: The map from records to centered rows.
+        n_samples_fit_: The public number of records of fit.
 
     Guarantee:
         That of fit.
@@ -239,6 +241,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         """
         note_score(self)
         return float(shield("y", super().score, X, y, sample_weight))
+
+    def _describe_label(self, column: str) -> tuple[Label, tuple[str, ...] | None]:
+        classes = check_classes(tuple(map(str, self.classes_.tolist())))
+        return Label(column, positive=classes[-1:]), classes
 
     @property
     def _task(self) -> ClassTask:

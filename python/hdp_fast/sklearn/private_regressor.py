@@ -12,7 +12,7 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
-from ..data.schema import Schema
+from ..data import Label, Schema
 from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
@@ -54,6 +54,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         method_: The method that was used.
         model_: The model of the centered rows and the scaled target, as its learner made it.
         rows_: The map from records to centered rows.
+        n_samples_fit_: The public number of records of fit.
 
     Guarantee:
         That of fit.
@@ -208,6 +209,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         low, high = self.target_bounds_
         # Half of the smallest interval would be 0.
         return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(0.0))
+
+    def _describe_label(self, column: str) -> tuple[Label, None]:
+        return Label(column, bounds=self.target_bounds_), None
 
     @property
     def _task(self) -> TargetTask:

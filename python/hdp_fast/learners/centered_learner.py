@@ -1,0 +1,172 @@
+"""The linear learner of a table that needs no settings but public facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.notes import keep_result
+from .._support.types import Integers, RandomState
+from .._support.validate import instance, number, one_of, positive, probability
+from ..budget.account import Budget
+from ..data.frames import take_columns
+from ..data.persons import read_persons
+from ..data.schema import Schema
+from ..exceptions import ParameterError
+from .centered_linear import METHODS, ClassTask, LinearTask, TargetTask, release_linear
+from .centered_release import make_private_model
+from .hypotheses import store
+from .private_model import PrivateModel, check_classes
+from .unit_rows import UnitRows
+
+# Without noise nothing depends on it.
+_UNUSED_DELTA = 0.5
+
+
+@dataclass(frozen=True)
+class CenteredLinear:
+    """Learns a linear model of a private table, by rules that need public numbers alone.
+
+    Columns are scaled to [0, 1] by the schema's bounds. Where records are not too few, the means of
+    all columns and of powers of numbers are released with a tenth of epsilon and delta, and columns
+    are centered and numbers standardized by them; where records are many, squares of numbers become
+    columns, too. The rest of epsilon and delta pays for the model: noisy gradients, or least
+    squares on one release of second moments. It is what `hdp-fast fit` runs, and what
+    sklearn.PrivateClassifier and sklearn.PrivateRegressor learn from arrays.
+
+    Attributes:
+        schema: Public data.Schema of the table. A label by a rule makes a classifier of the labels
+            0 and 1, one between bounds a regression.
+        epsilon: Privacy parameter of a run, above 0; math.inf adds no noise and protects nobody.
+        delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
+            None.
+        classes: All labels that there are, two texts or more, which a classifier learns instead of
+            the schema's rule; public. None keeps the rule.
+        method: "sgd" for logistic, softmax or least-squares regression by PrivateSGD, "statistics"
+            for least squares on what SufficientStatistics releases, or "auto", which chooses by the
+            public numbers of records, columns and classes, epsilon and delta.
+
+    Raises:
+        ParameterError: A parameter is out of range, or delta is missing.
+
+    Guarantee:
+        That of learn.
+
+    Source:
+        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
+        learner.
+
+    Examples:
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> from hdp_fast.learners import CenteredLinear
+        >>> schema = Schema(Label("spent", bounds=(0, 10)), {"age": Number(0, 100)})
+        >>> people = {"age": [20, 40, 60] * 20_000, "spent": [2.0, 4.0, 6.0] * 20_000}
+        >>> model = CenteredLinear(schema, epsilon=1.0, delta=1e-6).learn(people)
+        >>> abs(model.predict({"age": [40]})[0] - 4) < 0.5, model.method, model.record.epsilon
+        (True, 'statistics', 1.0)
+    """
+
+    schema: Schema
+    _: KW_ONLY
+    epsilon: float
+    delta: float | None = None
+    classes: Sequence[str] | None = None
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Validate the parameters."""
+        instance("schema", self.schema, Schema, "a data.Schema")
+        one_of("method", self.method, METHODS)
+        if self.classes is not None:
+            store(self, classes=check_classes(self.classes))
+        if number("epsilon", self.epsilon) < math.inf:
+            store(self, epsilon=positive("epsilon", self.epsilon))
+            if self.delta is None:
+                raise ParameterError("delta must be given: only epsilon = math.inf needs none")
+        if self.delta is not None:
+            store(self, delta=probability("delta", self.delta))
+
+    @keep_result
+    def learn(
+        self,
+        table: Any,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+    ) -> PrivateModel:
+        """Learns from private rows.
+
+        Args:
+            table: A data.Table or a data frame, as data.read_frame takes it, of n rows, with the
+                columns of the schema and that of its label.
+            ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
+                for people, who may have several rows. None protects each row.
+            rows_per_person: The most rows of a person that are used, the others being left out;
+                public.
+            budget: The budget that the whole run is charged to before anything is drawn; None
+                charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+
+        Returns:
+            The model, which may be published.
+
+        Raises:
+            ParameterError: The table lacks a column, a row holds none of `classes` (the error says
+                neither which row nor what it holds), another argument is out of range, or a run
+                without noise comes with a budget. Nothing is spent.
+            ShapeError: ids has another length.
+            BudgetExceeded: The budget has less than epsilon or delta left. Nothing is spent.
+
+        Guarantee:
+            (epsilon, delta)-DP under "replace_one", exact, with the number of rows public: what is
+            released is the means, the model, and n. With ids that is for whatever a person's rows
+            hold, and ids are public. The schema and classes must not be chosen by a look at the
+            rows. With classes it becomes public that each row holds one of them.
+
+        Cost:
+            A pass over the table, and that of the method.
+        """
+        unit = UnitRows.of_schema(self.schema)
+        records = take_columns("table", table, [*self.schema.reads, self.schema.label.column])
+        task, labels = self._read_labels(records)
+        rows = unit(records)
+        released = release_linear(
+            unit,
+            rows,
+            labels,
+            task,
+            name="learners.CenteredLinear",
+            method=self.method,
+            epsilon=self.epsilon,
+            delta=_UNUSED_DELTA if self.delta is None else self.delta,
+            budget=budget,
+            random_state=random_state,
+            persons=read_persons(ids, rows_per_person, len(rows)),
+        )
+        return make_private_model(released, self.schema, self.classes, len(rows))
+
+    def _read_labels(self, table: Any) -> tuple[LinearTask, NDArray[Any]]:
+        """What is learned, and the labels as it takes them."""
+        if self.classes is not None:
+            return ClassTask(len(self.classes)), self._number_labels(table, self.classes)
+        if self.schema.label.bounds is not None:
+            return TargetTask(), self.schema.float_labels(table)
+        return ClassTask(2), self.schema.labels(table)
+
+    def _number_labels(self, table: Any, classes: Sequence[str]) -> Integers:
+        name = self.schema.label.column
+        column = table.column(name)
+        places = {text: place for place, text in enumerate(classes)}
+        numbers = np.array([places.get(text, -1) for text in column.texts], np.int64)[column.codes]
+        if (numbers < 0).any():
+            rule = "every row must hold one of classes"
+            raise ParameterError(f"column {name!r} holds something else, but {rule}")
+        return numbers

@@ -1,0 +1,404 @@
+"""A released linear model of a table, in the one file that commands and estimators read and write."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._support.json_text import JsonObject
+from .._support.types import Floats
+from .._support.validate import (
+    distinct_texts,
+    from_json,
+    one_of,
+    positive,
+    positive_int,
+    refuse,
+    take_form,
+)
+from ..data.column_kinds import Ignore, Number, count_floats
+from ..data.schema import Schema
+from ..exceptions import ParameterError
+from ..record import PrivacyRecord
+from .centered_linear import METHODS
+from .centered_rows import CenteredRows
+from .moment_equation import softmax, to_halves
+from .private_model_fields import name_columns, read_features, read_numbers, write_features
+from .scores import shift_scores, to_log_odds
+from .statistics_model import to_shares
+
+Link = Literal["logistic", "shares", "target"]
+
+_FORMAT = {"format": "hdp_fast.private_model", "version": 1}
+_WRITER = "hdp-fast fit, hdp-fast hybrid or a model's to_json"
+_LINKS = ("logistic", "shares", "target")
+_MOST_RECORDS = 1 << 31
+# Where a mean is this many deviations from 0, nine tenths of all rows or more lie on its side.
+_FAR = 3
+
+
+@dataclass(frozen=True, eq=False)
+class PrivateModel(JsonObject):
+    """A linear model of a table with a public schema, which may be published.
+
+    CenteredLinear, transfer.HybridRun and `hdp-fast fit` make one, and the linear estimators of
+    `hdp_fast.sklearn` write one. Its JSON is all that somebody needs to predict: `from_json` reads
+    it here, and `hdp-fast predict` on the command line.
+
+    A row of features in [0, 1] is centered and scaled, followed by the constant 1, and shrunk to
+    the norm bound. Its scores are the inner products with the weights.
+
+    Attributes:
+        schema: Public schema of the table.
+        classes: The labels in order; None for the labels 0 and 1 of the schema's rule, and for a
+            label that is a number.
+        rows: The map from features to centered rows: the schema's float features, with squares of
+            numbers where records were many, or the schema's bits.
+        weights: A column for each class, or one for a target; that of the constant comes last.
+        norm_bound: Norm to which rows are shrunk.
+        link: "logistic" where probabilities are the softmax of scores, "shares" where scores are
+            least-squares estimates of probabilities less 1 / K, "target" where the score is the
+            label, scaled from its bounds to [-1, 1].
+        method: Method that learned the model, "sgd" or "statistics".
+        n: The public number of records.
+        signal: With the method "sgd" the noise of the plan, as the length of the longest gradient
+            over it: public, known before any data, the same for labels that are pure chance. With
+            "statistics" how far the released weights stand out of their noise. At 1 or below the
+            model is no better than a constant; above, only that of statistics tells that it is.
+            None without noise.
+        record: What protects the records; None without noise.
+        calibration: Increasing log-odds and what is added to them, as agents told: linear between,
+            constant beyond the first and the last. None where the model is as it was learned.
+        agents_record: What protects each agent's answer; None where none was asked.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> from hdp_fast.learners import CenteredLinear, PrivateModel
+        >>> schema = Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})
+        >>> people = {"age": [20, 70] * 5_000, "bought": ["no", "yes"] * 5_000}
+        >>> model = CenteredLinear(schema, epsilon=1.0, delta=1e-6).learn(people)
+        >>> again = PrivateModel.from_json(model.to_json())
+        >>> again.predict({"age": [25, 65]}), again.record.epsilon
+        ([0, 1], 1.0)
+    """
+
+    schema: Schema
+    classes: tuple[str, ...] | None
+    rows: CenteredRows
+    weights: Floats
+    norm_bound: float
+    link: Link
+    method: str
+    n: int
+    signal: float | None
+    record: PrivacyRecord | None
+    calibration: tuple[Floats, Floats] | None = None
+    agents_record: PrivacyRecord | None = None
+
+    @property
+    def labels(self) -> tuple[str, ...] | None:
+        """The classes as texts; None for a target."""
+        return None if self.link == "target" else self.classes or ("0", "1")
+
+    def with_calibration(
+        self, knots: ArrayLike, shifts: ArrayLike, agents_record: PrivacyRecord | None
+    ) -> PrivateModel:
+        """Returns the model whose log-odds are those of this one plus a shift.
+
+        Args:
+            knots: Increasing log-odds, shape (k,), such as those of a transfer.CalibratedModel.
+                Without any the model stays as it is, but for the agents' record.
+            shifts: What is added at the knots, linearly between them and constantly beyond, shape
+                (k,).
+            agents_record: What protects each agent's answer.
+
+        Returns:
+            The calibrated model.
+
+        Raises:
+            ParameterError: The model has not two classes, or knots and shifts are not finite
+                numbers of one length, the knots increasing.
+        """
+        pair = np.array(knots, np.float64), np.array(shifts, np.float64)
+        calibration = pair if pair[0].size else None
+        model = dataclasses.replace(self, calibration=calibration, agents_record=agents_record)
+        try:
+            model._check_calibration()
+        except ValueError as error:
+            raise ParameterError(f"knots and shifts: {error}") from None
+        return model
+
+    def scores(self, table: Any) -> Floats:
+        """Computes the scores of rows.
+
+        Args:
+            table: A data.Table or a data frame, as data.read_frame takes it, of m rows with every
+                column of the schema.
+
+        Returns:
+            A float64 array of shape (m, K), or (m, 1) for a target. Of a calibrated model they are
+            half of the log-odds, against and for the second class.
+
+        Raises:
+            ParameterError: The table lacks a column.
+
+        Cost:
+            O(m d K).
+        """
+        unit = self.schema.bits(table) if self.rows.unit.bits else self.schema.floats(table)
+        rows = self.rows.scale(unit)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        scores: Floats = rows * np.minimum(1, self.norm_bound / lengths) @ self.weights
+        if self.calibration is None:
+            return scores
+        return to_halves(shift_scores(self._log_odds(scores), *self.calibration))
+
+    def predict(self, table: Any) -> list[Any]:
+        """Predicts the labels of rows.
+
+        Args:
+            table: As for scores.
+
+        Returns:
+            A list of m labels: 0 or 1, one of the classes, or a number within its bounds.
+
+        Raises:
+            ParameterError: The table lacks a column.
+        """
+        scores = self.scores(table)
+        if self.schema.label.bounds is not None and self.link == "target":
+            low, high = self.schema.label.bounds
+            middle, half = low / 2 + high / 2, high / 2 - low / 2
+            numbers: list[Any] = (scores[:, 0].clip(-1, 1) * half + middle).tolist()
+            return numbers
+        places = scores.argmax(axis=1).tolist()
+        return places if self.classes is None else [self.classes[place] for place in places]
+
+    def probabilities(self, table: Any) -> Floats:
+        """Computes the probability of every class.
+
+        Args:
+            table: As for scores.
+
+        Returns:
+            A float64 array of shape (m, K), whose rows add up to 1.
+
+        Raises:
+            ParameterError: The table lacks a column, or the model predicts a number.
+        """
+        if self.labels is None:
+            refuse("link", self.link, "a model of a number has no probabilities")
+        scores = self.scores(table)
+        if self.link == "logistic" or self.calibration is not None:
+            return softmax(scores)
+        return to_shares(scores)
+
+    def usual_label(self) -> str | None:
+        """Names the label that the model predicts for nearly all rows, if there is one.
+
+        By the released means and scales, and as if columns were independent: all others are
+        predicted for a tenth of the rows at most (Cantelli's inequality).
+
+        Returns:
+            The label. None where there is none, for a target, and for a calibrated model: the means
+            are those of the records, and not of the agents.
+        """
+        if self.labels is None or self.calibration is not None:
+            return None
+        for place, label in enumerate(self.labels):
+            margins = self.weights[:, [place]] - np.delete(self.weights, place, axis=1)
+            if (margins[-1] > _FAR * np.sqrt(self._variances(margins[:-1]))).all():
+                return label
+        return None
+
+    def _log_odds(self, scores: Floats) -> Floats:
+        if self.link == "shares":
+            return to_log_odds(to_shares(scores)[:, 1])
+        difference: Floats = scores[:, 1] - scores[:, 0]
+        return difference
+
+    def _variances(self, weights: Floats) -> Floats:
+        """Variance at most of the inner product of a row's features with columns of weights."""
+        variances, place = np.zeros(weights.shape[1]), 0
+        for kind in self.schema.columns.values():
+            if isinstance(kind, Ignore):
+                continue
+            cuts = isinstance(kind, Number) and self.rows.unit.bits
+            width = len(kind.cuts) if isinstance(kind, Number) and cuts else count_floats(kind)
+            part = weights[place : place + width]
+            shares = self.rows.mean[place : place + width]
+            if cuts:
+                # However these bits hang together.
+                variances += (np.sqrt(shares * (1 - shares)) @ np.abs(part)) ** 2
+            elif isinstance(kind, Number):
+                # Its scale makes its deviation 1, or it is a number in [0, 1].
+                variances += part[0] ** 2
+            else:
+                # A row has one category at most.
+                variances += np.maximum(shares @ part**2 - (shares @ part) ** 2, 0)
+            place += width
+        # The scale of a square makes its deviation 1, too, and it is not correlated with its
+        # number.
+        variances += (weights[place:] ** 2).sum(axis=0)
+        return variances
+
+    def effects(self) -> dict[str, list[float]]:
+        """Lists what a deviation of a number, or a category, adds to the scores.
+
+        Returns:
+            By the feature's name a list of one entry: for two classes what is added to the score of
+            the second less that of the first, before a calibration, and for a target what is added
+            to it, in its units. For more classes an entry for each.
+        """
+        weights = self.weights
+        if self.link == "target" and self.schema.label.bounds is not None:
+            low, high = self.schema.label.bounds
+            weights = weights * (high / 2 - low / 2)
+        elif weights.shape[1] == 2:
+            weights = weights[:, [1]] - weights[:, [0]]
+        names = _distinct(name_columns(self.rows))
+        return dict(zip(names, weights[:-1].tolist(), strict=True))
+
+    def to_json(self) -> str:
+        """Writes the model as a JSON object, with the version of its format.
+
+        Returns:
+            The text, which `from_json` and `hdp-fast predict` read.
+        """
+        return super().to_json()
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        fields: dict[str, Any] = {
+            **_FORMAT,
+            "schema": json.loads(self.schema.to_json()),
+            "classes": self.classes,
+            "link": self.link,
+            "norm_bound": self.norm_bound,
+            "constant": self.weights[-1].tolist(),
+            "features": write_features(self.rows, self.weights[:-1]),
+            "method": self.method,
+            "n": self.n,
+            "signal": self.signal,
+            "record": None if self.record is None else dataclasses.asdict(self.record),
+        }
+        if self.rows.unit.bits:
+            fields["bits"] = True
+        if self.calibration is not None:
+            knots, shifts = self.calibration
+            fields["calibration"] = {"knots": knots.tolist(), "shifts": shifts.tolist()}
+        if self.agents_record is not None:
+            fields["agents_record"] = dataclasses.asdict(self.agents_record)
+        return fields
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Reads the model that `to_json`, `hdp-fast fit` or `hdp-fast hybrid` wrote.
+
+        Args:
+            text: The JSON object: the model, or one that holds it as "model", as that of
+                `hdp-fast hybrid` does.
+
+        Returns:
+            The model.
+
+        Raises:
+            ParameterError: The text is something else, or of another version. The error shows
+                nothing of the text, unless it is a model.
+        """
+        return from_json("model", text, _WRITER, cls._from_fields)
+
+    @classmethod
+    def _from_fields(cls, fields: dict[str, Any]) -> Self:
+        if "format" not in fields and isinstance(fields.get("model"), dict):
+            fields = fields["model"]
+        take_form("model", fields, _FORMAT)
+        schema = Schema.from_json(json.dumps(fields.pop("schema")))
+        bits = fields.pop("bits", False)
+        rows, weights = read_features(schema, fields.pop("features"), bits=bits is True)
+        constant, classes = fields.pop("constant"), fields.pop("classes")
+        calibration = fields.pop("calibration", None)
+        records = {
+            name: None if record is None else PrivacyRecord(**record)
+            for name, record in (
+                ("record", fields.pop("record")),
+                ("agents_record", fields.pop("agents_record", None)),
+            )
+        }
+        model = cls(
+            schema=schema,
+            classes=None if classes is None else distinct_texts("classes", classes),
+            rows=rows,
+            weights=read_numbers([*weights, constant], 2),
+            calibration=None if calibration is None else _read_calibration(**calibration),
+            **records,
+            **fields,
+        )
+        if not isinstance(bits, bool):
+            raise ValueError("bits is no flag")
+        model._check()
+        return model
+
+    def _check(self) -> None:
+        """Refuse what no fit writes.
+
+        Raises:
+            ParameterError: A number or a word is out of range.
+            ValueError: The parts do not fit together.
+        """
+        one_of("link", self.link, _LINKS)
+        one_of("method", self.method, METHODS[1:])
+        positive("norm_bound", self.norm_bound)
+        positive_int("n", self.n, _MOST_RECORDS)
+        if self.signal is not None:
+            positive("signal", self.signal)
+        is_number = self.schema.label.bounds is not None and self.classes is None
+        if self.classes is not None and len(self.classes) < 2:
+            raise ValueError("one class")
+        if is_number != (self.link == "target") or (self.signal is None) != (self.record is None):
+            raise ValueError("parts contradict each other")
+        if self.weights.shape[1] != (1 if self.labels is None else len(self.labels)):
+            raise ValueError("weights are not those of the classes")
+        self._check_calibration()
+
+    def _check_calibration(self) -> None:
+        """Refuse a calibration of anything but two classes, or one that is none: ValueError."""
+        if self.calibration is None:
+            return
+        knots, shifts = self.calibration
+        if self.labels is None or len(self.labels) != 2:
+            raise ValueError("only a model of two classes can be calibrated")
+        if knots.ndim != 1 or knots.shape != shifts.shape:
+            raise ValueError("they must be vectors of one length")
+        if not (np.isfinite([knots, shifts]).all() and (np.diff(knots) > 0).all()):
+            raise ValueError("they must be finite, and the knots must increase")
+
+
+def check_classes(classes: Sequence[str]) -> tuple[str, ...]:
+    """The labels of a classifier in order, as texts.
+
+    Raises:
+        ParameterError: They are not two different texts or more.
+    """
+    texts = distinct_texts("classes", classes)
+    if len(texts) < 2:
+        refuse("classes", list(texts), "a classifier needs two or more")
+    return texts
+
+
+def _read_calibration(knots: Any, shifts: Any) -> tuple[Floats, Floats]:
+    return read_numbers(knots, 1), read_numbers(shifts, 1)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, of which a number's may be that of a category's bit."""
+    places = {name: place for place, name in reversed(list(enumerate(names)))}
+    return [
+        name if places[name] == place else f"{name} ({place})" for place, name in enumerate(names)
+    ]
