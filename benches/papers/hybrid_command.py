@@ -21,10 +21,10 @@ import numpy as np
 from _report import FOLDER, accept_seeds, make_parser, print_results, select_present
 from self_selection import DELTA, PROBLEMS, Problem, scores
 
-from hdp_fast.cli.hybrid_run import HybridRun, Settings, Shares
 from hdp_fast.data import Table, read_table
+from hdp_fast.transfer import HybridRun
 
-SHARES = {"hybrid": Shares(None, 0.1), "not screened": Shares(0.0, 0.1)}
+SCREENS = {"hybrid": None, "not screened": 0.0}
 METRICS = ("error", "log loss", "AUC")
 
 
@@ -44,13 +44,13 @@ def measure(problem: Problem, table: Table, seed: int, epsilon: float) -> dict[s
     """One repetition."""
     panel, survey, rest = split(problem, table, seed)
     y, rows = problem.schema.labels(rest), {}
-    for name, shares in SHARES.items():
-        settings = Settings(epsilon, DELTA, epsilon, 0.05, shares, seed)
-        model = HybridRun(problem.schema, panel, survey, settings).run(None)
+    for name, screen in SCREENS.items():
+        run = HybridRun(problem.schema, epsilon=epsilon, delta=DELTA, screen=screen, certify=0.1)
+        agents = run.simulate(survey, n=panel.rows, epsilon=epsilon)
+        result = run.run(panel, agents, random_state=seed)
         if name == "hybrid":
-            odds = model.features.rows(rest) @ model.linear.weights
-            rows["panel"] = result_of(y, 0.5 * (1 + np.tanh(odds / 2)))
-        rows[name] = result_of(y, model.probabilities(rest))
+            rows["panel"] = result_of(y, result.panel_model.probabilities(rest)[:, 1])
+        rows[name] = result_of(y, result.model.probabilities(rest)[:, 1])
     return rows
 
 

@@ -10,11 +10,11 @@ import pytest
 from command_line import fails
 from hybrid_tables import SCHEMA, write_tables
 
-from hdp_fast import Budget, transfer
+from hdp_fast import Budget
 from hdp_fast.cli import main
-from hdp_fast.cli.centered_features import CenteredFeatures, leave_out
-from hdp_fast.cli.hybrid_run import HybridRun, Settings, Shares
-from hdp_fast.data import Column, Schema, Table, read_table
+from hdp_fast.data import Schema, read_table
+from hdp_fast.learners import PrivateModel
+from hdp_fast.transfer import HybridRun, repair
 
 FILES = ["panel.csv", "town.csv", "--schema", "schema.json"]
 PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
@@ -112,17 +112,6 @@ def test_the_ledger_is_charged_once_and_records_add_up(made):
     assert result["budget"] == {"epsilon": 1.0, "delta": 1e-6}
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
-@pytest.mark.parametrize("delta", [1e-6, 3e-9])
-def test_the_prices_of_both_releases_never_exceed_the_total(epsilon, delta):
-    settings = Settings(epsilon, delta, 1.0, 0.05, Shares(0.3), None)
-    budget = Budget(epsilon, delta)
-    for price in (settings.screen_price, settings.model_price):
-        budget.sequential(*price)
-    bare = Settings(epsilon, delta, 1.0, 0.05, Shares(screen=0.0), None)
-    assert bare.model_price == (epsilon, delta)
-
-
 def test_what_people_read(folder, capsys):
     assert main([*COMMON, "--quiet"]) == 0
     out = capsys.readouterr().out
@@ -147,29 +136,6 @@ def test_many_records_get_a_bit_for_each_cut(folder, capsys):
     assert float(row["bought_probability"]) == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
 
 
-@pytest.mark.parametrize(("rows", "epsilon", "kind"), [(10, 1e3, "bits"), (10, 999, "numbers")])
-def test_features_are_chosen_by_public_numbers(folder, rows, epsilon, kind):
-    panel, schema = read_table("panel.csv"), Schema.from_json(json.dumps(SCHEMA))
-    settings = Settings(float(epsilon), 1e-6, 1.0, 0.05, Shares(), None)
-    run = HybridRun(schema, panel.select(np.arange(rows)), panel, settings)
-    assert run.features == kind
-
-
-@pytest.mark.parametrize(
-    ("rows", "people", "epsilon", "screens"),
-    [(20_000, 60_000, 1.0, True), (20_000, 2_000, 1.0, False), (300, 60_000, 1.0, False),
-     (20_000, 60_000, 0.02, False)],
-)  # fmt: skip
-def test_nobody_is_asked_what_too_few_would_not_tell(folder, rows, people, epsilon, screens):
-    panel, town = read_table("panel.csv"), read_table("town.csv")
-    schema = Schema.from_json(json.dumps(SCHEMA))
-    settings = Settings(epsilon, 1e-6, 2.0, 0.05, Shares(), None, "numbers")
-    run = HybridRun(schema, panel.select(np.arange(rows)), town.select(np.arange(people)), settings)
-    assert run.settings.shares.screen == (0.3 if screens else 0.0)
-    assert run.settings.model_price == ((settings.epsilon, 1e-6) if not screens else (
-        pytest.approx((0.8, 8e-7))))  # fmt: skip
-
-
 def test_nobody_is_screened_if_nobody_should(folder, capsys):
     result = run(capsys, "--screen", "0", "--certify", ".5")
     assert result["shift"] is None
@@ -186,13 +152,13 @@ def test_a_seed_repeats_the_run(folder, capsys):
 
 
 def test_a_model_that_is_not_changed_is_certified_once(folder, capsys, monkeypatch):
-    calibrate = transfer.calibrate
+    calibrate = repair.calibrate
 
     def refuse(*arguments, **options):
         result = calibrate(*arguments, **options)
         return dataclasses.replace(result, outcome="no evidence", slope=1.0, intercept=0.0)
 
-    monkeypatch.setattr(transfer, "calibrate", refuse)
+    monkeypatch.setattr(repair, "calibrate", refuse)
     result = run(capsys, "--report", "same.html")
     assert list(result["certificates"]) == ["before"]
     assert result["certificates"]["before"]["asked"] == 14_400
@@ -212,36 +178,38 @@ def test_every_feature_left_out_leaves_the_model_whole(tmp_path, monkeypatch, ca
     assert set(result["coefficients"]) == {"home=own", "home=rent"}
 
 
-def test_columns_leave_a_schema_by_their_features():
+def test_the_command_is_what_the_library_runs(folder, capsys):
+    """With one seed both release the same numbers."""
+    result = run(capsys, "--seed", "5")
     schema = Schema.from_json(json.dumps(SCHEMA))
-    flags = dict.fromkeys(schema.float_names, False)
-    dropped = list((flags | {"age": True, "channel=app": True}).values())
-    less = leave_out(schema, dropped, bits=False)
-    assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
-    assert leave_out(schema, [False] * len(flags), bits=False) == schema
-    left = [name for name in schema.names if name not in ("age>=54", "home=own", "home=rent")]
-    dropped = [name not in left for name in schema.names]
-    assert leave_out(schema, dropped, bits=True).names == left
-    assert leave_out(schema, [">=" in name for name in schema.names], bits=True).names == [
-        name for name in schema.names if "=" in name and ">" not in name
+    panel, town = read_table("panel.csv"), read_table("town.csv")
+    library = HybridRun(schema, epsilon=1.0, delta=1e-6, features="numbers")
+    agents = library.simulate(town, n=panel.rows, epsilon=2.0)
+    model = library.run(panel, agents, random_state=5)
+    assert json.loads(model.calibrated.to_json()) == result["calibration"]
+    assert json.loads(model.model.to_json()) == result["model"]
+    assert model.predictor.coefficients == result["coefficients"]
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, features):
+    later = ["--predict", "later.csv", "--predictions", str(tmp_path / "a.csv")]
+    model = str(tmp_path / "model.json")
+    argv = ["hybrid", *FILES, *PRIVACY, "--features", features, *later, "--output", model]
+    assert main(argv) == 0
+    again = ["--output", str(tmp_path / "b.csv"), "--probabilities"]
+    assert main(["predict", model, "later.csv", *again]) == 0
+    first, second = (
+        list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("a.csv", "b.csv")
+    )
+    assert [row["bought_probability"] for row in first] == [
+        row["bought_probability"] for row in second
     ]
-
-
-def test_features_are_centered_and_come_back():
-    schema = Schema.from_json(json.dumps(SCHEMA))
-    center = np.linspace(0.1, 0.7, 7)
-    features = CenteredFeatures(schema, False, center)
-    less = features.without(["home=rent", "visits"])
-    assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
-    assert features.without(features.names) is features
-    with_cells = {"age": "54", "home": "own", "channel": "shop", "visits": "12"}
-    columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
-    weights = np.arange(1.0, 9.0)
-    score = features.rows(Table(columns, 1))[0] @ weights
-    intercept, coef = features.predictor(weights)
-    in_units = intercept + 54 * coef["age"] + coef["home=own"] + coef["channel=shop"]
-    assert score == pytest.approx(in_units + 12 * coef["visits"])
-    assert features.norm_bound == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
+    text = Path(model).read_text()
+    released = PrivateModel.from_json(text)
+    assert released.agents_record.epsilon == 2.0
+    assert json.loads(PrivateModel.from_json(released.to_json()).to_json()) == json.loads(text)["model"]
+    assert {row["bought"] for row in second} == {"0", "1"}
 
 
 # Bad input ---------------------------------------------------------------------------------------
@@ -321,7 +289,7 @@ def test_what_was_spent_is_said_when_a_run_is_interrupted(folder, capsys, monkey
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(transfer, "certify", interrupt)
+    monkeypatch.setattr(repair, "certify", interrupt)
     Budget.open("other", epsilon=2.0, delta=1e-5)
     assert main([*COMMON, "--budget", "other", "--report", "late.html"]) == 130
     error = capsys.readouterr().err

@@ -7,15 +7,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .. import local
 from .._support.json_text import JsonText
+from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
 from ..data.schema import Schema
 from ..data.table import Table
+from ..transfer import HybridModel, HybridRun
 from .appended_column import appender, name_new_column
 from .hybrid_report import render
-from .hybrid_run import FEATURES, HybridModel, HybridRun, Settings, Shares
 from .output import (
     check_report,
     coefficient_table,
@@ -26,6 +28,7 @@ from .output import (
     say_protected,
 )
 from .predictions import Places, Request, add_predict, deliver_predictor, place_results
+from .privacy_flags import name_flags
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read, sign_of
 
@@ -41,6 +44,8 @@ epsilon. The schema is public and must not be made from either file. The file of
 protected; it gets a column with the probability of label 1."""
 # How many columns that moved are printed.
 _SHOWN = 5
+_FEATURES = ("auto", "bits", "numbers")
+_CERTIFY = 0.3
 
 
 def add_hybrid(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +59,6 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add("--delta", type=float, required=True, help="privacy of PANEL")
     add("--agents-epsilon", type=float, required=True, help="privacy of a person of SURVEY")
     add("--beta", type=float, default=0.05, help="failure probability of what is certified [.05]")
-    shares = Shares()
     part = "share of SURVEY that"
     add(
         "--screen",
@@ -65,13 +69,13 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add(
         "--certify",
         type=float,
-        default=shares.certify,
+        default=_CERTIFY,
         metavar="SHARE",
-        help=f"{part} certifies the model; the rest calibrates it [{shares.certify:g}]",
+        help=f"{part} certifies the model; the rest calibrates it [{_CERTIFY:g}]",
     )
     add(
         "--features",
-        choices=FEATURES,
+        choices=_FEATURES,
         default="auto",
         help="a bit for each cut of a number, or the number [bits if PANEL's rows times epsilon "
         "are 10,000 or more]",
@@ -87,35 +91,49 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
 
 
 def _hybrid(arguments: argparse.Namespace) -> None:
-    settings = _settle(arguments)
+    _check_flags(arguments)
     places = place_results(arguments)
     check_report(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
-    schema = read_schema(arguments.schema)
-    request = _read_request(arguments, schema)
+    run = _make_run(arguments, read_schema(arguments.schema))
+    request = _read_request(arguments, run.schema)
     panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
-    run = HybridRun(schema, panel, survey, settings)
+    for name in (*run.schema.reads, run.schema.label.column):
+        panel.column(name)  # refuses a table that lacks it
+    agents = run.simulate(survey, n=panel.rows, epsilon=arguments.agents_epsilon)
+    with name_flags("screen", agents="SURVEY"):
+        plan = run.plan(n=panel.rows, agents=len(agents), agents_epsilon=agents.epsilon)
     _say_protected(arguments)
-    if arguments.screen is None and not run.counts.screen:
+    if arguments.screen is None and not plan.screen:
         few = "too few rows or people, at these epsilons, to see which columns moved"
         inform(arguments, f"{few}: nobody is asked for that (--screen .3 asks all the same)")
     with describe_interrupt([*places, arguments.report], budget):
-        model = run.run(budget)
-        summary = _summarize(arguments, run, model)
+        model = run.run(panel, agents, budget=budget, random_state=arguments.seed)
+        summary = _summarize(arguments, run, model, budget)
         _deliver(arguments, places, summary, request, model)
 
 
-def _settle(arguments: argparse.Namespace) -> Settings:
-    """The settings; wrong flags are refused before any file is read."""
-    return Settings(
-        epsilon=positive("--epsilon", arguments.epsilon),
-        delta=probability("--delta", arguments.delta),
-        agents_epsilon=positive("--agents-epsilon", arguments.agents_epsilon),
-        beta=probability("--beta", arguments.beta),
-        shares=Shares(arguments.screen, arguments.certify),
-        seed=arguments.seed,
-        features=arguments.features,
-    )
+def _check_flags(arguments: argparse.Namespace) -> None:
+    """Refuses wrong flags before any file is read."""
+    positive("--epsilon", arguments.epsilon)
+    probability("--delta", arguments.delta)
+    epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
+    probability("--beta", arguments.beta)
+    check_random_state(arguments.seed)
+    local.agents_needed(alpha=0.5, beta=0.5, epsilon=epsilon)
+
+
+def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
+    with name_flags("epsilon", "screen", "certify"):
+        return HybridRun(
+            schema,
+            epsilon=arguments.epsilon,
+            delta=arguments.delta,
+            screen=arguments.screen,
+            certify=arguments.certify,
+            features=arguments.features,
+            beta=arguments.beta,
+        )
 
 
 def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | None:
@@ -147,7 +165,7 @@ def _deliver(
     summary |= {**places.as_strings(), "column": column}
 
     def predict(table: Table) -> list[float]:
-        return [round(float(share), 6) for share in model.probabilities(table)]
+        return [round(float(share), 6) for share in model.model.probabilities(table)[:, 1]]
 
     try:
         if arguments.report is not None:
@@ -159,25 +177,51 @@ def _deliver(
         )
 
 
-def _summarize(arguments: argparse.Namespace, run: HybridRun, model: HybridModel) -> dict[str, Any]:
-    panel, calibrated = model.predictors()
+def _summarize(
+    arguments: argparse.Namespace, run: HybridRun, model: HybridModel, budget: Budget | None
+) -> dict[str, Any]:
     certificates = {name: _json(one) for name, one in model.certificates.items()}
+    plan, predictor = model.plan, model.predictor
     return {
         "label": run.schema.label._json(),
-        "panel": {"file": str(arguments.panel), "rows": run.rows},
-        "survey": {"file": str(arguments.survey), "people": run.people},
-        "settings": run.settings.as_dict() | {"features": run.features},
-        "agents": run.counts._asdict(),
+        "panel": {"file": str(arguments.panel), "rows": plan.n},
+        "survey": {
+            "file": str(arguments.survey),
+            "people": plan.screen + plan.calibrate + plan.certify,
+        },
+        "settings": _describe_settings(arguments, run, model),
+        "agents": {
+            "screen": plan.screen,
+            "calibrate": plan.calibrate,
+            "certify": plan.certify,
+        },
         "left_out": list(model.left_out),
-        "intercept": calibrated.intercept,
-        "coefficients": calibrated.coefficients,
-        "panel_model": panel._asdict(),
+        "intercept": predictor.intercept,
+        "coefficients": predictor.coefficients,
+        "panel_model": model.panel_predictor._asdict(),
         "shift": None if model.shift is None else _json(model.shift),
-        "calibration": _json(model.calibrated),
+        "calibration": None if model.calibrated is None else _json(model.calibrated),
         "certificates": certificates,
         "records": [record_of(record) for record in model.records],
-        "budget": None if run.budget is None else run.budget.limit._asdict(),
+        "budget": None if budget is None else {"epsilon": run.epsilon, "delta": run.delta},
         "report": arguments.report and str(arguments.report),
+        "model": _json(model.model),
+    }
+
+
+def _describe_settings(
+    arguments: argparse.Namespace, run: HybridRun, model: HybridModel
+) -> dict[str, Any]:
+    return {
+        "epsilon": run.epsilon,
+        "delta": run.delta,
+        "agents_epsilon": model.plan.agents_epsilon,
+        "beta": run.beta,
+        "seed": arguments.seed,
+        "features": model.plan.features,
+        "screen_share": model.plan.screen_share,
+        "certify_share": run.certify,
+        "model": "logistic regression by noisy gradients (learners.PrivateSGD)",
     }
 
 
@@ -187,7 +231,8 @@ def _json(result: JsonText) -> Any:
 
 def _words(summary: dict[str, Any]) -> dict[str, Any]:
     """What people read instead of long entries; files and --json have all of them."""
-    words: dict[str, Any] = dict.fromkeys(("settings", "panel_model", "shift", "certificates"))
+    hidden = ("settings", "panel_model", "shift", "certificates", "model")
+    words: dict[str, Any] = dict.fromkeys(hidden)
     shift, calibration = summary["shift"], summary["calibration"]
     if shift is not None:
         words["moved"] = f"{len(shift['moved'])} of {len(shift['columns'])} columns{_list(shift)}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from .._support.validate import positive, probability
-from ..exceptions import ParameterError
+from ..exceptions import AgentsExhausted, ParameterError
 
 
 class Price(NamedTuple):
@@ -44,11 +44,15 @@ def read_price(arguments: argparse.Namespace) -> Price:
 
 
 @contextmanager
-def name_flags(*names: str) -> Iterator[None]:
-    """Errors of the block about arguments of these names, as Python has them, name the flags."""
-    argument = re.compile(rf"(?<![\w-])({'|'.join(names)})(?= = | and | must |$)")
+def name_flags(*flags: str, **words: str) -> Iterator[None]:
+    """Errors of the block name flags, and the command's words, where Python has arguments.
+
+    flags: names of arguments; words: by the name of an argument what the command calls it.
+    """
+    words |= {name: f"--{name.replace('_', '-')}" for name in flags}
+    argument = re.compile(rf"(?<![\w-])({'|'.join(words)})(?= = | asks | has |$)")
     try:
         yield
-    except ParameterError as error:
-        text = argument.sub(lambda match: f"--{match[1].replace('_', '-')}", str(error))
-        raise ParameterError(text) from None
+    except (ParameterError, AgentsExhausted) as error:
+        text = argument.sub(lambda match: words[match[1]], str(error))
+        raise type(error)(text) from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,18 +11,7 @@ from .._support.types import Floats
 from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.schema import Schema
 from ..data.table import Table
-
-
-class Predictor(NamedTuple):
-    """A linear predictor in the units of the table.
-
-    Attributes:
-        intercept: Prediction where all features are 0.
-        coefficients: By the schema's float_names, what one more of a number, or a category, adds.
-    """
-
-    intercept: float
-    coefficients: dict[str, float]
+from ..learners.unit_rows import Predictor
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,19 @@ from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.frames import make_table
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
+
+
+class Predictor(NamedTuple):
+    """A linear predictor in the units of the table.
+
+    Attributes:
+        intercept: Prediction where all features are 0.
+        coefficients: By the names of the schema's features what one more of a number, or a bit,
+            adds.
+    """
+
+    intercept: float
+    coefficients: dict[str, float]
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ Agents serve more than tests. Where a released model's ranking is right and its 
 `calibrate` lets them tell the slope and intercept that its score needs. `certify` bounds the error
 of any model on the target, `survey` estimates means, shares and tables of the target, and
 `shifted_columns` says which columns have other means there. Each agent sends one bit for it.
+`HybridRun` chains them: it screens a panel's columns, learns, calibrates and certifies.
 """
 
 from .._support.lazy import list_only
@@ -23,6 +24,9 @@ from .column_means import ColumnMeans, release_means
 from .constants import Constants
 from .divergences import chi2_finite, chi2_gaussians
 from .estimator import SubsampleTestReweigh
+from .hybrid_model import HybridModel
+from .hybrid_plan import HybridPlan
+from .hybrid_run import HybridRun
 from .plans import PaperPlan, Plan
 from .reliability import ReliabilityDiagram
 from .run import RoundResult, TransferResult
@@ -42,6 +46,9 @@ __all__ = [
     "ColumnMeans",
     "ColumnShift",
     "Constants",
+    "HybridModel",
+    "HybridPlan",
+    "HybridRun",
     "PaperPlan",
     "Plan",
     "ReliabilityDiagram",

@@ -15,7 +15,9 @@ from .._support.types import Floats
 from ..data.column_kinds import Category, Ignore, Number
 from ..data.schema import Schema
 from ..data.table import Table
-from .scaled_features import Predictor
+from ..learners.centered_rows import CenteredRows
+from ..learners.descriptions import Description
+from ..learners.unit_rows import Predictor, UnitRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +59,15 @@ class CenteredFeatures:
         """
         return math.sqrt(1 + float((self.center * (1 - self.center)).sum()))
 
+    @property
+    def map(self) -> CenteredRows:
+        """The map from the plain features to centered rows."""
+        unit = UnitRows.of_schema(self.schema, bits=self.bits)
+        return CenteredRows(unit, self.center, np.ones(len(self.center)))
+
     def rows(self, table: Table) -> Floats:
         """The features of shape (m, d + 1), with the constant last."""
-        centered = self.plain_rows(table) - self.center
-        return np.column_stack([centered, np.ones(len(centered))])
+        return self.map.scale(self.plain_rows(table))
 
     def plain_rows(self, table: Table) -> NDArray[Any]:
         """The features in [0, 1], of shape (m, d)."""
@@ -74,6 +81,16 @@ class CenteredFeatures:
         kept = np.flatnonzero(~np.array(dropped))
         schema = leave_out(self.schema, dropped, bits=self.bits)
         return CenteredFeatures(schema, self.bits, self.center[kept])
+
+    def describe(self, weights: Floats, kept: NDArray[np.bool_]) -> Description:
+        """The linear function with these d + 1 weights, as devices are sent it.
+
+        kept: which of the plain features that people hold these d are.
+        """
+        slopes = np.zeros(len(kept))
+        slopes[kept] = weights[:-1]
+        bias = float(weights[-1] - weights[:-1] @ self.center)
+        return {"kind": "linear", "weights": slopes.tolist(), "bias": bias}
 
     def predictor(self, weights: Floats) -> Predictor:
         """The linear function with these d + 1 weights on the rows, in the table's units."""

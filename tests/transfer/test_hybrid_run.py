@@ -1,0 +1,352 @@
+"""A panel and a survey in one run, from Python: simulated and real agents, prices, bad input."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hybrid_tables import SCHEMA
+
+from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, transfer
+from hdp_fast.data import Column, Schema, Table
+from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
+from hdp_fast.learners import PrivateModel
+from hdp_fast.transfer import HybridRun, repair
+from hdp_fast.transfer.centered_features import CenteredFeatures, leave_out
+
+pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
+PUBLIC = Schema.from_json(json.dumps(SCHEMA))
+PANEL, TOWN = 12_000, 20_000
+
+
+def people(n, seed, in_panel):
+    """A frame of people, of whom the panel's all use the app and buy more often."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(rng.normal(40 if in_panel else 50, 14, n), 18, 90).round()
+    home = rng.choice(["own", "rent"], n)
+    channel = np.full(n, "app") if in_panel else rng.choice(["app", "phone", "shop"], n)
+    visits = rng.poisson(8, n).clip(0, 30).astype(float)
+    odds = 0.09 * (age - 45) + 1.5 * (home == "own") + (0.5 if in_panel else -2.0)
+    bought = np.where(rng.random(n) < 1 / (1 + np.exp(-odds)), "yes", "no")
+    names = ("age", "home", "channel", "visits", "bought")
+    return dict(zip(names, (age, home, channel, visits, bought), strict=True))
+
+
+panel, town, later = people(PANEL, 0, True), people(TOWN, 1, False), people(4_000, 2, False)
+
+
+def hybrid(**changed):
+    return HybridRun(PUBLIC, **{"epsilon": 2.0, "delta": 1e-6, "features": "numbers"} | changed)
+
+
+def held(features):
+    """What devices hold: the features of the schema, and a label."""
+    make = PUBLIC.bits if features == "bits" else PUBLIC.floats
+    return make(town), PUBLIC.labels(town)
+
+
+class Phones:
+    """A transport to people who hold records, and are asked one question each."""
+
+    def __init__(self, features, epsilon, rate=1.0):
+        self.rows, self.labels = held(features)
+        self.epsilon, self.rate, self.next, self.questions = epsilon, rate, 0, []
+
+    def ask(self, text, k):
+        chosen = slice(self.next, self.next + k)
+        self.next += k
+        self.questions.append(json.loads(text))
+        answers = local.true_answers(text, self.rows[chosen], self.labels[chosen])
+        return local.randomized_response(answers, epsilon=self.epsilon)[: int(k * self.rate)]
+
+
+# What it does ------------------------------------------------------------------------------------
+
+
+def test_hybrid_run_takes_five_lines():
+    run = transfer.HybridRun(PUBLIC, epsilon=2.0, delta=1e-6, features="numbers")
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    result = run.run(panel, agents, budget=(budget := Budget(2.0, 1e-6)))
+    shares = result.model.probabilities(later)[:, 1]
+    again = PrivateModel.from_json(result.model.to_json())
+    truth = later["bought"] == "yes"
+    before = result.panel_model.probabilities(later)[:, 1]
+    assert abs(shares.mean() - truth.mean()) < abs(before.mean() - truth.mean()) / 2
+    assert result.left_out == ("channel=app", "channel=phone", "channel=shop")
+    assert result.certificates["after"].high < result.certificates["before"].low
+    assert (again.probabilities(later)[:, 1] == shares).all()
+    assert agents.remaining == 0
+    assert (budget.spent.epsilon, budget.spent.delta) == (2.0, 1e-6)
+    assert [record.neighbors for record in result.records] == ["replace_one", "replace_one", "local"]
+    assert sum(record.epsilon for record in result.records[:2]) <= 2.0
+    assert "4 features" in repr(result)
+    assert "after: Certificate" in repr(result)
+    assert json.loads(result.to_json())["model"] == json.loads(result.model.to_json())
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+def test_hybrid_run_asks_each_person_once(monkeypatch, features):
+    """Whoever is asked, simulated or real: the numbers of a plan, in a row and without overlap."""
+    run, asked = hybrid(features=features), []
+    reserve = local.Agents._reserve
+
+    def record(self, count):
+        asked.append((start := reserve(self, count), start + count))
+        return start
+
+    monkeypatch.setattr(local.Agents, "_reserve", record)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    result = run.run(panel, agents, random_state=1)
+    places = sorted(place for place in asked if place[0] < place[1])
+    assert places[0][0] == 0
+    assert all(one[1] == other[0] for one, other in zip(places, places[1:], strict=False))
+    plan = result.plan
+    assert plan.screen + plan.calibrate + plan.certify == TOWN
+    assert (plan.features, plan.columns) == (features, agents.d)
+
+
+def test_real_people_are_asked_by_json_alone():
+    run, phones = hybrid(), Phones("numbers", 4.0, 0.8)
+    agents = local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN, response_rate=0.8)
+    result = run.run(panel, agents)
+    assert phones.next == TOWN
+    assert result.calibrated.outcome == "calibrated"
+    assert result.certificates["after"].high < result.certificates["before"].low
+    assert result.records[-1].rng == "the agents' own"
+    assert all(isinstance(question, dict) for question in phones.questions)
+
+
+def test_simulated_and_real_people_tell_the_same():
+    """With an epsilon at which no answer is flipped, both runs end with one model."""
+    run = hybrid(screen=0.0)
+    simulated = local.Agents(*held("numbers"), epsilon=60.0)
+    real = local.RemoteAgents(Phones("numbers", 60.0).ask, epsilon=60.0, count=TOWN)
+    one, other = (run.run(panel, agents, random_state=3) for agents in (simulated, real))
+    for name in ("features", "constant", "calibration"):
+        assert json.loads(one.model.to_json())[name] == json.loads(other.model.to_json())[name]
+    for name in ("before", "after"):
+        assert one.certificates[name].value == other.certificates[name].value
+
+
+def test_learn_then_repair_is_run():
+    run = hybrid()
+    rng = np.random.default_rng(3)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    learned = run.learn(panel, agents, random_state=rng)
+    assert learned.calibrated is None
+    assert not learned.certificates
+    assert learned.predictor == learned.panel_predictor
+    assert agents.remaining == learned.plan.calibrate + learned.plan.certify
+    parts = run.repair(learned, agents, random_state=rng)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    whole = run.run(panel, agents, random_state=np.random.default_rng(3))
+    assert parts.to_json() == whole.to_json()
+
+
+def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch):
+    """After a crash between calibration and certificate nobody is asked twice."""
+    run, phones, state = hybrid(screen=0.0), Phones("numbers", 4.0), tmp_path / "state"
+
+    def people():
+        return local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN, state=state)
+
+    agents = people()
+    learned = run.learn(panel, agents)
+    certify = repair.certify
+
+    def crash(*arguments, **options):
+        raise OSError("the network")
+
+    monkeypatch.setattr(repair, "certify", crash)
+    with pytest.raises(OSError, match="the network"):
+        run.repair(learned, agents)
+    asked = phones.next
+    assert asked == learned.plan.calibrate
+    monkeypatch.setattr(repair, "certify", certify)
+    result = run.repair(learned, people())
+    assert phones.next == TOWN
+    assert result.calibrated.answers == learned.plan.calibrate
+
+
+def test_a_count_is_all_that_is_asked():
+    run = hybrid()
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    result = run.run(panel, agents, count=8_000)
+    assert agents.remaining == TOWN - 8_000
+    assert result.plan.screen + result.plan.calibrate + result.plan.certify == 8_000
+
+
+def test_tables_and_frames_are_the_same():
+    columns = {name: Column(tuple(map(str, values.tolist())), np.arange(len(values)))
+               for name, values in panel.items()}  # fmt: skip
+    tables = Table(columns, PANEL), panel
+    run = hybrid(screen=0.0)
+    one, other = (
+        run.learn(table, run.simulate(town, n=PANEL, epsilon=4.0), random_state=1)
+        for table in tables
+    )
+    assert one.model.to_json() == other.model.to_json()
+
+
+# Public numbers ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
+@pytest.mark.parametrize("delta", [1e-6, 3e-9])
+def test_the_prices_of_both_releases_never_exceed_the_total(epsilon, delta):
+    numbers = {"n": 10**6, "agents": 10**6, "agents_epsilon": 1.0}
+    plan = hybrid(epsilon=epsilon, delta=delta, screen=0.3).plan(**numbers)
+    budget = Budget(epsilon, delta)
+    for price in (plan.screen_price, plan.model_price):
+        budget.sequential(*price)
+    bare = hybrid(epsilon=epsilon, delta=delta, screen=0.0).plan(**numbers)
+    assert (bare.screen_price, bare.model_price) == (None, (epsilon, delta))
+
+
+@pytest.mark.parametrize(("n", "epsilon", "kind"), [(10, 1e3, "bits"), (10, 999.0, "numbers")])
+def test_features_are_chosen_by_public_numbers(n, epsilon, kind):
+    run = hybrid(epsilon=epsilon, features="auto")
+    plan = run.plan(n=n, agents=10_000, agents_epsilon=1.0)
+    assert plan.features == kind
+    agents = run.simulate(town, n=n, epsilon=1.0)
+    assert agents.d == plan.columns == len(PUBLIC.names if kind == "bits" else PUBLIC.float_names)
+
+
+@pytest.mark.parametrize(
+    ("n", "agents", "epsilon", "screens"),
+    [(20_000, 60_000, 1.0, True), (20_000, 2_000, 1.0, False), (300, 60_000, 1.0, False),
+     (20_000, 60_000, 0.02, False)],
+)  # fmt: skip
+def test_nobody_is_asked_what_too_few_would_not_tell(n, agents, epsilon, screens):
+    plan = hybrid(epsilon=epsilon).plan(n=n, agents=agents, agents_epsilon=2.0)
+    assert plan.screen_share == (0.3 if screens else 0.0)
+    assert plan.screen == (int(agents * 0.3) if screens else 0)
+    assert plan.model_price == (pytest.approx((0.8, 8e-7)) if screens else (epsilon, 1e-6))
+
+
+def test_columns_leave_a_schema_by_their_features():
+    flags = dict.fromkeys(PUBLIC.float_names, False)
+    dropped = list((flags | {"age": True, "channel=app": True}).values())
+    less = leave_out(PUBLIC, dropped, bits=False)
+    assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
+    assert leave_out(PUBLIC, [False] * len(flags), bits=False) == PUBLIC
+    left = [name for name in PUBLIC.names if name not in ("age>=54", "home=own", "home=rent")]
+    dropped = [name not in left for name in PUBLIC.names]
+    assert leave_out(PUBLIC, dropped, bits=True).names == left
+    assert leave_out(PUBLIC, [">=" in name for name in PUBLIC.names], bits=True).names == [
+        name for name in PUBLIC.names if "=" in name and ">" not in name
+    ]
+
+
+def test_features_are_centered_and_come_back():
+    center = np.linspace(0.1, 0.7, 7)
+    features = CenteredFeatures(PUBLIC, False, center)
+    less = features.without(["home=rent", "visits"])
+    assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
+    assert features.without(features.names) is features
+    with_cells = {"age": "54", "home": "own", "channel": "shop", "visits": "12"}
+    columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
+    weights = np.arange(1.0, 9.0)
+    table = Table(columns, 1)
+    score = features.rows(table)[0] @ weights
+    intercept, coef = features.predictor(weights)
+    in_units = intercept + 54 * coef["age"] + coef["home=own"] + coef["channel=shop"]
+    assert score == pytest.approx(in_units + 12 * coef["visits"])
+    assert features.norm_bound == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
+    kept = np.array([name not in ("home=rent", "visits") for name in PUBLIC.float_names])
+    asked = less.describe(np.arange(1.0, 7.0), kept)
+    plain = features.plain_rows(table)[0] @ asked["weights"] + asked["bias"]
+    assert plain == pytest.approx(less.rows(table)[0] @ np.arange(1.0, 7.0))
+
+
+# Bad input ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"epsilon": 0}, "epsilon = 0"),
+        ({"epsilon": math.inf}, "epsilon = inf"),
+        ({"epsilon": 1e-9}, "epsilon = 1e-09"),
+        ({"delta": 1}, "delta = 1"),
+        ({"beta": 0}, "beta = 0"),
+        ({"screen": 1}, "screen = 1"),
+        ({"screen": "all"}, "screen = 'all'"),
+        ({"certify": 0}, "certify = 0"),
+        ({"certify": 0.7}, "screen = 0.3 and certify = 0.7"),
+        ({"features": "floats"}, "features = 'floats'"),
+    ],
+)
+def test_hybrid_run_refuses_bad_parameters(changed, words):
+    with pytest.raises(ParameterError, match=words):
+        hybrid(**changed)
+
+
+def test_hybrid_run_refuses_a_label_that_is_a_number():
+    numbers = {**SCHEMA, "label": {"column": "bought", "bounds": [0, 1]}}
+    with pytest.raises(ParameterError, match="bounds make it a number"):
+        HybridRun(Schema.from_json(json.dumps(numbers)), epsilon=1.0, delta=1e-6)
+    with pytest.raises(ParameterError, match="schema"):
+        HybridRun(SCHEMA, epsilon=1.0, delta=1e-6)
+
+
+WRONG = {
+    "a panel without a column": ({"panel": {"age": [1.0]}}, ParameterError, "panel lacks 4 columns"),
+    "an array": ({"panel": np.ones((9, 5))}, ParameterError, "named columns"),
+    "no agents": ({"agents": None}, ParameterError, "agents = NoneType"),
+    "others' features": (
+        {"agents": local.Agents(np.zeros((TOWN, 3)), np.zeros(TOWN, int), epsilon=1.0)},
+        ShapeError,
+        "agents have 3 features, but the run asks about the schema's 7 numbers",
+    ),
+    "too few": ({"count": 70}, AgentsExhausted, "70 people"),
+    "more than there are": ({"count": TOWN + 1}, AgentsExhausted, "20,000 agents are left"),
+    "no count": ({"count": -1}, ParameterError, "count = -1"),
+    "a seed": ({"random_state": -1}, ParameterError, "random_state"),
+    "a small budget": ({"budget": Budget(1.0, 1e-6)}, BudgetExceeded, "epsilon"),
+    "rows that come and go": (
+        {"budget": Budget(9.0, 1e-3, neighbors="add_remove")}, ParameterError, "add_remove",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_hybrid_run_refuses_before_anything_is_spent(how):
+    changed, error, words = WRONG[how]
+    run, budget = hybrid(), Budget(2.0, 1e-6)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    options = {"panel": panel, "agents": agents, "budget": budget} | changed
+    for call in (run.run, run.learn):
+        with pytest.raises(error, match=words):
+            call(**options)
+    assert agents.remaining == TOWN
+    assert budget.spent.epsilon == 0
+    assert options["budget"].spent.epsilon == 0
+
+
+def test_repair_refuses_other_agents_before_they_are_asked():
+    run = hybrid(screen=0.0)
+    learned = run.learn(panel, run.simulate(town, n=PANEL, epsilon=4.0))
+    for epsilon, count, error, words in (
+        (1.0, TOWN, ParameterError, "agents.epsilon = 1"),
+        (4.0, 100, AgentsExhausted, "100 agents are left"),
+    ):
+        rows, labels = held("numbers")
+        agents = local.Agents(rows[:count], labels[:count], epsilon=epsilon)
+        with pytest.raises(error, match=words):
+            run.repair(learned, agents)
+        assert agents.remaining == count
+    with pytest.raises(ParameterError, match="learned"):
+        run.repair(None, agents)
+
+
+def test_hybrid_run_returns_what_is_paid_for_where_warnings_are_errors():
+    run = hybrid(screen=0.0)
+    agents = run.simulate(town, n=PANEL, epsilon=0.05)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        result = run.run(panel, agents)
+    assert result.calibrated.outcome != "calibrated"
+    assert result.model.calibration is None
+    assert list(result.certificates) == ["before"]
