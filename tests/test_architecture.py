@@ -46,6 +46,23 @@ MOST_NAMES_AT_THE_TOP = 32
 # Who takes one of these draws or spends: its docstring states a guarantee.
 PRIVATE_PARAMETERS = {"random_state", "budget"}
 
+# What commands take of other rooms past their faces.
+COMMANDS_MAY_TAKE = {
+    *(f"advice.sizes.{name}" for name in ("Learner", "Source", "Target")),
+    "collection.questions",
+    "collection.reports.REASONS",
+    "demo.stages",
+    *(f"labels.few_records.{name}" for name in ("note_flips", "require_records")),
+    "labels.saved_file.require_free",
+}
+# Their classes: arguments and words, places of files, and pages; two of labels still compute.
+CLASSES_OF_COMMANDS = {
+    *("ExitCode", "Formatter", "Parser", "Planner", "Price", "VerbHelp"),
+    *("Block", "LabelPlaces", "Places", "Request", "Watch"),
+    *("Bin", "Interval", "Page", "Row", "Scale"),
+    *("Halfspace", "LabelTask", "LogisticLearner"),
+}
+
 pytestmark = pytest.mark.skipif(not CORE.is_dir(), reason="needs the source tree")
 
 
@@ -160,6 +177,39 @@ def test_no_private_name_crosses_a_file():
     for module in MODULES.values():
         crossing = {name for _, name in module.imported() if name.startswith("_")}
         assert crossing <= public, module.name
+
+
+def past_the_faces(room):
+    """(module, name) of all that a room imports of others, but not from their public faces."""
+    rooms = {module.room for module in MODULES.values() if "." in module.name or module.is_face}
+    for module in MODULES.values():
+        for origin, name in module.imported() if module.room == room else ():
+            other = origin.partition(".")[0]
+            if other not in rooms - {room, "_support", ""}:
+                continue
+            if name not in importlib.import_module(f"hdp_fast.{other}").__all__:
+                yield origin, name
+
+
+def test_a_command_computes_nothing_that_the_library_does_not_offer():
+    """What it takes of other rooms stands on their faces, but for how files are read and written,
+    and the few names listed here: fewer may be left, and none may come."""
+    names = {f"{origin}.{name}" for origin, name in past_the_faces("cli")}
+    assert {name for name in names if not name.startswith("data.")} <= COMMANDS_MAY_TAKE
+    files = {"arrow", "columns", "delimited", "files", "reading", "table"}
+    assert {name.split(".")[1] for name in names if name.startswith("data.")} <= files
+
+
+def test_a_command_has_no_class_that_computes():
+    """Its classes are of words, places and pages; numpy is for coins and for tables of text."""
+    classes = {
+        node.name
+        for module in MODULES.values()
+        if module.room == "cli"
+        for node in module.tree.body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    }
+    assert classes == CLASSES_OF_COMMANDS
 
 
 def test_the_rooms_at_the_top_can_be_read_in_a_minute():

@@ -17,9 +17,9 @@ from command_line import fails
 from processes import wait_until
 
 from hdp_fast import Budget, PrivacyRecord
+from hdp_fast.adaptation import ScaledFeatures
 from hdp_fast.cli import main
 from hdp_fast.cli.output import coefficient_table
-from hdp_fast.cli.scaled_features import ScaledFeatures
 from hdp_fast.data import Schema, files, read_table
 
 PRIVATE = ["--epsilon", "4", "--delta", "1e-5"]

@@ -182,7 +182,9 @@ def test_nothing_is_needed_but_numpy(folder):
 def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     record = PrivacyRecord(**learn(capsys)["record"])
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-6, "replace_one")
-    assert record.mechanism.startswith("learners.CenteredLinear, 4 columns, means and learners.PrivateSGD")
+    assert record.mechanism.startswith(
+        "learners.CenteredLinear, 4 columns, means and learners.PrivateSGD"
+    )
     assert record.numerics == "exact"
 
 

@@ -200,7 +200,8 @@ def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, features):
     again = ["--output", str(tmp_path / "b.csv"), "--probabilities"]
     assert main(["predict", model, "later.csv", *again]) == 0
     first, second = (
-        list(csv.DictReader((tmp_path / name).read_text().splitlines())) for name in ("a.csv", "b.csv")
+        list(csv.DictReader((tmp_path / name).read_text().splitlines()))
+        for name in ("a.csv", "b.csv")
     )
     assert [row["bought_probability"] for row in first] == [
         row["bought_probability"] for row in second
@@ -208,7 +209,10 @@ def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, features):
     text = Path(model).read_text()
     released = PrivateModel.from_json(text)
     assert released.agents_record.epsilon == 2.0
-    assert json.loads(PrivateModel.from_json(released.to_json()).to_json()) == json.loads(text)["model"]
+    assert (
+        json.loads(PrivateModel.from_json(released.to_json()).to_json())
+        == json.loads(text)["model"]
+    )
     assert {row["bought"] for row in second} == {"0", "1"}
 
 

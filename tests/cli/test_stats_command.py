@@ -11,8 +11,8 @@ from report_pages import Reader, find, is_shown
 
 from hdp_fast import Budget
 from hdp_fast.cli import main
-from hdp_fast.cli.stats_tasks import _divide
 from hdp_fast.data import Schema
+from hdp_fast.statistics.table_statistics import _divide
 
 ROWS = table(2_000)
 STATS = ["stats", "priv.csv", "--schema", "schema.json", "--quiet"]

@@ -1,5 +1,6 @@
 """What the estimators promise beyond the contract of scikit-learn."""
 
+import json
 import math
 import pickle
 import subprocess
@@ -21,8 +22,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from hdp_fast import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.budget import Budget
+from hdp_fast.cli import main
 from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.learners import PrivateModel
 from hdp_fast.sklearn import (
     PrivateClassifier,
     PrivateRegressor,
@@ -241,3 +244,71 @@ def test_the_error_of_a_record_that_is_no_number_does_not_show_it(container, ent
             use(container(rows))
         assert "secret" not in str(error.value)
         assert error.value.__suppress_context__
+
+
+# The file of the released model ------------------------------------------------------------------
+
+
+def predict_by_file(folder, text, *options):
+    """What hdp-fast predict makes of a model and of FRAME."""
+    (folder / "model.json").write_text(text)
+    FRAME.to_csv(folder / "rows.csv", index=False)
+    files = [folder / "model.json", folder / "rows.csv", "--output", folder / "out.csv"]
+    assert main(["predict", *map(str, files), *options, "--quiet"]) == 0
+    return pandas.read_csv(folder / "out.csv")
+
+
+@pytest.mark.parametrize("method", ["sgd", "statistics"])
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (BITS, ["low", "up"]),
+        (TEXTS, np.unique(TEXTS)),
+        (BITS == "up", [False, True]),
+        (CODES, [0, 1, 2]),
+    ],
+)
+def test_to_json_is_a_private_model_that_predicts_the_same(method, labels, classes):
+    learner = classifier(method=method, classes=classes).fit(ROWS, labels)
+    model = PrivateModel.from_json(learner.to_json())
+    rows = {f"x{place}": ROWS[:, place] for place in range(3)}
+    # Least squares cut their rows to integers, and a file keeps what was solved for.
+    near = 1e-12 if method == "sgd" else 1e-6
+    np.testing.assert_allclose(model.probabilities(rows), learner.predict_proba(ROWS), atol=near)
+    assert (np.array(model.predict(rows)) == learner.predict(ROWS).astype(str)).mean() > 0.999
+    assert (model.n, model.record, model.schema.label.column) == (N, learner.record_, "label")
+
+
+def test_to_json_of_a_regression_keeps_its_bounds():
+    learner = regressor().fit(ROWS, TARGETS)
+    model = PrivateModel.from_json(learner.to_json(label="sum"))
+    rows = {f"x{place}": ROWS[:, place] for place in range(3)}
+    np.testing.assert_allclose(model.predict(rows), learner.predict(ROWS), atol=1e-4)
+    assert model.schema.label == Label("sum", bounds=(0, 20))
+
+
+def test_to_json_without_noise_and_bounds_says_that_nobody_is_protected():
+    learner = PrivateClassifier(epsilon=math.inf).fit(ROWS, BITS)
+    model = PrivateModel.from_json(learner.to_json())
+    assert (model.record, model.signal, model.classes) == (None, None, ("low", "up"))
+
+
+def test_predict_on_the_command_line_takes_models_of_estimators(tmp_path):
+    learner = classifier(bounds=None, schema=SCHEMA).fit(FRAME, BITS)
+    out = predict_by_file(tmp_path, learner.to_json(label="side"), "--probabilities")
+    assert (out.side == learner.predict(FRAME)).all()
+    shares = out[["side_probability_low", "side_probability_up"]].to_numpy()
+    np.testing.assert_allclose(shares, learner.predict_proba(FRAME), atol=2e-6)
+    assert "unused" in json.loads(learner.to_json())["schema"]["label"]["column"]
+    other = regressor(bounds=None, schema=SCHEMA).fit(FRAME, TARGETS)
+    out = predict_by_file(tmp_path, other.to_json(label="sum"), "--force")
+    np.testing.assert_allclose(out["sum"], other.predict(FRAME), atol=1e-4)
+
+
+def test_to_json_refuses_a_label_that_is_a_feature_and_an_estimator_without_a_model():
+    learner = classifier()
+    with pytest.raises(ValueError, match="not fitted"):
+        learner.to_json()
+    learner.fit(ROWS, BITS)
+    with pytest.raises(ParameterError, match="label = 'x0', but it must not be a feature"):
+        learner.to_json(label="x0")

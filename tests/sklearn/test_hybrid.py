@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from hdp_fast import ParameterError, ShapeError, UtilityWarning, local
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded
+from hdp_fast.learners import PrivateModel
 from hdp_fast.sklearn import HybridClassifier, PrivateClassifier, PrivateRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -98,6 +99,22 @@ def test_nothing_of_agents_but_their_answers_enters_the_model(monkeypatch):
     others = np.where(IS_AGENT[:, None], -ROWS, ROWS)
     second = hybrid().fit(others, np.where(IS_AGENT, "yes", TEXTS), DOMAIN)
     assert pickle.dumps(first) == pickle.dumps(second)
+
+
+@pytest.mark.parametrize("method", ["logistic", "isotonic"])
+@pytest.mark.parametrize("learner", ["sgd", "statistics"])
+def test_to_json_is_a_private_model_with_its_calibration(learner, method):
+    model = hybrid(panel(method=learner), method=method).fit(ROWS, TEXTS, DOMAIN)
+    released = PrivateModel.from_json(model.to_json(label="buys"))
+    rows = {"x0": ROWS[:, 0], "x1": ROWS[:, 1]}
+    np.testing.assert_allclose(released.probabilities(rows), model.predict_proba(ROWS), atol=1e-6)
+    assert (released.record, released.agents_record) == (model.record_, model.agents_record_)
+    assert released.calibration is not None
+    alone = hybrid(panel(method=learner)).fit(ROWS[~IS_AGENT], TEXTS[~IS_AGENT])
+    assert PrivateModel.from_json(alone.to_json()).calibration is None
+    other = hybrid(LogisticRegression()).fit(ROWS, TEXTS, DOMAIN)
+    with pytest.raises(ParameterError, match="only a PrivateClassifier is written"):
+        other.to_json()
 
 
 def test_agents_are_asked_in_an_order_that_tells_nothing():

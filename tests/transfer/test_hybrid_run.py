@@ -1,5 +1,6 @@
 """A panel and a survey in one run, from Python: simulated and real agents, prices, bad input."""
 
+import itertools
 import json
 import math
 import warnings
@@ -78,7 +79,11 @@ def test_hybrid_run_takes_five_lines():
     assert (again.probabilities(later)[:, 1] == shares).all()
     assert agents.remaining == 0
     assert (budget.spent.epsilon, budget.spent.delta) == (2.0, 1e-6)
-    assert [record.neighbors for record in result.records] == ["replace_one", "replace_one", "local"]
+    assert [record.neighbors for record in result.records] == [
+        "replace_one",
+        "replace_one",
+        "local",
+    ]
     assert sum(record.epsilon for record in result.records[:2]) <= 2.0
     assert "4 features" in repr(result)
     assert "after: Certificate" in repr(result)
@@ -100,7 +105,7 @@ def test_hybrid_run_asks_each_person_once(monkeypatch, features):
     result = run.run(panel, agents, random_state=1)
     places = sorted(place for place in asked if place[0] < place[1])
     assert places[0][0] == 0
-    assert all(one[1] == other[0] for one, other in zip(places, places[1:], strict=False))
+    assert all(one[1] == other[0] for one, other in itertools.pairwise(places))
     plan = result.plan
     assert plan.screen + plan.calibrate + plan.certify == TOWN
     assert (plan.features, plan.columns) == (features, agents.d)
@@ -292,7 +297,7 @@ def test_hybrid_run_refuses_a_label_that_is_a_number():
 
 
 WRONG = {
-    "a panel without a column": ({"panel": {"age": [1.0]}}, ParameterError, "panel lacks 4 columns"),
+    "a panel without a column": ({"panel": {"age": [1.0]}}, ParameterError, "panel lacks 4"),
     "an array": ({"panel": np.ones((9, 5))}, ParameterError, "named columns"),
     "no agents": ({"agents": None}, ParameterError, "agents = NoneType"),
     "others' features": (

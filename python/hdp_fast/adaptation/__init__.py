@@ -6,6 +6,7 @@ noisy release of a private target. It is the one to begin with: it has nothing t
 ConvexAdaptation learns linear regression by noisy steps. NonConvexAdaptation learns a predictor
 under the logistic loss, softmax or any other differentiable loss. Both protect the records of one
 of the two domains; tune chooses their parameters, with the choice as part of the guarantee.
+ScaledFeatures makes of tables the records of norm at most 1 that they take.
 
 discrepancy computes how much the mean losses of linear predictors differ between two samples, with
 a certified gap, and release_discrepancy releases it under differential privacy. suggested_alpha
@@ -31,6 +32,7 @@ from .discrepancies.exact import Discrepancy, discrepancy
 from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
 from .nonconvex import NonConvexAdaptation
 from .one_release import MomentAdaptation, MomentResult
+from .scaled_features import ScaledFeatures
 from .tuning import TuningResult, selection_epsilon, tune
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "NonConvexAdaptation",
     "PrivateDiscrepancyMinimization",
     "ReleasedDiscrepancy",
+    "ScaledFeatures",
     "TargetSGD",
     "TuningResult",
     "classification_discrepancy",

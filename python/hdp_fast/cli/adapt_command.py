@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from .. import plotting
 from .._support.notes import note
 from .._support.types import Floats
-from ..adaptation.convex import ConvexAdaptation
-from ..adaptation.nonconvex import NonConvexAdaptation
-from ..adaptation.one_release import MomentAdaptation
+from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
 from ..budget.account import Budget
 from ..data.column_kinds import Label, to_fields
 from ..data.schema import Schema
@@ -27,7 +25,6 @@ from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
 from .predictions import add_predict, deliver_predictor, place_results, read_request
 from .privacy_flags import read_price
-from .scaled_features import ScaledFeatures
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
 

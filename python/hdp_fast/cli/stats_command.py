@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from .. import statistics
 from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
@@ -23,8 +22,8 @@ from .output import (
     say_protected,
     settle_output,
 )
+from .stats_flags import MOMENTS, Planner
 from .stats_report import render
-from .stats_tasks import MOMENTS, Planner, Runner, Settings
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
 
@@ -86,37 +85,44 @@ def _stats(arguments: argparse.Namespace) -> None:
     planner = Planner(schema, arguments.by)
     with describe_interrupt([arguments.output, arguments.report], budget):
         table = read(arguments.private, arguments)
-        tasks = planner.plan(arguments, labeled=schema.label.column in table.columns)
-        settings = Settings(epsilon, delta, relation, confidence, arguments.by)
-        runner = Runner(schema, settings, tasks)
+        tasks = planner.plan(arguments)
         say_protected(arguments, {arguments.private: (epsilon, delta)})
-        coins = None if arguments.seed is None else np.random.default_rng(arguments.seed)
-        rows = runner.run(table, budget, coins)
+        result = statistics.describe(
+            table,
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            tasks=tasks,
+            by=arguments.by,
+            neighbors=relation,
+            confidence=confidence,
+            budget=budget,
+            random_state=arguments.seed,
+        )
         public_n = table.rows if relation == "replace_one" else None
-        summary = _summarize(arguments, settings, runner, rows, public_n)
+        summary = _summarize(arguments, relation, result, public_n)
         deliver(summary, arguments, words=_words(summary), page=render)
 
 
 def _summarize(
     arguments: argparse.Namespace,
-    settings: Settings,
-    runner: Runner,
-    rows: list[dict[str, Any]],
+    relation: str,
+    result: statistics.TableStatistics,
     public_n: int | None,
 ) -> dict[str, Any]:
     return {
         "private": {"file": str(arguments.private), "rows": public_n},
         "settings": {
-            "epsilon": settings.epsilon,
-            "delta": settings.delta,
-            "neighbors": settings.neighbors,
-            "confidence": settings.confidence,
-            "by": settings.by,
+            "epsilon": arguments.epsilon,
+            "delta": arguments.delta,
+            "neighbors": relation,
+            "confidence": arguments.confidence,
+            "by": arguments.by,
             "seed": arguments.seed,
             "budget": arguments.budget and str(arguments.budget),
         },
-        "statistics": rows,
-        "records": [record_of(record) for record in runner.records],
+        "statistics": list(result.rows),
+        "records": [record_of(record) for record in result.records],
         "report": arguments.report and str(arguments.report),
     }
 

@@ -165,7 +165,8 @@ class CenteredLinear:
         name = self.schema.label.column
         column = table.column(name)
         places = {text: place for place, text in enumerate(classes)}
-        numbers = np.array([places.get(text, -1) for text in column.texts], np.int64)[column.codes]
+        by_text = np.array([places.get(text, -1) for text in column.texts], np.int64)
+        numbers: Integers = by_text[column.codes]
         if (numbers < 0).any():
             rule = "every row must hold one of classes"
             raise ParameterError(f"column {name!r} holds something else, but {rule}")

@@ -1,4 +1,4 @@
-"""A released linear model of a table, in the one file that commands and estimators read and write."""
+"""A released linear model of a table, and the one file that it is written to and read from."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class PrivateModel(JsonObject):
         Cost:
             O(m d K).
         """
-        unit = self.schema.bits(table) if self.rows.unit.bits else self.schema.floats(table)
+        unit: Any = self.schema.bits(table) if self.rows.unit.bits else self.schema.floats(table)
         rows = self.rows.scale(unit)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scores: Floats = rows * np.minimum(1, self.norm_bound / lengths) @ self.weights
@@ -324,20 +324,15 @@ class PrivateModel(JsonObject):
         rows, weights = read_features(schema, fields.pop("features"), bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")
         calibration = fields.pop("calibration", None)
-        records = {
-            name: None if record is None else PrivacyRecord(**record)
-            for name, record in (
-                ("record", fields.pop("record")),
-                ("agents_record", fields.pop("agents_record", None)),
-            )
-        }
+        record, of_agents = fields.pop("record"), fields.pop("agents_record", None)
         model = cls(
             schema=schema,
             classes=None if classes is None else distinct_texts("classes", classes),
             rows=rows,
             weights=read_numbers([*weights, constant], 2),
             calibration=None if calibration is None else _read_calibration(**calibration),
-            **records,
+            record=None if record is None else PrivacyRecord(**record),
+            agents_record=None if of_agents is None else PrivacyRecord(**of_agents),
             **fields,
         )
         if not isinstance(bits, bool):

@@ -20,8 +20,9 @@ from ..learners.moment_equation import softmax, to_halves
 from ..local import Agents
 from ..local.response import advantage
 from ..record import PrivacyRecord
-from ..transfer import CalibratedModel, calibrate
+from ..transfer import CalibratedModel
 from ..transfer.calibration_plan import check_count
+from ..transfer.repair import repair
 from .class_labels import check_classes, encode
 from .domains import TargetScores, read_domains
 from .private_classifier import PrivateClassifier
@@ -260,11 +261,12 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         if not isinstance(self.panel_, PrivateClassifier):
             kind = type(self.panel_).__name__
             raise ParameterError(f"estimator is a {kind}, but only a PrivateClassifier is written")
-        model, calibrated = PrivateModel.from_json(self.panel_.to_json(label=label)), self.calibrated_
+        model, calibrated = (
+            PrivateModel.from_json(self.panel_.to_json(label=label)),
+            self.calibrated_,
+        )
         if calibrated is not None:
-            model = model.with_calibration(
-                calibrated.knots, calibrated.shifts, self.agents_record_
-            )
+            model = model.with_calibration(calibrated.knots, calibrated.shifts, self.agents_record_)
         return model.to_json()
 
     def __sklearn_tags__(self) -> Any:
@@ -318,10 +320,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         order = make_public_generator(stream).permutation(len(codes))
         assert self.agents_epsilon is not None
         agents = Agents(scores[order, None], codes[order], epsilon=self.agents_epsilon)
-        calibrated: CalibratedModel = calibrate(
-            take_score, agents, method=self.method, random_state=stream
-        )
-        self.calibrated_, self.agents_record_ = calibrated, calibrated.agents_record
+        told = repair(take_score, agents, count=len(codes), method=self.method, random_state=stream)
+        self.calibrated_, self.agents_record_ = told.calibrated, told.calibrated.agents_record
 
 
 def take_score(records: Any) -> Floats:

@@ -3,7 +3,8 @@
 count, sum, mean and variance take a vector or the columns of a table; all columns of one call share
 one release. With `by=` and public keys they are released for each group. Every value is clipped to
 public bounds, added up exactly in integers and released with exact noise, so that no private value
-causes an error. histogram, top_k and quantiles take public bins, categories or bounds.
+causes an error. histogram, top_k and quantiles take public bins, categories or bounds. describe
+releases many of them of a table with a schema, one epsilon split among them.
 """
 
 from .._support.lazy import list_only
@@ -11,6 +12,7 @@ from .covariances import covariance
 from .moments import count, mean, sum, variance
 from .ranks import quantiles
 from .results import Covariance, Histogram, Quantiles, Statistic, TopCategories
+from .table_statistics import TableStatistics, Task, columns_of, describe
 from .tallies import histogram, top_k
 
 __all__ = [
@@ -18,9 +20,13 @@ __all__ = [
     "Histogram",
     "Quantiles",
     "Statistic",
+    "TableStatistics",
+    "Task",
     "TopCategories",
+    "columns_of",
     "count",
     "covariance",
+    "describe",
     "histogram",
     "mean",
     "quantiles",

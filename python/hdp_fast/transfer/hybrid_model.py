@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from .._support.json_text import JsonText
 from ..learners.private_model import PrivateModel
@@ -86,4 +85,6 @@ class HybridModel(JsonText):
             lines.append(f"  {moved}, left out: {list(self.left_out)}")
         if self.calibrated is not None:
             lines.append(f"  {self.calibrated!r}")
-        return "\n".join([*lines, *(f"  {name}: {one!r}" for name, one in self.certificates.items())])
+        return "\n".join(
+            [*lines, *(f"  {name}: {one!r}" for name, one in self.certificates.items())]
+        )

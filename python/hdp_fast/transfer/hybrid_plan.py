@@ -73,9 +73,7 @@ def choose_features(features: str, n: int, epsilon: float) -> Features:
     return "bits" if features == "bits" else "numbers"
 
 
-def split_price(
-    epsilon: float, delta: float
-) -> tuple[tuple[float, float], tuple[float, float]]:
+def split_price(epsilon: float, delta: float) -> tuple[tuple[float, float], tuple[float, float]]:
     """The prices of means and of the model, which together never exceed the whole."""
     screen = epsilon * SCREEN_PRICE, delta * SCREEN_PRICE
     return screen, (math.nextafter(epsilon - screen[0], 0), math.nextafter(delta - screen[1], 0))

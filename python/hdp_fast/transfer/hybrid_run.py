@@ -365,7 +365,9 @@ class HybridRun:
             raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
         people = agents.remaining if count is None else positive_int("count", count, _MOST)
         if not people or people > _count_left(agents):
-            raise AgentsExhausted(f"count = {people:,}, but {_count_left(agents):,} agents are left")
+            raise AgentsExhausted(
+                f"count = {people:,}, but {_count_left(agents):,} agents are left"
+            )
         plan = self.plan(n=n, agents=people, agents_epsilon=agents.epsilon)
         width = getattr(agents, "d", plan.columns)
         if width != plan.columns:
@@ -424,7 +426,9 @@ class HybridRun:
             refuse("agents.epsilon", agents.epsilon, f"the plan has {plan.agents_epsilon:g}")
         wanted = plan.calibrate + plan.certify
         if wanted > _count_left(agents):
-            raise AgentsExhausted(f"count = {wanted:,}, but {_count_left(agents):,} agents are left")
+            raise AgentsExhausted(
+                f"count = {wanted:,}, but {_count_left(agents):,} agents are left"
+            )
         features = CenteredFeatures(panel.schema, panel.rows.unit.bits, panel.rows.mean)
         kept = np.array([name not in learned.left_out for name in self._names(plan.features)])
         # The model without the bound on norms: a linear function of what agents hold.

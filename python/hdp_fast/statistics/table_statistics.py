@@ -1,0 +1,498 @@
+"""Many statistics of one table, one epsilon and delta split among them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._support.json_text import JsonText
+from .._support.notes import keep_result
+from .._support.random_state import check_random_state, make_stream
+from .._support.types import Floats, Integers, RandomState
+from .._support.validate import (
+    finite_number,
+    guess,
+    instance,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+    sequence,
+)
+from ..budget.account import Budget
+from ..data.column_kinds import Category, Number
+from ..data.columns import Column
+from ..data.frames import read_frame
+from ..data.schema import Schema
+from ..data.table import Table
+from ..record import PrivacyRecord
+from . import moments
+from .ranks import quantiles
+from .results import Histogram, Quantiles, Statistic
+from .tallies import histogram, top_k
+
+_QUARTILES = (0.25, 0.5, 0.75)
+_DIGITS = 12
+_USUAL_CHOICES = 3
+_MOMENTS: Mapping[str, Callable[..., Any]] = {
+    "mean": moments.mean,
+    "sum": moments.sum,
+    "variance": moments.variance,
+}
+# These take one column.
+_ALONE = ("histogram", "top_k")
+
+
+class Task(NamedTuple):
+    """One release of describe.
+
+    Attributes:
+        statistic: "count", "mean", "sum", "variance", "quantiles", "histogram" or "top_k", as the
+            functions of this package.
+        columns: Names of the columns: none for "count", one for "histogram" and "top_k", and one or
+            more for the others.
+        detail: The levels of "quantiles", numbers in [0, 1], None for the quartiles; or how many
+            categories "top_k" chooses, None for 3.
+
+    Examples:
+        >>> from hdp_fast.statistics import Task
+        >>> Task("quantiles", ("age",), (0.1, 0.9)).statistic
+        'quantiles'
+    """
+
+    statistic: str
+    columns: tuple[str, ...] = ()
+    detail: Any = None
+
+
+@dataclass(frozen=True)
+class TableStatistics(JsonText):
+    """What describe released; all of it may be published.
+
+    Attributes:
+        rows: A dict for each number, with "statistic" and "value", and where there are such the
+            "column", the "group", the "item" (a level, bin or place), the ends "low" and "high" of
+            its interval, and "rank_error" or "count_error".
+        records: What protects the rows of the table, a PrivacyRecord for each release.
+
+    Examples:
+        >>> from hdp_fast import statistics
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> schema = Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})
+        >>> people = {"age": [20, 70] * 5_000, "bought": ["no", "yes"] * 5_000}
+        >>> tasks = [statistics.Task("mean", ("age", "bought"))]
+        >>> result = statistics.describe(people, schema, epsilon=1.0, tasks=tasks)
+        >>> [row["column"] for row in result.rows], len(result.records)
+        (['age', 'bought'], 1)
+    """
+
+    rows: tuple[dict[str, Any], ...]
+    records: tuple[PrivacyRecord, ...]
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What all releases share; each interval alone has the confidence."""
+
+    epsilon: float
+    delta: float | None
+    neighbors: str
+    confidence: float
+    by: str | None
+
+
+@keep_result
+def describe(
+    table: Any,
+    schema: Schema,
+    *,
+    epsilon: float,
+    delta: float | None = None,
+    tasks: Sequence[Task] | None = None,
+    by: str | None = None,
+    neighbors: str = "replace_one",
+    confidence: float = 0.95,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
+) -> TableStatistics:
+    """Releases many statistics of a private table, one epsilon and delta split among them.
+
+    Every column of a release gets an equal share; the number of rows is free where it is public.
+    Values are clipped to the schema's bounds; a text that is no number counts as the lower bound,
+    and one that is none of the categories is counted nowhere. It is what `hdp-fast stats` runs.
+
+    Args:
+        table: A data.Table or a data frame, as data.read_frame takes it, of private rows.
+        schema: Public data.Schema: bounds of numbers, and the values of categories. A label by a
+            rule is a column of numbers, 1 where the rule applies.
+        epsilon: Privacy parameter of all of it together, finite and above 0.
+        delta: Privacy parameter of all of it together, strictly between 0 and 1. None takes
+            discrete Laplace noise alone.
+        tasks: What to release. None releases the number of rows, the mean and the quartiles of
+            every number, and a histogram of every category.
+        by: Name of a category of the schema, whose public values are groups: all is then released
+            for each of them. None makes no groups.
+        neighbors: "replace_one" or "add_remove".
+        confidence: Confidence of each interval alone, in (0, 1).
+        budget: Budget of this relation, charged with all of it at once and before anything is
+            drawn; None charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+
+    Returns:
+        The statistics and their records.
+
+    Raises:
+        ParameterError: An argument is out of range, a task does not fit the schema, or the table
+            lacks a column. Nothing is spent.
+        BudgetExceeded: Less is left than all releases cost. Nothing is spent.
+
+    Guarantee:
+        (epsilon, delta)-DP under `neighbors` by basic composition of the releases, each exact. No
+        value in the table causes an error.
+
+    Cost:
+        A pass over the columns of each release.
+
+    Source:
+        The functions of each statistic name theirs; basic composition: Dwork et al. 2006.
+
+    Examples:
+        >>> from hdp_fast import statistics
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> schema = Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})
+        >>> people = {"age": [20, 70] * 5_000, "bought": ["no", "yes"] * 5_000}
+        >>> result = statistics.describe(people, schema, epsilon=1.0)
+        >>> [row["statistic"] for row in result.rows[:3]], result.rows[0]["value"]
+        (['count', 'mean', 'mean'], 10000)
+    """
+    instance("schema", schema, Schema, "a data.Schema")
+    settings = _Settings(
+        positive("epsilon", epsilon),
+        None if delta is None else probability("delta", delta),
+        one_of("neighbors", neighbors, ("replace_one", "add_remove")),
+        probability("confidence", confidence),
+        by,
+    )
+    check_random_state(random_state)
+    if by is not None and not isinstance(columns_of(schema).get(by), Category):
+        refuse("by", by, "the schema must have it as a category, whose values are public")
+    private = table if isinstance(table, Table) else read_frame(table)
+    if tasks is None:
+        tasks = _plan_usual(schema, by, schema.label.column in private.columns)
+    settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
+    releases = _Releases(schema, settings, settled)
+    rows = releases.run(private, budget, make_stream(random_state))
+    return TableStatistics(tuple(rows), tuple(releases.records))
+
+
+def columns_of(schema: Schema) -> dict[str, Category | Number]:
+    """Lists the columns of which something can be released, the label among them.
+
+    Args:
+        schema: The public schema.
+
+    Returns:
+        Category or Number by the column's name. A label by a rule is a column of numbers, 1 where
+        the rule applies.
+
+    Examples:
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> from hdp_fast.statistics import columns_of
+        >>> list(columns_of(Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})))
+        ['age', 'bought']
+    """
+    kinds = {
+        name: kind
+        for name, kind in schema.columns.items()
+        if isinstance(kind, (Category, Number)) and name != schema.label.column
+    }
+    label = schema.label
+    number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
+    return {**kinds, label.column: number}
+
+
+def _plan_usual(schema: Schema, by: str | None, labeled: bool) -> list[Task]:
+    """The number of rows, means and quartiles of numbers, and histograms of categories.
+
+    labeled: whether the table has the label's column.
+    """
+    kinds, label = columns_of(schema), schema.label.column
+    binary = label if schema.label.bounds is None else None
+    numbers = tuple(
+        name
+        for name, kind in kinds.items()
+        if isinstance(kind, Number) and (labeled or name != label)
+    )
+    ordered = tuple(name for name in numbers if name != binary)
+    tasks = [Task("count", ())]
+    tasks += [Task("mean", numbers)] if numbers else []
+    tasks += [Task("quantiles", ordered, _QUARTILES)] if ordered else []
+    return tasks + [
+        Task("histogram", (name,))
+        for name, kind in kinds.items()
+        if isinstance(kind, Category) and name != by
+    ]
+
+
+def _settle(task: Any, schema: Schema, by: str | None) -> Task:
+    """The task with its detail; what the schema does not allow is refused."""
+    if not isinstance(task, Task):
+        refuse("tasks", task, "it must hold statistics.Task")
+    one_of("statistic", task.statistic, (*_ALONE, *_MOMENTS, "count", "quantiles"))
+    kinds, names = columns_of(schema), tuple(sequence("columns", task.columns))
+    for name in names:
+        if name not in kinds:
+            rule = "it must be a column of the schema that is not ignored"
+            refuse("columns", name, f"{rule}{guess(name, kinds)}")
+    if len(set(names)) < len(names):
+        refuse("columns", list(names), "it must name each column once")
+    if task.statistic == "count":
+        many = not names
+    else:
+        many = len(names) == 1 if task.statistic in _ALONE else bool(names)
+    if not many:
+        refuse("columns", list(names), f"{task.statistic} takes another number of columns")
+    detail = _settle_detail(task, [kinds[name] for name in names], by)
+    return Task(task.statistic, names, detail)
+
+
+def _settle_detail(task: Task, kinds: Sequence[Category | Number], by: str | None) -> Any:
+    numbers = all(isinstance(kind, Number) for kind in kinds)
+    if task.statistic in ("quantiles", *_MOMENTS) and not numbers:
+        refuse("columns", list(task.columns), "the schema must have each as a number")
+    if task.statistic == "quantiles":
+        if task.detail is None:
+            return _QUARTILES
+        levels = [finite_number("detail", level) for level in sequence("detail", task.detail)]
+        if not levels or not all(0 <= level <= 1 for level in levels):
+            refuse("detail", task.detail, "it must list levels in [0, 1]")
+        return tuple(sorted(set(levels)))
+    if task.statistic == "top_k":
+        (kind,) = kinds
+        if by is not None:
+            refuse("by", by, "top_k has no groups: leave it out, or ask for a histogram")
+        if not isinstance(kind, Category):
+            refuse("columns", list(task.columns), "the schema must have it as a category")
+        many = len(kind.values)
+        return positive_int(
+            "detail", min(_USUAL_CHOICES, many) if task.detail is None else task.detail, many
+        )
+    return None
+
+
+class _Releases:
+    """Releases statistics of one table."""
+
+    def __init__(self, schema: Schema, settings: _Settings, tasks: Sequence[Task]) -> None:
+        """Settle how the budget is split, and run on made-up rows what could be refused."""
+        self._schema, self._settings, self._tasks = schema, settings, tasks
+        self._kinds = columns_of(schema)
+        parts = sum(map(self._weight, tasks))
+        self._epsilon = _divide(settings.epsilon, parts)
+        self._delta = None if settings.delta is None else _divide(settings.delta, parts)
+        self.records: list[PrivacyRecord] = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self._run(_make_up(schema), None, None)
+        # What is spent depends on no row.
+        self._price_of_all = [
+            sum(Decimal(repr(amount)) for amount in amounts)
+            for amounts in zip(*((one.epsilon, one.delta) for one in self.records), strict=True)
+        ]
+        self.records.clear()
+
+    def run(
+        self, table: Table, budget: Budget | None, random_state: RandomState
+    ) -> list[dict[str, Any]]:
+        """The rows of the result; `records` has what was spent.
+
+        Raises:
+            ParameterError: The table lacks a column.
+            BudgetExceeded: Less is left than all releases cost; nothing is spent then.
+        """
+        for name in self._names():
+            table.column(name)
+        if budget is not None and self._price_of_all:
+            # All shares at once, so that the ledger refuses before the first is spent.
+            budget = budget.sequential(*map(float, self._price_of_all), name="statistics.describe")
+        return self._run(table, budget, random_state)
+
+    def _names(self) -> set[str]:
+        named = {name for task in self._tasks for name in task.columns}
+        return named | ({self._settings.by} if self._settings.by else set())
+
+    def _weight(self, task: Task) -> int:
+        """How many shares of the budget a release takes; a public number of rows is free."""
+        if task.statistic == "count" and self._counts_for_free:
+            return 0
+        return max(len(task.columns), 1)
+
+    @property
+    def _counts_for_free(self) -> bool:
+        return self._settings.neighbors == "replace_one" and self._settings.by is None
+
+    def _price(self, task: Task) -> tuple[float, float | None]:
+        weight = self._weight(task)
+        delta = None if self._delta is None else float(_floor(self._delta * weight))
+        return float(_floor(self._epsilon * weight)), delta
+
+    def _run(
+        self, table: Table, budget: Budget | None, random_state: RandomState
+    ) -> list[dict[str, Any]]:
+        return [
+            row for task in self._tasks for row in self._release(task, table, budget, random_state)
+        ]
+
+    def _release(
+        self, task: Task, table: Table, budget: Budget | None, random_state: RandomState
+    ) -> list[dict[str, Any]]:
+        if not self._weight(task):
+            return [_row("count", value=table.rows, low=table.rows, high=table.rows)]
+        epsilon, delta = self._price(task)
+        shared: dict[str, Any] = {
+            "epsilon": epsilon,
+            "neighbors": self._settings.neighbors,
+            "confidence": self._settings.confidence,
+            "budget": budget,
+            "random_state": random_state,
+        }
+        if task.statistic not in ("quantiles", "top_k"):
+            shared["delta"] = delta
+        keys: tuple[str, ...] | None = None
+        if self._settings.by is not None:
+            kind = self._kinds[self._settings.by]
+            keys = kind.values if isinstance(kind, Category) else ()
+            codes = self._codes(table, self._settings.by, keys)
+            shared |= {"by": codes, "groups": range(len(keys))}
+        result = getattr(self, f"_release_{task.statistic}", self._release_moment)(
+            task, table, shared
+        )
+        if keys is None:
+            return list(self._describe(task, result, None))
+        return [
+            row for code, part in result.items() for row in self._describe(task, part, keys[code])
+        ]
+
+    def _release_count(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+        return moments.count(np.ones(table.rows), **shared)
+
+    def _release_moment(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+        return _MOMENTS[task.statistic](self._values(task, table), **self._bounds(task), **shared)
+
+    def _release_quantiles(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+        values = self._values(task, table)
+        return quantiles(values, task.detail, **self._bounds(task), **shared)
+
+    def _release_histogram(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+        (name,) = task.columns
+        kind = self._kinds[name]
+        if isinstance(kind, Number):
+            (values,) = self._values(task, table).values()
+            return histogram(values, edges=_edges(kind), **shared)
+        codes = self._codes(table, name, kind.values)
+        return histogram(codes, categories=range(len(kind.values)), **shared)
+
+    def _release_top_k(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+        (name,) = task.columns
+        values = self._categories(name)
+        codes = self._codes(table, name, values)
+        return top_k(codes, task.detail, categories=range(len(values)), **shared)
+
+    def _values(self, task: Task, table: Table) -> dict[str, Floats]:
+        return {name: self._numbers(table, name) for name in task.columns}
+
+    def _numbers(self, table: Table, name: str) -> Floats:
+        label = self._schema.label
+        if name == label.column and label.bounds is None:
+            bits: Floats = self._schema.labels(table).astype(np.float64)
+            return bits
+        column, kind = table.column(name), self._kinds.get(name)
+        return kind._numbers(column) if isinstance(kind, Number) else column.row_numbers()
+
+    def _categories(self, name: str) -> tuple[str, ...]:
+        kind = self._kinds[name]
+        return kind.values if isinstance(kind, Category) else ()
+
+    def _codes(self, table: Table, name: str, values: tuple[str, ...]) -> Integers:
+        """The place of each row's text among public values; -1 where it is none of them."""
+        column, places = table.column(name), {text: place for place, text in enumerate(values)}
+        kind = self._kinds.get(name)
+        if isinstance(kind, Category) and kind.missing in places:
+            places[""] = places[kind.missing]
+        by_text = np.array([places.get(text, -1) for text in column.texts], np.int64)
+        return by_text[column.codes]
+
+    def _bounds(self, task: Task) -> dict[str, Any]:
+        kinds = {name: self._kinds[name] for name in task.columns}
+        numbers = {name: kind for name, kind in kinds.items() if isinstance(kind, Number)}
+        return {
+            "low": {name: kind.low for name, kind in numbers.items()},
+            "high": {name: kind.high for name, kind in numbers.items()},
+        }
+
+    def _describe(self, task: Task, result: Any, group: str | None) -> Iterator[dict[str, Any]]:
+        """The rows of a result of one group."""
+        parts = result.items() if isinstance(result, dict) else [((*task.columns, None)[0], result)]
+        for column, part in parts:
+            if not any(part.record is record for record in self.records):
+                self.records.append(part.record)
+            for item in self._itemize(task, column, part):
+                yield _row(task.statistic, column=column, group=group, **item)
+
+    def _itemize(self, task: Task, column: str | None, part: Any) -> Iterator[dict[str, Any]]:
+        if isinstance(part, Statistic):
+            yield {"value": part.value, "low": part.low, "high": part.high}
+        elif isinstance(part, Quantiles):
+            for level, value in zip(part.levels, part.value.tolist(), strict=True):
+                yield {"item": level, "value": value, "rank_error": part.rank_error}
+        elif isinstance(part, Histogram):
+            columns = (part.value.tolist(), part.low.tolist(), part.high.tolist())
+            names = self._bin_names(column, part)
+            for item, value, low, high in zip(names, *columns, strict=True):
+                yield {"item": item, "value": value, "low": low, "high": high}
+        else:
+            values = self._categories(str(column))
+            for place, code in enumerate(part.value, start=1):
+                yield {"item": place, "value": values[code], "count_error": part.count_error}
+
+    def _bin_names(self, column: str | None, part: Histogram) -> list[str]:
+        kind = self._kinds[str(column)]
+        if isinstance(kind, Category):
+            return list(kind.values)
+        pairs = zip(part.bins, part.bins[1:], strict=False)
+        return [f"{low:.12g} to {high:.12g}" for low, high in pairs]
+
+
+def _edges(kind: Number) -> list[float]:
+    return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
+
+
+def _row(statistic: str, **fields: Any) -> dict[str, Any]:
+    row = {"statistic": statistic, "column": None, "group": None, "item": None} | fields
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _divide(total: float, parts: int) -> Decimal:
+    """A share whose multiples are decimals of few digits and never add up to more than the total.
+
+    Budgets add up decimals.
+    """
+    return _floor(Decimal(repr(total)) / max(parts, 1))
+
+
+def _floor(value: Decimal | int) -> Decimal:
+    return Context(prec=_DIGITS, rounding=ROUND_FLOOR).create_decimal(value)
+
+
+def _make_up(schema: Schema) -> Table:
+    """A table of two rows about nobody, with which wrong settings are refused before a release."""
+    names = [*schema.columns, schema.label.column]
+    empty = Column(("",), np.zeros(2, np.int64))
+    return Table(dict.fromkeys(names, empty), 2)
