@@ -15,7 +15,19 @@ import numpy as np
 from calls import CALLS, EYE, HAZARDS, ONES
 from doors import ADAPTING, BITS, HALFSPACE, LABELS, NUMBERS, REALS, SIGNS, STUMPS, labeler, sgd
 
-from hdp_fast import collection, data, gf2, labels, learners, local, stability, transfer, weights
+from hdp_fast import (
+    adaptation,
+    collection,
+    data,
+    gf2,
+    labels,
+    learners,
+    local,
+    stability,
+    statistics,
+    transfer,
+    weights,
+)
 from hdp_fast.local import Agents, Query
 
 Base = tuple[Callable[..., Any], dict[str, Any]]
@@ -95,6 +107,29 @@ def statistics_labeler() -> labels.StatisticsLabeler:
     return labels.StatisticsLabeler(classes=[0, 1], **goal).fit(NUMBERS, LABELS, NUMBERS[:9])
 
 
+def private_model() -> learners.PrivateModel:
+    """A linear model of a table."""
+    made = learners.CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-3)
+    return made.learn(TABLE, random_state=1)
+
+
+def hybrid() -> transfer.HybridRun:
+    """A run in which nobody is asked what moved."""
+    return transfer.HybridRun(
+        SCHEMA, epsilon=1.0, delta=1e-3, screen=0.0, certify=0.2, features="numbers"
+    )
+
+
+def survey() -> local.Agents:
+    """Enough people for it, of whom nobody was asked yet."""
+    return local.Agents(np.full((120, 1), 0.5), np.arange(120) % 2, epsilon=1.0)
+
+
+def learn_hybrid() -> transfer.HybridModel:
+    """The model of a panel."""
+    return hybrid().learn(TABLE, survey(), random_state=1)
+
+
 STATISTICS = released()
 QUERY = Query.label() & Query.value(0, -1, 1)
 # By the public name, without that of the package.
@@ -144,6 +179,68 @@ BASES: dict[str, Callable[[], Base]] = {
         labels.StatisticsLabeler.load,
         {"path": stored(statistics_labeler().save, ".json")},
     ),
+    "learners.CenteredLinear": lambda: (
+        learners.CenteredLinear,
+        {"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-3, "classes": ["no", "yes"]},
+    ),
+    "learners.CenteredLinear.learn": lambda: (
+        learners.CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-3).learn,
+        {"table": TABLE, "ids": [1, 2, 3], "rows_per_person": 1, "budget": None, "random_state": 1},
+    ),
+    "learners.PrivateModel.with_calibration": lambda: (
+        private_model().with_calibration,
+        {"knots": [0.0], "shifts": [1.0], "agents_record": None},
+    ),
+    "learners.PrivateModel.scores": lambda: (private_model().scores, {"table": TABLE}),
+    "learners.PrivateModel.predict": lambda: (private_model().predict, {"table": TABLE}),
+    "learners.PrivateModel.probabilities": lambda: (
+        private_model().probabilities,
+        {"table": TABLE},
+    ),
+    "learners.PrivateModel.from_json": lambda: (
+        learners.PrivateModel.from_json,
+        {"text": private_model().to_json()},
+    ),
+    "adaptation.ScaledFeatures": lambda: (adaptation.ScaledFeatures, {"schema": SCHEMA}),
+    "adaptation.ScaledFeatures.rows": lambda: (
+        adaptation.ScaledFeatures(SCHEMA).rows,
+        {"table": TABLE},
+    ),
+    "adaptation.ScaledFeatures.labels": lambda: (
+        adaptation.ScaledFeatures(SCHEMA).labels,
+        {"scores": ONES},
+    ),
+    "adaptation.ScaledFeatures.predictor": lambda: (
+        adaptation.ScaledFeatures(SCHEMA).predictor,
+        {"coef": [1.0, 0.5]},
+    ),
+    "transfer.HybridRun": lambda: (
+        transfer.HybridRun,
+        {
+            **{"schema": SCHEMA, "epsilon": 1.0, "delta": 1e-3, "screen": 0.1, "certify": 0.2},
+            **{"features": "bits", "beta": 0.1},
+        },
+    ),
+    "transfer.HybridRun.plan": lambda: (
+        hybrid().plan,
+        {"n": 3, "agents": 120, "agents_epsilon": 1.0},
+    ),
+    "transfer.HybridRun.simulate": lambda: (
+        hybrid().simulate,
+        {"table": TABLE, "n": 3, "epsilon": 1.0},
+    ),
+    **{
+        f"transfer.HybridRun.{name}": lambda name=name: (
+            getattr(hybrid(), name),
+            {"panel": TABLE, "agents": survey(), "count": 120, "budget": None, "random_state": 1},
+        )
+        for name in ("run", "learn")
+    },
+    "transfer.HybridRun.repair": lambda: (
+        hybrid().repair,
+        {"learned": learn_hybrid(), "agents": survey(), "random_state": 1},
+    ),
+    "statistics.columns_of": lambda: (statistics.columns_of, {"schema": SCHEMA}),
     "learners.ConjunctionList.predict": lambda: (
         learners.ConjunctionList(EYE, 1 - EYE).predict,
         {"i": 1, "X": EYE},

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._support.numbers import finite_vector
 from .._support.types import Floats
 from .._support.validate import instance
 from ..data.column_kinds import Ignore, Number, count_floats
 from ..data.schema import Schema
+from ..exceptions import ShapeError
 from ..learners.unit_rows import Predictor
 
 
@@ -64,7 +66,7 @@ class ScaledFeatures:
         signed = self.schema.floats(table) * (1 + numbers) - numbers
         return np.column_stack([signed, np.ones(len(signed))]) / self._length()
 
-    def labels(self, scores: Floats) -> list[float] | list[int]:
+    def labels(self, scores: ArrayLike) -> list[float] | list[int]:
         """Converts scores to labels of the table.
 
         Args:
@@ -73,7 +75,12 @@ class ScaledFeatures:
 
         Returns:
             A list of m numbers in the units of the label, or of 0 and 1 where the label is a rule.
+
+        Raises:
+            ShapeError: scores has not one dimension.
+            ParameterError: An entry is no finite number.
         """
+        scores = finite_vector("scores", scores)
         if self.schema.label.bounds is None:
             return [int(score >= 0) for score in scores]
         middle, half = self._units()
@@ -88,9 +95,16 @@ class ScaledFeatures:
         Returns:
             A named tuple of an intercept and coefficients, by the schema's float_names: what one
             more of a number, or a category, adds to the label.
+
+        Raises:
+            ShapeError: coef has not shape (d,).
+            ParameterError: An entry is no finite number.
         """
+        values, d = finite_vector("coef", coef), len(self.schema.float_names) + 1
+        if len(values) != d:
+            raise ShapeError(f"coef has {len(values):,} entries, but the records have {d:,}")
         middle, half = self._units()
-        *weights, intercept = (half * np.asarray(coef, np.float64) / self._length()).tolist()
+        *weights, intercept = (half * values / self._length()).tolist()
         slopes = []
         for weight, number in zip(weights, self._numbers(), strict=True):
             if number is not None:

@@ -515,12 +515,17 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
     if budget is None:
         note_charge()
         return nullcontext()
-    if not isinstance(budget, Budget):
-        refuse("budget", budget, "it must be a hdp_fast.budget.Budget or None")
+    check_budget(budget)
     _core.check_settings()
     reservation = budget.reserve(record)
     note_charge()
     return reservation
+
+
+def check_budget(budget: object) -> None:
+    """Raise ParameterError for what is neither a budget nor None."""
+    if budget is not None and not isinstance(budget, Budget):
+        refuse("budget", budget, "it must be a hdp_fast.budget.Budget or None")
 
 
 def check_charge(budget: Budget | None, epsilon: float) -> None:

@@ -81,8 +81,10 @@ def make_table(name: str, records: Any, schema: Reader) -> Table:
     return take_columns(name, records, schema.reads)
 
 
-def take_columns(name: str, records: Any, wanted: Sequence[str]) -> Table:
+def take_columns(name: str, records: Any, wanted: Sequence[str] | None) -> Table:
     """These columns of a data frame, or a dict of columns, as a table; a table stays as it is.
+
+    None takes all of them.
 
     It raises the errors of `make_table`.
     """

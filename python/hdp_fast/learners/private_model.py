@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.json_text import JsonObject
+from .._support.numbers import floats
 from .._support.types import Floats
 from .._support.validate import (
     distinct_texts,
     from_json,
+    numbers,
     one_of,
     positive,
     positive_int,
@@ -126,7 +128,7 @@ class PrivateModel(JsonObject):
             ParameterError: The model has not two classes, or knots and shifts are not finite
                 numbers of one length, the knots increasing.
         """
-        pair = np.array(knots, np.float64), np.array(shifts, np.float64)
+        pair = floats(numbers("knots", knots)), floats(numbers("shifts", shifts))
         calibration = pair if pair[0].size else None
         model = dataclasses.replace(self, calibration=calibration, agents_record=agents_record)
         try:
@@ -176,8 +178,8 @@ class PrivateModel(JsonObject):
         if self.schema.label.bounds is not None and self.link == "target":
             low, high = self.schema.label.bounds
             middle, half = low / 2 + high / 2, high / 2 - low / 2
-            numbers: list[Any] = (scores[:, 0].clip(-1, 1) * half + middle).tolist()
-            return numbers
+            targets: list[Any] = (scores[:, 0].clip(-1, 1) * half + middle).tolist()
+            return targets
         places = scores.argmax(axis=1).tolist()
         return places if self.classes is None else [self.classes[place] for place in places]
 

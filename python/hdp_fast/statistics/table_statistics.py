@@ -25,12 +25,13 @@ from .._support.validate import (
     refuse,
     sequence,
 )
-from ..budget.account import Budget
+from ..budget.account import Budget, check_budget
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column
-from ..data.frames import read_frame
+from ..data.frames import take_columns
 from ..data.schema import Schema
 from ..data.table import Table
+from ..exceptions import ShapeError
 from ..record import PrivacyRecord
 from . import moments
 from .ranks import quantiles
@@ -151,6 +152,7 @@ def describe(
     Raises:
         ParameterError: An argument is out of range, a task does not fit the schema, or the table
             lacks a column. Nothing is spent.
+        ShapeError: The table has no rows, or columns that differ in length. Nothing is spent.
         BudgetExceeded: Less is left than all releases cost. Nothing is spent.
 
     Guarantee:
@@ -172,7 +174,7 @@ def describe(
         >>> [row["statistic"] for row in result.rows[:3]], result.rows[0]["value"]
         (['count', 'mean', 'mean'], 10000)
     """
-    instance("schema", schema, Schema, "a data.Schema")
+    kinds = columns_of(schema)
     settings = _Settings(
         positive("epsilon", epsilon),
         None if delta is None else probability("delta", delta),
@@ -181,9 +183,12 @@ def describe(
         by,
     )
     check_random_state(random_state)
-    if by is not None and not isinstance(columns_of(schema).get(by), Category):
+    if by is not None and not (isinstance(by, str) and isinstance(kinds.get(by), Category)):
         refuse("by", by, "the schema must have it as a category, whose values are public")
-    private = table if isinstance(table, Table) else read_frame(table)
+    check_budget(budget)
+    private = take_columns("table", table, None)
+    if not private.rows:
+        raise ShapeError("table has no rows, but it must have at least one")
     if tasks is None:
         tasks = _plan_usual(schema, by, schema.label.column in private.columns)
     settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
@@ -202,12 +207,16 @@ def columns_of(schema: Schema) -> dict[str, Category | Number]:
         Category or Number by the column's name. A label by a rule is a column of numbers, 1 where
         the rule applies.
 
+    Raises:
+        ParameterError: schema is no data.Schema.
+
     Examples:
         >>> from hdp_fast.data import Label, Number, Schema
         >>> from hdp_fast.statistics import columns_of
         >>> list(columns_of(Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})))
         ['age', 'bought']
     """
+    instance("schema", schema, Schema, "a data.Schema")
     kinds = {
         name: kind
         for name, kind in schema.columns.items()

@@ -22,7 +22,7 @@ from .._support.validate import (
     refuse,
 )
 from ..accounting.noisy_sums import calibrate_means
-from ..budget.account import Budget
+from ..budget.account import Budget, check_budget
 from ..data.frames import take_columns
 from ..data.schema import Schema
 from ..data.table import Table
@@ -329,6 +329,7 @@ class HybridRun:
         random_state: RandomState,
     ) -> HybridModel:
         check_random_state(random_state)
+        check_budget(budget)
         table = self._take("panel", panel)
         labels = self.schema.labels(table)
         plan = self._plan_with(table.rows, agents, count)
@@ -360,9 +361,7 @@ class HybridRun:
         )
 
     def _plan_with(self, n: int, agents: AgentPool, count: int | None) -> HybridPlan:
-        if not isinstance(agents, AgentPool):
-            rule = "it must be local.Agents or local.RemoteAgents"
-            raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+        _check_agents(agents)
         people = agents.remaining if count is None else positive_int("count", count, _MOST)
         if not people or people > _count_left(agents):
             raise AgentsExhausted(
@@ -420,6 +419,7 @@ class HybridRun:
         self, learned: HybridModel, agents: AgentPool, stream: Any, random_state: RandomState
     ) -> HybridModel:
         check_random_state(random_state)
+        _check_agents(agents)
         instance("learned", learned, HybridModel, "what learn returned")
         plan, panel = learned.plan, learned.panel_model
         if agents.epsilon != plan.agents_epsilon:
@@ -471,6 +471,12 @@ class HybridRun:
 def _make_learner(plan: HybridPlan) -> PrivateSGD:
     epsilon, delta = plan.model_price
     return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
+
+
+def _check_agents(agents: Any) -> None:
+    if not isinstance(agents, AgentPool):
+        rule = "it must be local.Agents or local.RemoteAgents"
+        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
 
 
 def _count_left(agents: AgentPool) -> int:
