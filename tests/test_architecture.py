@@ -59,7 +59,7 @@ COMMANDS_MAY_TAKE = {
 CLASSES_OF_COMMANDS = {
     *("ExitCode", "Formatter", "Parser", "Planner", "Price", "VerbHelp"),
     *("Block", "LabelPlaces", "Places", "Request", "Watch"),
-    *("Bin", "Interval", "Page", "Row", "Scale"),
+    *("Bin", "Figure", "Interval", "Page", "Row", "Scale", "Section", "Table"),
     *("Halfspace", "LabelTask", "LogisticLearner"),
 }
 

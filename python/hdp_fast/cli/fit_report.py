@@ -8,12 +8,14 @@ from typing import Any
 
 from .report_charts import draw_bars
 from .report_page import (
+    Figure,
+    Item,
     Page,
+    Section,
+    Table,
     warn_of_seed,
     write_name,
     write_page,
-    write_section,
-    write_table,
     write_text,
 )
 
@@ -29,20 +31,23 @@ def render(summary: Mapping[str, Any]) -> str:
     """
     page = Page(summary)
     title = f"{summary['label']['column']}: a private linear model"
-    parts = [*_head(page, title), *_use(page), *_weights(page)]
-    parts += [*_protection(page), *_released(page), *_settings(page)]
-    return write_page(page, title, parts)
+    sections = [
+        Section("Whether it is of use", _use(page)),
+        Section("What it goes by", _weights(page)),
+        Section("What protects whom", _protection(page)),
+        Section("What is released, and how to use it", _released(page)),
+        Section("Settings, all of them public", [_settings(page)]),
+    ]
+    seed = warn_of_seed(page) if page.has("record") else []
+    return write_page(page, title, [_head(page), *seed], sections)
 
 
-def _head(page: Page, title: str) -> Iterator[str]:
+def _head(page: Page) -> str:
     kind = "A regression" if page.find("labels") is None else "A classifier"
-    yield f"<h1>{write_name(title)}</h1>"
-    yield (
-        f"<p>{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
-        f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}</p>"
+    return (
+        f"{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
+        f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}"
     )
-    if page.has("record"):
-        yield from warn_of_seed(page)
 
 
 _HOW = {"sgd": "noisy gradients", "statistics": "one release of second moments"}
@@ -61,23 +66,19 @@ def _meaning(page: Page) -> str:
     return f" Label 1 means that {column} is above {page.show('label.above', 0)}, label 0 that not."
 
 
-def _use(page: Page) -> Iterator[str]:
-    yield from write_section("Whether it is of use", _use_parts(page))
-
-
-def _use_parts(page: Page) -> Iterator[str]:
+def _use(page: Page) -> Iterator[Item]:
     if page.has("usual_label"):
         yield (
-            f"<p><strong>It predicts {page.show('usual_label')} for nearly all rows: only its "
-            "probabilities tell them apart.</strong></p>"
+            f"<strong>It predicts {page.show('usual_label')} for nearly all rows: only its "
+            "probabilities tell them apart.</strong>"
         )
     if not page.has("signal"):
-        yield "<p>No noise was added: what is learned is not protected.</p>"
+        yield "No noise was added: what is learned is not protected."
         return
     words = _SIGNALS[page.find("method")].format(page.show("signal", 0))
     yield (
-        f"<p>{words} More rows, fewer columns or a larger epsilon raise the number. How often the "
-        "model errs only records that are public, or a release of their own, can tell.</p>"
+        f"{words} More rows, fewer columns or a larger epsilon raise the number. How often the "
+        "model errs only records that are public, or a release of their own, can tell."
     )
 
 
@@ -91,23 +92,19 @@ _SIGNALS = {
 }
 
 
-def _weights(page: Page) -> Iterator[str]:
-    yield from write_section("What it goes by", _weight_parts(page))
-
-
-def _weight_parts(page: Page) -> Iterator[str]:
+def _weights(page: Page) -> Iterator[Item]:
     effects = page.find("effects")
     ordered = sorted(effects, key=lambda name: -max(map(abs, effects[name])))
     labels = page.find("labels")
     unit = _unit(page)
     yield (
-        "<p>What one standard deviation of a number, or of its square, or a category, adds to "
-        f"{write_text(unit)}, largest first.</p>"
+        "What one standard deviation of a number, or of its square, or a category, adds to "
+        f"{write_text(unit)}, largest first."
     )
     if all(len(effect) == 1 for effect in effects.values()):
         bars = [(name, json.dumps(["effects", name, 0])) for name in ordered[:_DRAWN]]
         words = "; ".join(f"{name}: {effects[name][0]:.3g}" for name in ordered[:_DRAWN])
-        yield draw_bars(page.find_at, bars, "Largest weights", words, "weights", unit)
+        yield Figure(draw_bars(page.find_at, bars, "Largest weights", words, "weights", unit))
         heads = ["feature", "weight"]
     else:
         heads = ["feature", *map(write_name, labels)]
@@ -115,9 +112,9 @@ def _weight_parts(page: Page) -> Iterator[str]:
         [write_name(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
         for name in ordered[:_SHOWN]
     ]
-    yield write_table("Weights", heads, rows)
+    yield Table("Weights", heads, rows)
     if len(ordered) > _SHOWN:
-        yield f"<p>{len(ordered) - _SHOWN:,} smaller weights are in the model's file.</p>"
+        yield f"{len(ordered) - _SHOWN:,} smaller weights are in the model's file."
 
 
 def _unit(page: Page) -> str:
@@ -130,13 +127,9 @@ def _unit(page: Page) -> str:
     return f"the {what} of {labels[1]}"
 
 
-def _protection(page: Page) -> Iterator[str]:
-    yield from write_section("What protects whom", _protection_parts(page))
-
-
-def _protection_parts(page: Page) -> Iterator[str]:
+def _protection(page: Page) -> Iterator[Item]:
     if not page.has("record"):
-        yield "<p><strong>Nothing: epsilon is infinite.</strong></p>"
+        yield "<strong>Nothing: epsilon is infinite.</strong>"
         return
     price = (
         f"protected by epsilon {page.show('record.epsilon', 0)} and delta "
@@ -145,41 +138,36 @@ def _protection_parts(page: Page) -> Iterator[str]:
     )
     if page.find("settings.ids") is None:
         yield (
-            f"<p>Each row of the table is {price.format('its values')} The number of rows is "
+            f"Each row of the table is {price.format('its values')} The number of rows is "
             "public. Somebody who has k rows is protected by k times epsilon, with a delta that is "
-            "k exp((k - 1) epsilon) times as large.</p>"
+            "k exp((k - 1) epsilon) times as large."
         )
     else:
         yield (
-            f"<p>Each person, whose rows have one {page.show('settings.ids')}, is "
+            f"Each person, whose rows have one {page.show('settings.ids')}, is "
             f"{price.format('the values of their rows')} Which rows belong together, and how many "
-            "there are, is public.</p>"
+            "there are, is public."
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
-    yield write_table("Record of privacy", ["part", "value"], rows)
+    yield Table("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
-        yield f"<p>It was charged to the ledger {page.show('settings.budget')}.</p>"
+        yield f"It was charged to the ledger {page.show('settings.budget')}."
 
 
-def _released(page: Page) -> Iterator[str]:
-    yield from write_section("What is released, and how to use it", _released_parts(page))
-
-
-def _released_parts(page: Page) -> Iterator[str]:
+def _released(page: Page) -> Iterator[Item]:
     yield (
-        "<p>The mean and scale of each feature, scaled to [0, 1] by the schema, the weights, and "
+        "The mean and scale of each feature, scaled to [0, 1] by the schema, the weights, and "
         "this page. All of it may be published, and whatever is made of it; it costs "
-        "no more privacy.</p>"
+        "no more privacy."
     )
     if page.find("output") is not None:
         model = page.show("output")
-        yield "<p>To predict rows, which are not protected by that:</p>"
-        yield f"<pre>hdp-fast predict {model} FILE.csv --output predicted.csv</pre>"
+        yield "To predict rows, which are not protected by that:"
+        yield Figure(f"<pre>hdp-fast predict {model} FILE.csv --output predicted.csv</pre>")
 
 
-def _settings(page: Page) -> Iterator[str]:
+def _settings(page: Page) -> Table:
     rows = [[write_name(name), page.show(f"settings.{name}", 0)] for name in page.find("settings")]
     rows.append(["features", f"{len(page.find('features')):,}"])
-    table = write_table("Chosen before the file was read", ["setting", "value"], rows)
-    yield from write_section("Settings, all of them public", iter([table]))
+    return Table("Chosen before the file was read", ["setting", "value"], rows)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .report_charts import Bin, Interval, Row, draw_intervals, draw_reliability
-from .report_page import Page, warn_of_seed, write_name, write_page, write_section, write_table
+from .report_page import Figure, Item, Page, Section, Table, warn_of_seed, write_name, write_page
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -17,22 +17,26 @@ def render(summary: Mapping[str, Any]) -> str:
     """
     page = Page(summary)
     title = f"{summary['label']['column']}: a model of the panel, checked by the survey"
-    parts = [*_head(page, title), *_errors(page), *_reliability(page), *_shift(page)]
-    parts += [*_model(page), *_records(page), *_settings(page)]
-    return write_page(page, title, parts)
+    sections = [
+        Section("How often it errs", _errors(page)),
+        Section("Whether its probabilities are right", _reliability(page)),
+        Section("What moved", _shift(page)),
+        Section("The model", _model(page)),
+        Section("What protects whom", _records(page)),
+        Section("Settings, all of them public", _settings(page)),
+    ]
+    return write_page(page, title, [_head(page), *warn_of_seed(page)], sections)
 
 
-def _head(page: Page, title: str) -> Iterator[str]:
-    yield f"<h1>{write_name(title)}</h1>"
-    yield (
-        f"<p>A model of {page.show('panel.rows')} records in {page.show('panel.file')} "
+def _head(page: Page) -> str:
+    return (
+        f"A model of {page.show('panel.rows')} records in {page.show('panel.file')} "
         f"(epsilon {page.show('settings.epsilon', 0)}, delta {page.show('settings.delta', 0)}), "
         f"checked by {page.show('survey.people')} people of {page.show('survey.file')}, each of "
         f"whom answered one question with epsilon {page.show('settings.agents_epsilon', 0)}. "
         "This is a simulation: rows of the survey play the people, and this program drew their "
-        f"coins.{_meaning(page)}</p>"
+        f"coins.{_meaning(page)}"
     )
-    yield from warn_of_seed(page)
 
 
 def _meaning(page: Page) -> str:
@@ -49,16 +53,12 @@ _LEGEND = (
 )
 
 
-def _errors(page: Page) -> Iterator[str]:
-    yield from write_section("How often it errs", _error_parts(page))
-
-
-def _error_parts(page: Page) -> Iterator[str]:
+def _errors(page: Page) -> Iterator[Item]:
     kinds = list(page.find("certificates"))
     paths = {kind: f"certificates.{kind}" for kind in kinds}
     yield (
-        "<p>Share of people for whom the predicted label is wrong, with an interval that misses "
-        f"it with a probability of at most {page.show(f'{paths[kinds[0]]}.beta', 0)}.</p>"
+        "Share of people for whom the predicted label is wrong, with an interval that misses "
+        f"it with a probability of at most {page.show(f'{paths[kinds[0]]}.beta', 0)}."
     )
     rows = [
         Row(_CERTIFIED[kind], [Interval(kind, f"{p}.value", f"{p}.low", f"{p}.high")])
@@ -71,38 +71,36 @@ def _error_parts(page: Page) -> Iterator[str]:
         f"to {page.find(f'{p}.high'):.3f}"
         for kind, p in paths.items()
     )
-    yield draw_intervals(
-        page.find, rows, "Intervals of the error", words, "errors", "share of wrong labels"
+    yield Figure(
+        draw_intervals(
+            page.find, rows, "Intervals of the error", words, "errors", "share of wrong labels"
+        )
     )
     cells = [
         [_CERTIFIED[kind], page.show(f"{p}.value"), page.interval(p), page.show(f"{p}.agents")]
         for kind, p in paths.items()
     ]
-    yield write_table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
+    yield Table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
     if has_constant:
         yield (
-            "<p>For comparison, without any model: label 0 for everybody would be wrong about "
+            "For comparison, without any model: label 0 for everybody would be wrong about "
             f"{page.show(f'{constant}.zero')} of them, label 1 for everybody about "
-            f"{page.show(f'{constant}.one')} (estimates).</p>"
+            f"{page.show(f'{constant}.one')} (estimates)."
         )
 
 
 _CERTIFIED = {"before": "model of the panel", "after": "calibrated model"}
 
 
-def _reliability(page: Page) -> Iterator[str]:
-    yield from write_section("Whether its probabilities are right", _reliability_parts(page))
-
-
-def _reliability_parts(page: Page) -> Iterator[str]:
+def _reliability(page: Page) -> Iterator[Item]:
     diagram = "calibration.reliability"
     yield (
-        f"<p>Outcome: {page.show('calibration.outcome')}, by {page.show('calibration.answers')} "
+        f"Outcome: {page.show('calibration.outcome')}, by {page.show('calibration.answers')} "
         f"answers. The log-odds of the panel's model are multiplied by the slope "
         f"{page.show('calibration.slope')}, and the intercept {page.show('calibration.intercept')} "
         "is added; beyond the scores that people were asked about, only a constant is. Each "
         "interval of the diagram misses the share of label 1 in its bin with a "
-        f"probability of at most {page.show(f'{diagram}.beta', 0)}.</p>"
+        f"probability of at most {page.show(f'{diagram}.beta', 0)}."
     )
     bins = range(len(page.find(f"{diagram}.rates")))
     marks = [
@@ -110,14 +108,16 @@ def _reliability_parts(page: Page) -> Iterator[str]:
         for kind in ("before", "after")
         for i in bins
     ]
-    yield _LEGEND.format(before="as the panel's model predicts", after="calibrated")
+    yield Figure(_LEGEND.format(before="as the panel's model predicts", after="calibrated"))
     words = "; ".join(
         f"predicted {page.find(f'{diagram}.after.{i}'):.3f}, "
         f"observed {page.find(f'{diagram}.low.{i}'):.3f} to {page.find(f'{diagram}.high.{i}'):.3f}"
         for i in bins
     )
-    yield draw_reliability(
-        page.find, marks, "Reliability diagram", f"Calibrated model: {words}", "reliability"
+    yield Figure(
+        draw_reliability(
+            page.find, marks, "Reliability diagram", f"Calibrated model: {words}", "reliability"
+        )
     )
     rows = [
         [
@@ -130,25 +130,22 @@ def _reliability_parts(page: Page) -> Iterator[str]:
         for i in bins
     ]
     heads = ["", "panel's model", "calibrated", "told by the survey", "interval"]
-    yield write_table("Probability of label 1 among people of similar score", heads, rows)
+    yield Table("Probability of label 1 among people of similar score", heads, rows)
 
 
-def _shift(page: Page) -> Iterator[str]:
-    if page.has("shift"):
-        yield from write_section("What moved", _shift_parts(page))
-
-
-def _shift_parts(page: Page) -> Iterator[str]:
+def _shift(page: Page) -> Iterator[Item]:
+    if not page.has("shift"):
+        return
     left_out = page.find("left_out")
     yield (
-        f"<p>{page.show('agents.screen')} people answered one bit about one column each. All "
+        f"{page.show('agents.screen')} people answered one bit about one column each. All "
         f"intervals hold at once, but for a probability of {page.show('shift.beta', 0)}; a "
-        f"difference above {page.show('shift.visible')} of a column's range is sure to show.</p>"
+        f"difference above {page.show('shift.visible')} of a column's range is sure to show."
     )
     names = page.show("left_out") if left_out else "nothing"
     yield (
-        f"<p>Left out of the model: {names}. Only what is nearly constant in the panel (within "
-        f"{page.show('shift.constant')} of 0 or 1) and not in the survey is left out.</p>"
+        f"Left out of the model: {names}. Only what is nearly constant in the panel (within "
+        f"{page.show('shift.constant')} of 0 or 1) and not in the survey is left out."
     )
     columns = page.find("shift.columns")
     paths = [(column, f"shift.columns.{i}") for i, column in enumerate(columns)]
@@ -165,13 +162,20 @@ def _shift_parts(page: Page) -> Iterator[str]:
             )
             for column, p in moved
         ]
-        yield _LEGEND.format(before="panel", after="survey")
+        yield Figure(_LEGEND.format(before="panel", after="survey"))
         words = "; ".join(
             f"{column['name']}: {column['source']:.3f} to {column['target']:.3f}"
             for column, _ in moved
         )
-        yield draw_intervals(
-            page.find, rows, "Columns that moved", words, "shift", "mean, in units of the bounds"
+        yield Figure(
+            draw_intervals(
+                page.find,
+                rows,
+                "Columns that moved",
+                words,
+                "shift",
+                "mean, in units of the bounds",
+            )
         )
     cells = [
         [
@@ -184,37 +188,27 @@ def _shift_parts(page: Page) -> Iterator[str]:
         for column, p in paths
     ]
     heads = ["column", "panel", "survey", "survey less panel", "moved"]
-    yield write_table("Means of all columns, in units of their bounds", heads, cells)
+    yield Table("Means of all columns, in units of their bounds", heads, cells)
 
 
-def _model(page: Page) -> Iterator[str]:
-    yield from write_section("The model", _model_parts(page))
-
-
-def _model_parts(page: Page) -> Iterator[str]:
+def _model(page: Page) -> Iterator[Item]:
     yield (
-        "<p>Log-odds of label 1 in the units of the table: what one more of a number adds, or a "
+        "Log-odds of label 1 in the units of the table: what one more of a number adds, or a "
         "category. The calibrated model is the panel's, times the slope, plus the intercept, "
-        "between the scores that people were asked about; beyond, the panel's plus a constant.</p>"
+        "between the scores that people were asked about; beyond, the panel's plus a constant."
     )
     rows = [["intercept", page.show("intercept", 4), page.show("panel_model.intercept", 4)]]
     coefficients = page.find("coefficients")
     for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
         cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
         rows.append([write_name(name), *cells])
-    yield write_table(
-        "Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows
-    )
+    yield Table("Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows)
 
 
 _COEFFICIENTS = (("coefficients",), ("panel_model", "coefficients"))
 
 
-def _records(page: Page) -> Iterator[str]:
-    yield from write_section("What protects whom", _record_parts(page))
-
-
-def _record_parts(page: Page) -> Iterator[str]:
+def _records(page: Page) -> Iterator[Item]:
     rows = []
     for i, record in enumerate(page.find("records")):
         p = f"records.{i}"
@@ -225,19 +219,15 @@ def _record_parts(page: Page) -> Iterator[str]:
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
         rows.append([write_name(record["mechanism"]), whom, epsilon, delta, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", "numerics", "coins"]
-    yield write_table("Records of privacy", heads, rows)
+    yield Table("Records of privacy", heads, rows)
     if page.has("budget"):
         yield (
-            f"<p>The ledger was charged epsilon {page.show('budget.epsilon', 0)} and delta "
-            f"{page.show('budget.delta', 0)} for this run.</p>"
+            f"The ledger was charged epsilon {page.show('budget.epsilon', 0)} and delta "
+            f"{page.show('budget.delta', 0)} for this run."
         )
 
 
-def _settings(page: Page) -> Iterator[str]:
-    yield from write_section("Settings, all of them public", _setting_parts(page))
-
-
-def _setting_parts(page: Page) -> Iterator[str]:
+def _settings(page: Page) -> Iterator[Item]:
     rows = [
         [write_name(name.replace("_", " ")), page.show(f"settings.{name}", 0)]
         for name in page.find("settings")
@@ -245,4 +235,4 @@ def _setting_parts(page: Page) -> Iterator[str]:
     rows += [
         [f"people asked to {name}", page.show(f"agents.{name}")] for name in page.find("agents")
     ]
-    yield write_table("Chosen before any file was read", ["setting", "value"], rows)
+    yield Table("Chosen before any file was read", ["setting", "value"], rows)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..exceptions import printable
 
@@ -39,6 +39,31 @@ stroke-width: 2; }
 @media print { body { font-size: 11pt; } main { max-width: none; padding: 0; }
 section, svg, tr { break-inside: avoid; } }
 """
+
+
+class Table(NamedTuple):
+    """A table whose first cell of each row is its head; marked entries are cells of numbers."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+class Figure(NamedTuple):
+    """A drawing, or what else is HTML of its own."""
+
+    html: str
+
+
+# A text is a sentence or more: a paragraph.
+Item = str | Table | Figure
+
+
+class Section(NamedTuple):
+    """A part of a report; without items it is left out."""
+
+    title: str
+    items: Iterable[Item]
 
 
 class Page:
@@ -106,8 +131,16 @@ def _word(entry: Any, digits: int) -> str:
     return ", ".join(map(str, entry)) if isinstance(entry, list) else str(entry)
 
 
-def write_page(page: Page, title: str, parts: Iterable[str]) -> str:
-    """The page of a summary, with the whole summary in a script of type application/json."""
+def write_page(page: Page, title: str, head: Iterable[Item], sections: Iterable[Section]) -> str:
+    """The page of a summary, with the whole summary in a script of type application/json.
+
+    head: what stands below the title.
+    """
+    parts = [f"<h1>{write_name(title)}</h1>", *map(_write, head)]
+    for section in sections:
+        items = [_write(item) for item in section.items]
+        if items:
+            parts += [f"<section><h2>{section.title}</h2>", *items, "</section>"]
     body = "\n".join(parts)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -133,24 +166,22 @@ def _embed(summary: Any) -> str:
     return json.dumps(summary).replace("&", "\\u0026").replace("<", "\\u003c")
 
 
-def warn_of_seed(page: Page) -> Iterator[str]:
+def warn_of_seed(page: Page) -> list[Item]:
     """A paragraph on the seed of the coins, if there is one."""
-    if page.find("settings.seed") is not None:
-        yield (
-            f"<p><strong>The coins come from the seed {page.show('settings.seed')}: "
-            "this run protects nobody who knows it.</strong></p>"
-        )
+    if page.find("settings.seed") is None:
+        return []
+    seed = page.show("settings.seed")
+    text = f"The coins come from the seed {seed}: this run protects nobody who knows it."
+    return [f"<strong>{text}</strong>"]
 
 
-def write_section(title: str, parts: Iterator[str]) -> Iterator[str]:
-    """The parts of a section, below its title."""
-    yield f"<section><h2>{title}</h2>"
-    yield from parts
-    yield "</section>"
+def _write(item: Item) -> str:
+    if isinstance(item, Table):
+        return _write_table(*item)
+    return item.html if isinstance(item, Figure) else f"<p>{item}</p>"
 
 
-def write_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose first cell of each row is its head; marked entries are cells of numbers."""
+def _write_table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f'<th scope="col">{head}</th>' for head in heads)
     body = []
     for first, *cells in rows:

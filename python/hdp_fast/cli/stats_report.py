@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .report_charts import Interval, Row, draw_intervals
-from .report_page import Page, warn_of_seed, write_name, write_page, write_section, write_table
+from .report_page import Figure, Item, Page, Section, Table, warn_of_seed, write_name, write_page
 
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
@@ -24,31 +24,34 @@ def render(summary: Mapping[str, Any]) -> str:
     """
     page = Page(summary)
     rows = list(enumerate(page.find("statistics")))
-    parts = [*_head(page), *_numbers(page, rows), *_quantiles(page, rows)]
-    parts += [*_histograms(page, rows), *_choices(page, rows), *_records(page)]
-    return write_page(page, _TITLE, parts)
+    sections = [
+        Section("Numbers", _numbers(page, rows)),
+        Section("Quantiles", _quantiles(page, rows)),
+        Section("Histograms", _histograms(page, rows)),
+        Section("Most frequent categories", _choices(page, rows)),
+        Section("What protects the rows", _records(page)),
+    ]
+    return write_page(page, _TITLE, [_head(page), *warn_of_seed(page)], sections)
 
 
-def _head(page: Page) -> Iterator[str]:
+def _head(page: Page) -> str:
     number = page.find("private.rows")
     rows = "rows" if number is None else f"{page.show('private.rows')} rows"
-    yield f"<h1>{_TITLE}</h1>"
-    yield (
-        f"<p>Numbers about the {rows} in {page.show('private.file')}. Each row is protected by "
+    return (
+        f"Numbers about the {rows} in {page.show('private.file')}. Each row is protected by "
         f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in "
         f"all (neighbors {page.show('settings.neighbors')}). Each interval alone covers what the "
         f"rows have, clipped to the schema's bounds, with probability "
         f"{page.show('settings.confidence', 0)}. It says nothing about the population from which "
-        "they may have been drawn.</p>"
+        "they may have been drawn."
     )
-    yield from warn_of_seed(page)
 
 
 def _pick(rows: list[Placed], *statistics: str) -> list[Placed]:
     return [(place, row) for place, row in rows if row["statistic"] in statistics]
 
 
-def _numbers(page: Page, rows: list[Placed]) -> Iterator[str]:
+def _numbers(page: Page, rows: list[Placed]) -> Iterator[Item]:
     chosen = _pick(rows, "count", "sum", "mean", "variance")
     if chosen:
         cells = [
@@ -62,8 +65,7 @@ def _numbers(page: Page, rows: list[Placed]) -> Iterator[str]:
             for place, row in chosen
         ]
         heads = ["statistic", "column", *_group_head(page), "value", "interval"]
-        table = write_table("Counts, sums, means and variances", heads, cells)
-        yield from write_section("Numbers", iter([table]))
+        yield Table("Counts, sums, means and variances", heads, cells)
 
 
 def _group_head(page: Page) -> list[str]:
@@ -75,7 +77,7 @@ def _group(page: Page, row: Mapping[str, Any]) -> list[str]:
     return [] if page.find("settings.by") is None else [write_name(str(row.get("group", "")))]
 
 
-def _quantiles(page: Page, rows: list[Placed]) -> Iterator[str]:
+def _quantiles(page: Page, rows: list[Placed]) -> Iterator[Item]:
     chosen = _pick(rows, "quantiles")
     if chosen:
         cells = [
@@ -89,20 +91,14 @@ def _quantiles(page: Page, rows: list[Placed]) -> Iterator[str]:
             for place, row in chosen
         ]
         heads = ["column", *_group_head(page), "level", "value", "error in ranks"]
-        table = write_table("With the probability above, a rank is off by no more", heads, cells)
-        yield from write_section("Quantiles", iter([table]))
+        yield Table("With the probability above, a rank is off by no more", heads, cells)
 
 
-def _histograms(page: Page, rows: list[Placed]) -> Iterator[str]:
-    chosen = _pick(rows, "histogram")
-    if chosen:
-        yield from write_section("Histograms", _histogram_parts(page, chosen))
-
-
-def _histogram_parts(page: Page, rows: list[Placed]) -> Iterator[str]:
-    for number, ((column, group), members) in enumerate(
-        itertools.groupby(rows, lambda pair: (pair[1]["column"], pair[1].get("group")))
-    ):
+def _histograms(page: Page, rows: list[Placed]) -> Iterator[Item]:
+    histograms = itertools.groupby(
+        _pick(rows, "histogram"), lambda pair: (pair[1]["column"], pair[1].get("group"))
+    )
+    for number, ((column, group), members) in enumerate(histograms):
         chosen = list(members)
         title = column if group is None else f"{column}, {page.find('settings.by')} {group}"
         paths = [(row["item"], f"statistics.{place}") for place, row in chosen]
@@ -111,15 +107,16 @@ def _histogram_parts(page: Page, rows: list[Placed]) -> Iterator[str]:
             for item, path in paths[:_DRAWN]
         ]
         words = "; ".join(f"{row['item']}: {row['value']:,}" for _, row in chosen[:_DRAWN])
-        yield draw_intervals(page.find, bars, title, words, f"histogram-{number}", "rows")
+        drawn = draw_intervals(page.find, bars, title, words, f"histogram-{number}", "rows")
+        yield Figure(drawn)
         cells = [
             [write_name(item), page.show(f"{path}.value"), page.interval(path)]
             for item, path in paths
         ]
-        yield write_table(write_name(title), ["", "rows", "interval"], cells)
+        yield Table(write_name(title), ["", "rows", "interval"], cells)
 
 
-def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
+def _choices(page: Page, rows: list[Placed]) -> Iterator[Item]:
     chosen = _pick(rows, "top_k")
     if chosen:
         cells = [
@@ -132,11 +129,10 @@ def _choices(page: Page, rows: list[Placed]) -> Iterator[str]:
             for place, row in chosen
         ]
         heads = ["column", "place", "category", "rows below the best at most"]
-        table = write_table("Chosen one after the other", heads, cells)
-        yield from write_section("Most frequent categories", iter([table]))
+        yield Table("Chosen one after the other", heads, cells)
 
 
-def _records(page: Page) -> Iterator[str]:
+def _records(page: Page) -> Iterator[Item]:
     rows = [
         [
             write_name(record["mechanism"]),
@@ -146,7 +142,6 @@ def _records(page: Page) -> Iterator[str]:
         for i, record in enumerate(page.find("records"))
     ]
     heads = ["mechanism", "epsilon", "delta", "noise", "numerics", "coins"]
-    table = write_table("Records of privacy; a row's protection is their sum", heads, rows)
-    yield from write_section("What protects the rows", iter([table]))
+    yield Table("Records of privacy; a row's protection is their sum", heads, rows)
     if page.find("settings.budget") is not None:
-        yield f"<p>All of it was charged to the ledger {page.show('settings.budget')}.</p>"
+        yield f"All of it was charged to the ledger {page.show('settings.budget')}."
