@@ -1,12 +1,13 @@
 """Records as events of dp-accounting: its accountants find the epsilon that records state."""
 
+import dataclasses
 import math
 import sys
 
 import numpy as np
 import pytest
 
-from hdp_fast import PrivacyRecord, accounting, statistics, transfer
+from hdp_fast import PrivacyRecord, accounting, adaptation, learners, statistics, transfer
 from hdp_fast.exceptions import ParameterError
 
 # In the extra for development, so that CI has it.
@@ -55,6 +56,8 @@ def test_an_accountant_of_moments_finds_more():
     assert accountant.get_epsilon(1e-6) >= 0.5
 
 
+ROWS = np.random.default_rng(0).normal(size=(3_000, 3))
+
 RELEASES = {
     "statistics": lambda: (
         statistics.mean(
@@ -69,6 +72,16 @@ RELEASES = {
     "release_means": lambda: (
         transfer.release_means(np.zeros((5_000, 3)), epsilon=1.0, delta=1e-5, random_state=0).record
     ),
+    "sufficient_statistics": lambda: (
+        learners.SufficientStatistics(learners.FeatureMap.identity(3, norm_bound=4), classes=[0, 1])
+        .release(ROWS, ROWS[:, 0] > 0, epsilon=1.0, delta=1e-6, random_state=0)
+        .record
+    ),
+    "moment_adaptation": lambda: (
+        adaptation.MomentAdaptation(epsilon=1.0, delta=1e-6, random_state=0)
+        .fit(ROWS / 3, ROWS[:, 0] / 3, ROWS / 3, ROWS[:, 1] / 3)
+        .record_
+    ),
 }
 
 
@@ -79,6 +92,34 @@ def test_a_release_with_normal_noise_has_its_epsilon(name):
     assert type(record.to_dp_event()).__name__ == "GaussianDpEvent"
     computed = epsilon_of([record], record.delta)
     assert record.epsilon * (1 - 1e-6) <= computed <= record.epsilon * 1.001 + 2e-4
+
+
+def test_words_of_a_record_decide_nothing():
+    """A Gaussian release stays one under any name, and a name makes none of others."""
+    record = RELEASES["statistics"]()
+    renamed = dataclasses.replace(record, mechanism="x", noise="y")
+    assert renamed.to_dp_event() == record.to_dp_event()
+    named = {"mechanism": record.mechanism, "noise": record.noise}
+    assert record_of(1.0, delta=1e-6, **named).mu is None
+    assert record_of(1.0).law == "pure"
+    assert record_of(1.0, delta=1e-6).law is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"law": "gaussian", "delta": 1e-6}, "mu = None"),
+        ({"law": "gaussian", "delta": 1e-6, "mu": 0.2368}, "allow 0.2367"),
+        ({"law": "gaussian", "mu": 0.2}, "law = 'gaussian', but it must be pure for delta 0"),
+        ({"law": "pure", "delta": 1e-6}, "law = 'pure', but it must be pure for delta 0"),
+        ({"mu": 0.1, "delta": 1e-6}, "only a gaussian law has one"),
+        ({"law": "normal"}, "law = 'normal', but it must be one of"),
+        ({"run": 3}, "run = 3"),
+    ],
+)
+def test_a_law_that_says_less_than_epsilon_and_delta_is_refused(fields, message):
+    with pytest.raises(ParameterError, match=message):
+        record_of(1.0, **fields)
 
 
 def test_ten_releases_cost_less_than_their_sum():

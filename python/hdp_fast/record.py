@@ -12,8 +12,6 @@ from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.conversion import gaussian_mu
 from .accounting.neighbors import Neighbors
 
-# One normal release whose epsilon and delta lie on the curve of the Gaussian mechanism.
-_GAUSSIAN_MECHANISMS = ("statistics.", "transfer.release_means")
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
 
@@ -21,6 +19,8 @@ _WORDS = {
     "neighbors": (*Neighbors, "replace_person", "add_remove_person"),
     "numerics": ("exact", "idealized"),
 }
+# A mu that was computed from epsilon and delta may differ in its last digits.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,13 @@ class PrivacyRecord:
             the guarantee is that of real numbers, and floats are drawn.
         rng: Where the coins come from, the operating system by default.
         version: Version of hdp_fast.
+        law: Whose privacy loss bounds that of the release: "pure" randomized response with epsilon,
+            as for every release with delta 0; "gaussian" one Gaussian mechanism of `mu`, whose
+            curve goes through epsilon and delta; None where these two alone are known.
+        mu: Distance of neighbors over standard deviation of that Gaussian mechanism; None for other
+            laws.
+        run: Name of the run that the release belongs to, which a budget pays for once however often
+            it is interrupted and taken up; None for a release of its own.
 
     Raises:
         ParameterError: An attribute lies outside its range.
@@ -62,6 +69,9 @@ class PrivacyRecord:
     numerics: Literal["exact", "idealized"] = "exact"
     rng: str = OS_ENTROPY
     version: str = __version__
+    law: Literal["pure", "gaussian"] | None = None
+    mu: float | None = None
+    run: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no release could state."""
@@ -74,6 +84,27 @@ class PrivacyRecord:
         object.__setattr__(self, "neighbors", str(self.neighbors))
         object.__setattr__(self, "epsilon", positive("epsilon", self.epsilon))
         object.__setattr__(self, "delta", probability("delta", self.delta, zero=True))
+        if self.run is not None and not isinstance(self.run, str):
+            refuse("run", self.run, "it must be a text or None")
+        self._check_law()
+
+    def _check_law(self) -> None:
+        if self.law is None and not self.delta:
+            object.__setattr__(self, "law", "pure")
+        if self.law is not None:
+            one_of("law", self.law, ("pure", "gaussian"))
+            if (self.law == "pure") != (self.delta == 0):
+                refuse(
+                    "law", self.law, f"it must be pure for delta 0 alone, and delta = {self.delta}"
+                )
+        if self.law != "gaussian":
+            if self.mu is not None:
+                refuse("mu", self.mu, "only a gaussian law has one")
+            return
+        mu, most = positive("mu", self.mu), gaussian_mu(self.epsilon, self.delta)
+        if mu > most * (1 + _ROUNDING):
+            refuse("mu", self.mu, f"epsilon and delta allow {most:g} at most")
+        object.__setattr__(self, "mu", mu)
 
     def to_json(self) -> str:
         """Writes the record as a JSON object, whose keys are the attributes.
@@ -103,19 +134,19 @@ class PrivacyRecord:
 
         Any mechanism with a pure guarantee of epsilon can be made of the output of randomized
         response with two answers (Kairouz, Oh and Viswanath 2015). So its event is the geometric
-        mechanism of sensitivity 1, whose privacy loss is that of randomized response. One release
-        with normal noise, as `statistics` and `transfer.release_means` make it, becomes a Gaussian
-        event. Other records with a delta tell too little for the events of dp-accounting 0.6.
+        mechanism of sensitivity 1, whose privacy loss is that of randomized response. A release of
+        law "gaussian" becomes a Gaussian event. Other records with a delta tell too little for the
+        events of dp-accounting 0.6.
 
         Returns:
-            For delta 0 a `DiscreteLaplaceDpEvent` of sensitivity 1; for one release with normal
-            noise a `GaussianDpEvent`; for others an `EpsilonDeltaDpEvent`, where the installed
+            For delta 0 a `DiscreteLaplaceDpEvent` of sensitivity 1; for law "gaussian" a
+            `GaussianDpEvent`; for others an `EpsilonDeltaDpEvent`, where the installed
             dp-accounting has one.
 
         Raises:
             ImportError: dp-accounting is not installed, or lacks an event.
-            ParameterError: delta is above 0, the release is none with normal noise alone, and the
-                installed dp-accounting has no event of epsilon and delta.
+            ParameterError: delta is above 0, the law is not "gaussian", and the installed
+                dp-accounting has no event of epsilon and delta.
 
         Guarantee:
             The event describes the outputs of two neighbors, as if they were at a distance of 1. So
@@ -136,10 +167,8 @@ class PrivacyRecord:
         """
         if not self.delta:
             return _find_event("DiscreteLaplaceDpEvent")(self.epsilon, 1)
-        if self.noise.startswith("rounded normal") and self.mechanism.startswith(
-            _GAUSSIAN_MECHANISMS
-        ):
-            return _find_event("GaussianDpEvent")(1 / gaussian_mu(self.epsilon, self.delta))
+        if self.mu is not None:
+            return _find_event("GaussianDpEvent")(1 / self.mu)
         try:
             event = _find_event("EpsilonDeltaDpEvent")
         except ImportError as error:
@@ -160,6 +189,11 @@ def _find_event(name: str) -> Any:
     if not hasattr(dp_event, name):
         raise ImportError(f"to_dp_event needs a newer dp-accounting, which has {name}")
     return getattr(dp_event, name)
+
+
+def gaussian_law(epsilon: float, delta: float) -> dict[str, Any]:
+    """The law of a record of one Gaussian mechanism that has no more loss than this."""
+    return {"law": "gaussian", "mu": gaussian_mu(epsilon, delta)}
 
 
 def rng_of(random_state: object) -> str:

@@ -22,7 +22,7 @@ from ..learners.sufficient_statistics import (
     calibrate,
     deviations_of,
 )
-from ..record import PrivacyRecord, rng_of
+from ..record import PrivacyRecord, gaussian_law, rng_of
 from .privacy import Privacy
 
 _SOURCE = (
@@ -80,6 +80,7 @@ def _make_record(
         noise=f"rounded normal on integers, deviations {sums:.6g} on the residual sums, "
         f"{diagonal:.6g} on the diagonal of the second moments",
         rng=rng_of(random_state),
+        **gaussian_law(privacy.epsilon, privacy.delta),
     )
     return privacy.persons.state(record)
 

@@ -421,7 +421,9 @@ def _tune_without_privacy(
         fitted = fit_silently(fitted, split.training)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
-            fitted.record_ = dataclasses.replace(fitted.record_, mechanism=mechanism)
+            fitted.record_ = dataclasses.replace(
+                fitted.record_, mechanism=mechanism, law=None, mu=None
+            )
         score = _score(fitted, split, None, None)
         results.append(TuningResult(_restore(fitted, estimator), chosen, score, fitted.record_))
         bar.update()

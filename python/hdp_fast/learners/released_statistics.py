@@ -435,6 +435,8 @@ def _join(first: PrivacyRecord | None, second: PrivacyRecord | None) -> PrivacyR
         noise="rounded normal on integers, of each curator",
         rng=first.rng if first.rng == second.rng else max(first.rng, second.rng, key=len),
         version=min(first.version, second.version),
+        law=first.law if first.law == second.law else None,
+        mu=max(first.mu, second.mu) if first.mu and second.mu else None,
     )
 
 

@@ -28,7 +28,7 @@ from .._support.validate import (
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..exceptions import ParameterError, ShapeError
-from ..record import PrivacyRecord, rng_of
+from ..record import PrivacyRecord, gaussian_law, rng_of
 from .feature_maps import FeatureMap
 from .feature_sums import feature_sums, target_sums
 from .hypotheses import read_only, store
@@ -260,6 +260,7 @@ class SufficientStatistics:
             delta=delta,
             noise=f"rounded normal on integers, deviations {', '.join(parts)}",
             rng=rng_of(random_state),
+            **gaussian_law(epsilon, delta),
         )
 
 

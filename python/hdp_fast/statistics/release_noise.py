@@ -20,7 +20,7 @@ from ..accounting.noisy_sums import gaussian_sigma
 from ..budget.account import Budget, Neighbors, spend
 from ..data.persons import Persons, read_persons
 from ..noise import exact_epsilon
-from ..record import PrivacyRecord, rng_of
+from ..record import PrivacyRecord, gaussian_law, rng_of
 
 _LARGEST_SCALE = 1 << 50
 _SLACK = 1 + 1e-9
@@ -167,14 +167,17 @@ def release(
     drawn = calibrate(sensitivity.of_rows(asked.persons.rows), asked.epsilon, asked.delta)
     gaussian = drawn.law == "gaussian"
     sources = ("Balle and Wang 2018", "Ghosh, Roughgarden and Sundararajan 2009")
+    delta = asked.delta if gaussian and asked.delta is not None else 0.0
+    law = gaussian_law(asked.epsilon, delta) if gaussian else {}
     row_record = PrivacyRecord(
         mechanism=f"statistics.{name}, {sums.size} integers",
         source=sources[0] if gaussian else sources[1],
         neighbors=asked.neighbors,
         epsilon=asked.epsilon,
-        delta=asked.delta if gaussian and asked.delta is not None else 0.0,
+        delta=delta,
         noise=str(drawn),
         rng=rng_of(asked.random_state),
+        **law,
     )
     record = asked.persons.state(row_record)
     if n and record.delta:

@@ -26,7 +26,7 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from ..record import PrivacyRecord, rng_of
+from ..record import PrivacyRecord, gaussian_law, rng_of
 from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
 from ..statistics.release_noise import note_noise
 
@@ -245,6 +245,7 @@ def release_means(
         delta=delta,
         noise=f"rounded normal on integers, deviation {deviation:.6g} on each mean",
         rng=rng_of(random_state),
+        **gaussian_law(epsilon, delta),
     )
     record = persons.state(row_record)
     note_large_delta(delta, n)

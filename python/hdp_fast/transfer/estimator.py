@@ -512,7 +512,7 @@ def _charge(budget: Budget | None, record: PrivacyRecord | None) -> AbstractCont
     if budget is None or record is None:
         return nullcontext()
     if isinstance(budget, Budget) and any(
-        entry.record.mechanism == record.mechanism for entry in budget.records
+        entry.record.run == record.run for entry in budget.records
     ):
         return nullcontext()
     return spend(budget, record)

@@ -109,6 +109,7 @@ def make_record(
         noise="the learner's, on records drawn from kappa-dense weights",
         numerics=getattr(learner, "numerics", "idealized"),
         rng=rng_of(random_state),
+        run=run,
     )
 
 
