@@ -41,6 +41,7 @@ class _SGDPlan(TypedDict):
     l1: float
     l2: float
     strong_convexity: float
+    sampling: str
     numerics: str
     noise_multiplier: _Ratio
 

@@ -23,6 +23,7 @@ from hdp_fast.accounting import (
     LaplaceMechanism,
     Neighbors,
     Pure,
+    SampledSum,
     Subsampled,
 )
 from hdp_fast.exceptions import ParameterError
@@ -811,6 +812,7 @@ KINDS = [
     Subsampled(Approximate(0.5, 1e-8), draws=10, rate=1e-2),
     ZCDP(0.02),
     Subsampled(ZCDP(0.1), draws=100, rate=1e-3),
+    SampledSum(0.2, rate=0.1),
 ]
 
 
@@ -1179,6 +1181,12 @@ BAD = {
     "neighbors": (lambda: Pure(1, neighbors="both"), "neighbors"),
     "rate": (lambda: Subsampled(GOOD, draws=1, rate=1.5), "rate"),
     "rate zero": (lambda: Subsampled(GOOD, draws=1, rate=0), "rate"),
+    "rate of a sum": (lambda: SampledSum(1.0, rate=10_001), "rate"),
+    "rate of a sum nan": (lambda: SampledSum(1.0, rate=math.nan), "rate"),
+    "rate of a sum zero": (lambda: SampledSum(1.0, rate=0), "rate"),
+    "mu of a sum": (lambda: SampledSum(0, rate=0.1), "mu"),
+    "base a sum": (lambda: Subsampled(SampledSum(1.0, rate=0.1), draws=1, rate=0.1), "base"),
+    "sum added": (lambda: SampledSum(1.0, rate=0.1, neighbors="add_remove"), "neighbors"),
     "draws float": (lambda: Subsampled(GOOD, draws=1.0, rate=0.1), "draws"),
     "draws zero": (lambda: Subsampled(GOOD, draws=0, rate=0.1), "draws"),
     "draws huge": (lambda: Subsampled(GOOD, draws=2**60, rate=0.1), "draws"),

@@ -107,14 +107,18 @@ def test_the_mu_of_statistics_is_that_of_a_person(relation):
     assert three.count_deviation == pytest.approx(3 * one.count_deviation, rel=1e-4)
 
 
+def drawn(rate):
+    return NOISY.composition(rate, sampling="poisson")
+
+
 def test_descents_are_priced_at_the_rate_of_a_person():
     ids = np.arange(len(ROWS))
     record = NOISY.learn(ROWS, LABELS, ids=ids, rows_per_person=3).record
-    exact = accounting.epsilon(NOISY.composition(3 / len(ROWS)), NOISY.delta)
+    exact = accounting.epsilon(drawn(3 / len(ROWS)), NOISY.delta)
     assert record.epsilon == pytest.approx(exact, rel=1e-9)
     # Group privacy of the guarantee for a row would not do.
     each = share_of_row(record.epsilon, NOISY.delta, 3)
-    assert accounting.delta(NOISY.composition(1 / len(ROWS)), each.epsilon) > each.delta
+    assert accounting.delta(drawn(1 / len(ROWS)), each.epsilon) > each.delta
     noise = SGD.learn(ROWS, LABELS, ids=ids, rows_per_person=3).plan.noise_multiplier
     assert noise == SGD.plan(n=len(ROWS), d=3, rows_per_person=3).noise_multiplier
     assert noise > SGD.plan(n=len(ROWS), d=3).noise_multiplier

@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import chi2, poisson
 
 from hdp_fast import _core, accounting, learners
 from hdp_fast.budget import Budget
@@ -464,7 +465,9 @@ def test_the_excess_risk_is_that_of_algorithm_3():
     plan = PrivateSGD(loss="hinge", radius=3, steps=50, batch_size=20, noise_multiplier=5.0).plan(
         n=900, d=6
     )
-    assert plan.excess_risk == pytest.approx(1.5 * 6 * math.sqrt((1 + 6 * (5 / 20) ** 2) / 50))
+    G = math.sqrt(1 + 6 * (5 / 20) ** 2)
+    # A Poisson number of draws has 1 / 20 more in its second moment.
+    assert plan.excess_risk == pytest.approx(6 * (1.5 * G + 1 / (20 * G)) / math.sqrt(50))
     assert plan.noise == pytest.approx(5 / 20 * math.sqrt(6 / 50))
     clipped = PrivateSGD(loss="hinge", clip_norm=0.5, epsilon=1.0)
     for other in (clipped, dataclasses.replace(clipped, clip_norm=None, l1=0.1)):
@@ -501,7 +504,7 @@ def test_noise_that_drowns_the_records_is_noted():
 def test_an_epsilon_of_ten_thousand_asks_for_hardly_any_noise(numerics):
     learner = PrivateSGD(loss="hinge", steps=3, batch_size=20, numerics=numerics, epsilon=math.inf)
     made = learner.calibrate(epsilon=1e4, delta=0.01, n=200)
-    assert accounting.delta(made.composition(1 / 200), 1e4) <= 0.01
+    assert accounting.delta(made.composition(1 / 200, sampling="poisson"), 1e4) <= 0.01
     assert made.noise_multiplier < 1
 
 
@@ -529,6 +532,42 @@ def test_a_step_is_a_gaussian_mechanism_with_either_noise():
         assert learner.step == accounting.GaussianMechanism(0.5)
     with pytest.raises(ParameterError, match="there is no guarantee"):
         PrivateSGD(loss="hinge", steps=1, epsilon=math.inf).composition(0.1)
+
+
+def test_a_run_states_that_the_number_of_its_draws_was_drawn():
+    learner = PrivateSGD(loss="hinge", steps=100, batch_size=84, noise_multiplier=11.3)
+    drawn = accounting.SampledSum(math.nextafter(1 / 11.3, 1), rate=84 * (1 / 1_000))
+    assert learner.composition(1 / 1_000, sampling="poisson", rounds=2) == [(drawn, 200)]
+    record = learner.learn(*records(1_000, 3)).record
+    assert record.epsilon == pytest.approx(accounting.epsilon([(drawn, 100)], 1e-6), rel=1e-9)
+    assert record.epsilon < 0.9 * learner.epsilon_for(n=1_000, kappa=1)
+    assert "100 steps of Poisson(84) uniform draws" in record.mechanism
+    assert record.source.endswith("accounting.SampledSum")
+    needed = learner.records_needed(epsilon=1.0)
+    assert learner.epsilon_for(n=needed) <= 1.0 < learner.epsilon_for(n=int(needed * 0.999))
+    assert needed < 0.95 * learner.records_needed(epsilon=1.0, kappa=1)
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 40, 300, 2_500])
+def test_sums_are_exact_and_divided_by_the_mean_of_a_poisson_number(batch_size):
+    """Records of 1 without noise: a step ends at M / batch_size. Chi-square at 1e-6."""
+    learner = PrivateSGD(
+        loss="squared", steps=1, batch_size=batch_size, noise_multiplier=1e-30, radius=1e9,
+        strong_convexity=1.0, output="last", clip_norm=1.0, label_bound=1.0,
+    )._settle(5, 1)  # fmt: skip
+    X, y, runs = learner.prepare(np.ones((5, 1))), np.ones(5), 3_000
+    models = [learner._descend(X, y, None, seed, learner).weights[0] for seed in range(runs)]
+    # Whole gradients lie a millionth beside the grid.
+    numbers = np.rint(np.array(models) * batch_size)
+    np.testing.assert_allclose(np.array(models) * batch_size, numbers, rtol=1e-5)
+    ends = [poisson.ppf(share, batch_size) for share in (0.01, 0.99)]
+    edges = np.unique(np.linspace(*ends, 30).astype(int)) + 0.5
+    edges = np.concatenate([[-np.inf], edges, [np.inf]])
+    counts, expected = (
+        np.histogram(numbers, edges)[0],
+        runs * np.diff(poisson.cdf(edges, batch_size)),
+    )
+    assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(1e-6, len(counts) - 1)
 
 
 def test_the_epsilon_of_several_runs_is_that_of_their_composition():
@@ -613,7 +652,7 @@ def test_a_run_that_needs_no_epsilon_states_hardly_any():
     """(0, 1e-6)-DP already: 9 draws that change with probability 1e-6, each hardly noticed."""
     learner = PrivateSGD(loss="hinge", steps=9, noise_multiplier=50.0)
     rate = 1e-6
-    assert accounting.delta(learner.composition(rate), 0.0) < 1e-6
+    assert accounting.delta(learner.composition(rate, sampling="poisson"), 0.0) < 1e-6
     X = np.ones((10**6, 1), np.float32)
     model = learner.learn(X, np.ones(10**6, np.uint8), budget=Budget(0.1, 1e-6))
     assert 0 < model.record.epsilon < 1e-6

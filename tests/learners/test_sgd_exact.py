@@ -33,6 +33,8 @@ class Case:
         n, noise: of the run; noise in longest gradients.
         tight: the share of the promise that some neighbors reach at some epsilon.
         kappa: of weights that have taken in one loss of 0 or 1 of each record; None for none.
+
+    Draws of a Poisson number are those of learn.
     """
 
     tiny: Tiny
@@ -60,13 +62,20 @@ class Case:
             batch_size=self.tiny.batch,
             noise_multiplier=self.noise,
         )
-        terms = dataclasses.replace(learner, **changes).composition(rate or self.rate)
+        learner = dataclasses.replace(learner, **changes)
+        terms = learner.composition(rate or self.rate, sampling=self.tiny.sampling)
         return np.array([accounting.delta(terms, epsilon) for epsilon in EPSILONS])
 
 
-def case(loss, n, longest, noise, *, batch=1, sums=1, tight, pace=0.5, radius=1.0, kappa=None):
-    tiny = Tiny(loss, batch, sums, Fraction(noise * longest), longest, pace / longest, radius)
+def case(loss, n, longest, noise, *, batch=1, sums=1, tight, pace=0.5, radius=1.0, kappa=None,
+         sampling="fixed"):  # fmt: skip
+    noise_of_sums, pace = Fraction(noise * longest), pace / longest
+    tiny = Tiny(loss, batch, sums, noise_of_sums, longest, pace, radius, sampling)
     return Case(tiny, n, noise, tight, kappa)
+
+
+def drawn(*args, **options):
+    return case(*args, sampling="poisson", **options)
 
 
 CASES = {
@@ -80,6 +89,11 @@ CASES = {
         "squared", 2, 2, 2, batch=2, sums=2, pace=0.8, radius=0.4, tight=0.6
     ),
     "three records, two draws": case("hinge", 3, 1, 2, batch=2, tight=0.75),
+    "one record, any number": drawn("hinge", 1, 1, 2, tight=0.9),
+    "one record, any number, two sums": drawn("hinge", 1, 1, 2, sums=2, tight=0.9),
+    "two records, any number": drawn("hinge", 2, 1, 1, tight=0.9),
+    "two records, any number, two sums": drawn("squared", 2, 2, 2, sums=2, pace=0.4, tight=0.6),
+    "two of three records on average": drawn("hinge", 3, 1, 2, batch=2, tight=0.9),
     "by weights": case("hinge", 2, 1, 2, batch=2, tight=0.6, kappa=0.6),
     "by weights, two sums": case("hinge", 2, 1, 1, sums=2, tight=0.6, kappa=0.75),
 }

@@ -9,6 +9,7 @@ import math
 from collections import Counter, defaultdict
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import lengths
 import numpy as np
@@ -32,11 +33,12 @@ SHARE = math.exp(-0.7 * ETA) / (math.exp(-0.7 * ETA) + math.exp(-0.9 * ETA))
 DENSE = np.array([1, SHARE, 1 - SHARE]) / 2
 UNPROJECTED = np.exp(ETA * np.array(LOSSES)) / np.exp(ETA * np.array(LOSSES)).sum()
 
+drawn = partial(Tiny, sampling="poisson")
 SETTINGS = {
-    "hinge, even draws": (Tiny("hinge", 2, 2, Fraction(3, 2), pace=0.11), EVEN),
+    "hinge, even draws": (drawn("hinge", 2, 2, Fraction(3, 2), pace=0.11), EVEN),
     "hinge, by weights": (Tiny("hinge", 2, 2, Fraction(3, 2), pace=0.11), DENSE),
     "squared, by weights": (Tiny("squared", 1, 2, Fraction(1), pace=0.13), DENSE),
-    "squared, a small ball": (Tiny("squared", 3, 2, Fraction(1), pace=0.07, radius=0.3), EVEN),
+    "squared, a small ball": (drawn("squared", 3, 2, Fraction(1), pace=0.07, radius=0.3), EVEN),
 }
 pytestmark = pytest.mark.usefixtures("one_thread", "no_record")
 
@@ -117,6 +119,7 @@ def as_kind(kind, tiny):
 
 BROKEN = {
     "a tenth less noise": lambda tiny, chances: (replace(tiny, sigma=tiny.sigma * 9 / 10), chances),
+    "a fixed number of draws": lambda tiny, c: (replace(tiny, sampling="fixed"), c),
     "a draw more": lambda tiny, chances: (replace(tiny, batch=tiny.batch + 1), chances),
     "draws without replacement": lambda tiny, _: (as_kind(WithoutReplacement, tiny), EVEN),
     "even draws": lambda tiny, _: (tiny, EVEN),
@@ -171,10 +174,10 @@ def test_noise_of_every_coordinate_is_its_own():
     )
     gradients, expected = long_gradients(scale), defaultdict(float)
     masses = noise_masses(sigma, 12)
-    for draws in itertools.product(range(3), repeat=2):
-        a, b = gradients[list(draws)].sum(axis=0).tolist()
+    for counts, chance in drawn("", 2, 1, sigma).counts(EVEN):
+        a, b = (counts @ gradients).tolist()
         for (x, p), (z, q) in itertools.product(masses.items(), repeat=2):
-            expected[a + x, b + z] += p * q / 9
+            expected[a + x, b + z] += p * q * chance
     assert not misfits([Case(found, expected)])
 
 

@@ -10,11 +10,15 @@ from fractions import Fraction
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import poisson
 
 SLOPES = {
     "hinge": lambda score, y: np.where(y * score < 1, -y, 0),
     "squared": lambda score, y: score - y,
 }
+
+# Numbers of draws that are rarer count as impossible.
+RARE = 1e-14
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,7 @@ class Tiny:
         longest: gradients are cut at so many units.
         pace: the first model is -pace times the first sum, the next step half as long.
         radius: of the models.
+        sampling: "fixed", or "poisson" for a number of draws with this law, whose mean is batch.
     """
 
     loss: str
@@ -38,11 +43,13 @@ class Tiny:
     longest: int = 1 << 20
     pace: float = 0.0
     radius: float = np.inf
+    sampling: str = "fixed"
 
     @property
     def sums_of_noise(self):
         """All first sums that count, as far as noise reaches beyond the longest gradients."""
-        reach = int(9 * self.sigma) + 2 + self.batch * min(self.longest, 20)
+        most = self.batch if self.sampling == "fixed" else int(poisson.isf(RARE, self.batch))
+        reach = int(9 * self.sigma) + 2 + most * min(self.longest, 20)
         return np.arange(-reach, reach + 1)
 
     def noise(self, centers):
@@ -71,10 +78,22 @@ class Tiny:
     def _sum(self, records, chances, models):
         """Chances (models, sums) of a noisy sum of drawn gradients at each model."""
         gradients, total = self.gradients(records, models), 0.0
-        for draws in itertools.product(range(len(records)), repeat=self.batch):
-            draws = list(draws)
-            total = total + np.prod(chances[draws]) * self.noise(gradients[draws].sum(axis=0))
+        for counts, chance in self.counts(chances):
+            total = total + chance * self.noise(np.tensordot(counts, gradients, 1))
         return total
+
+    def counts(self, chances):
+        """How often each record may be drawn in a step, and how likely that is."""
+        if self.sampling == "fixed":
+            for draws in itertools.product(range(len(chances)), repeat=self.batch):
+                yield np.bincount(draws, minlength=len(chances)), np.prod(chances[list(draws)])
+            return
+        means = self.batch * chances
+        most = [range(int(poisson.isf(RARE, mean)) + 1) for mean in means]
+        for counts in itertools.product(*most):
+            chance = np.prod(poisson.pmf(counts, means))
+            if chance > RARE / 1000:
+                yield np.array(counts), chance
 
     def released(self):
         """The mean of the models before each step, for every outcome of law."""

@@ -30,6 +30,7 @@ from .mechanisms import (
     LaplaceMechanism,
     Mechanism,
     Pure,
+    SampledSum,
     Subsampled,
 )
 from .neighbors import Neighbors
@@ -44,6 +45,7 @@ __all__ = [
     "Mechanism",
     "Neighbors",
     "Pure",
+    "SampledSum",
     "Subsampled",
     "basic_composition",
     "delta",

@@ -20,7 +20,7 @@ from .._support.validate import (
     shorten,
 )
 from ..exceptions import ParameterError
-from .mechanisms import Description, Mechanism, Subsampled, count, describe
+from .mechanisms import Description, Mechanism, SampledSum, Subsampled, count, describe
 
 Accountant = Literal["pld", "rdp"]
 Terms = tuple[tuple[Description, int], ...]
@@ -229,7 +229,9 @@ def list_terms(mechanisms: Mechanisms, accountant: str) -> Terms:
     if len(relations) > 1:
         rule = "all must be under the same relation; replace_one() converts from add_remove"
         raise ParameterError(f"mechanisms are under {', '.join(relations)}, but {rule}")
-    if accountant == "rdp" and any(isinstance(mechanism, Subsampled) for mechanism in rounds):
+    if accountant == "rdp" and any(
+        isinstance(mechanism, Subsampled | SampledSum) for mechanism in rounds
+    ):
         text = 'the accountant "rdp" can take up to twice the epsilon of "pld" when subsampling'
         warnings.warn(text, UserWarning, stacklevel=3)
     return tuple((describe(mechanism), times) for mechanism, times in rounds.items())

@@ -291,7 +291,7 @@ class Subsampled(Mechanism):
         """Refuse what the theorem does not cover."""
         if not isinstance(self.base, Mechanism):
             raise ParameterError(f"base = {self.base!r}, but it must be a mechanism")
-        if isinstance(self.base, Subsampled):
+        if isinstance(self.base, Subsampled | SampledSum):
             rule = "mechanisms can be subsampled only once"
             raise ParameterError(f"base = {self.base!r}, but {rule}")
         for neighbors in (self.base.neighbors, relation(self.neighbors)):
@@ -304,6 +304,60 @@ class Subsampled(Mechanism):
     def _description(self) -> Description:
         kind, first, second, _, _ = self.base._description()
         return (kind, first, second, self.draws, self.rate)
+
+
+@dataclass(frozen=True, repr=False)
+class SampledSum(Mechanism):
+    """A sum over draws whose number is drawn, too, from a Poisson law, with Gaussian noise.
+
+    Records are drawn uniformly and independently, with replacement, a Poisson number of times.
+    Equivalently each record is drawn a Poisson number of times, whatever happens to the others. A
+    record's part of the sum is a vector of norm at most mu standard deviations of the noise. So
+    replacing it moves each of its draws by up to 2 mu, but having drawn it at all by mu only.
+
+    The number of draws is secret: it must not be released, nor the sum be divided by it. A mean
+    divides by the public mean number of draws.
+
+    Attributes:
+        mu: Largest norm of a record's part / standard deviation of the noise, finite and above 0.
+        rate: How often a record is drawn on average, above 0 and at most 10,000: the mean number of
+            draws / n.
+        neighbors: "replace_one", the only relation for which the theorem is stated.
+
+    Raises:
+        ParameterError: An attribute lies outside its range.
+
+    Guarantee:
+        One sum is dominated by normal laws around b mu and around -b mu, both mixed by a Poisson
+        law over b, and attains that. The accountants compose this pair. Rounding a sum of integers
+        with its noise is postprocessing.
+
+    Source:
+        The page poisson_draws of the documentation; Koskela, Jaelkoe and Honkela 2020 for one coin
+        a record.
+
+    Examples:
+        >>> from hdp_fast.accounting import GaussianMechanism, SampledSum, Subsampled, epsilon
+        >>> step = SampledSum(1 / 11.3, rate=84 / 1_000)
+        >>> round(epsilon([(step, 200)], delta=1e-6), 2)
+        0.88
+        >>> fixed = Subsampled(GaussianMechanism(2 / 11.3), draws=84, rate=1 / 1_000)
+        >>> round(epsilon([(fixed, 200)], delta=1e-6), 2)
+        1.0
+    """
+
+    mu: float
+    rate: float = dataclasses.field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Refuse what the theorem does not cover."""
+        if (neighbors := relation(self.neighbors)) is not Neighbors.REPLACE_ONE:
+            rule = "sums over drawn records are accounted under replace_one only"
+            raise ParameterError(f"neighbors = {str(neighbors)!r}, but {rule}")
+        super().__post_init__()
+
+    def _description(self) -> Description:
+        return ("sampled_sum", self.mu, self.rate, 1, 1.0)
 
 
 def describe(mechanism: Mechanism) -> Description:

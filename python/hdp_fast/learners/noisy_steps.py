@@ -20,14 +20,15 @@ from .._support.validate import (
     probability,
     refuse,
 )
-from ..accounting.calibration import smallest_gaussian_noise
-from ..accounting.mechanisms import GaussianMechanism, Mechanism, Subsampled
+from ..accounting.calibration import smallest_gaussian_noise, smallest_noise
+from ..accounting.mechanisms import GaussianMechanism, Mechanism, SampledSum, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
 from .hypotheses import store
 
 Numerics = Literal["exact", "idealized"]
+Sampling = Literal["poisson", "fixed"]
 
 _MOST_RUNS = 1 << 40
 _MOST_RECORDS = 1 << 62
@@ -39,6 +40,8 @@ _LEAST_EPSILON = 1e-9
 # where rounding leaves it just too small; the part of delta left for that.
 _LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
 _SPARED = 2.5e-4
+# The range in which records for each draw are searched.
+_FEWEST, _MOST = 1e-4, 1e15
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -47,8 +50,9 @@ class NoisySteps(Parameters):
 
     Attributes:
         steps: Number of steps, at least 1. None lets learn choose them.
-        batch_size: Number of records drawn in a step, from 1 to `2**32`. None takes 1 where steps
-            are given, and lets learn choose it where they are not.
+        batch_size: Number of records drawn in a step, from 1 to `2**32`; its mean where the number
+            is drawn. None takes 1 where steps are given, and lets learn choose it where they are
+            not.
         epsilon: Privacy parameter of one run on uniform draws, for which learn calibrates the
             noise; math.inf for no privacy. Exactly one of epsilon and noise_multiplier must be set.
         noise_multiplier: Standard deviation of the noise, in units of the largest norm of a
@@ -122,16 +126,20 @@ class NoisySteps(Parameters):
             refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
         return _make_step(self.noise_multiplier)
 
-    def composition(self, rate: float, *, rounds: int = 1) -> list[tuple[Mechanism, int]]:
+    def composition(
+        self, rate: float, *, rounds: int = 1, sampling: Sampling = "fixed"
+    ) -> list[tuple[Mechanism, int]]:
         """Composes `rounds` runs, as accounting.epsilon and accounting.delta take it.
 
         Args:
             rate: Largest probability of any record in a draw, in (0, 1]: 1 / n for learn, the rate
                 of DenseWeights for learn_weighted.
             rounds: Number of runs, at least 1.
+            sampling: "poisson" for learn, whose number of draws in a step is drawn from a Poisson
+                law; "fixed" for learn_weighted and learn_indices, which take batch_size of them.
 
         Returns:
-            One subsampled mechanism and the number of its steps in all runs, as a list of one pair.
+            One sampled mechanism and the number of its steps in all runs, as a list of one pair.
 
         Raises:
             ParameterError: A parameter is out of range, there is no noise, or it has not been
@@ -143,11 +151,15 @@ class NoisySteps(Parameters):
 
         Source:
             Kohen and Sheffet 2022, Appendix A, sharpened: b changed draws of a batch move the sum
-            by at most 2 b L, and accounting.Subsampled mixes over b.
+            by at most 2 b L, and accounting.Subsampled mixes over b. Where the number of draws has
+            a Poisson law, that is accounting.SampledSum.
         """
         steps, batch_size = self.counts
-        subsampled = Subsampled(self.step, draws=batch_size, rate=rate)
-        return [(subsampled, steps * positive_int("rounds", rounds, _MOST_RUNS))]
+        one_of("sampling", sampling, ("poisson", "fixed"))
+        step: Mechanism = Subsampled(self.step, draws=batch_size, rate=rate)
+        if sampling == "poisson":
+            step = _make_sum(self.noise_multiplier or 0, batch_size * rate)
+        return [(step, steps * positive_int("rounds", rounds, _MOST_RUNS))]
 
     def calibrate(
         self,
@@ -164,8 +176,9 @@ class NoisySteps(Parameters):
             epsilon: Privacy parameter of all runs together, finite and above 0.
             n: Number of records, at least 1.
             delta: Privacy parameter in (0, 1); None takes the learner's own.
-            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
-                learn, whose draws are uniform.
+            kappa: Density of the weights that a fixed number of records is drawn by, in (0, 1]; 1
+                for uniform learn_indices. None is for learn, whose draws are uniform and whose
+                number of draws has a Poisson law.
             rounds: Number of runs, at least 1.
 
         Returns:
@@ -190,7 +203,7 @@ class NoisySteps(Parameters):
         steps *= positive_int("rounds", rounds, _MOST_RUNS)
         log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
         try:
-            multiplier = _find_noise(batch_size, rate, steps, goal, delta)
+            multiplier = _find_noise(batch_size, rate, steps, goal, delta, sampling_of(kappa))
         except ParameterError as error:
             # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
@@ -211,8 +224,9 @@ class NoisySteps(Parameters):
         Args:
             epsilon: Privacy parameter of all runs together, above 0.
             delta: Privacy parameter in (0, 1); None takes the learner's own.
-            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
-                learn, whose draws are uniform.
+            kappa: Density of the weights that a fixed number of records is drawn by, in (0, 1]; 1
+                for uniform learn_indices. None is for learn, whose draws are uniform and whose
+                number of draws has a Poisson law.
             rounds: Number of runs, at least 1.
 
         Returns:
@@ -229,13 +243,22 @@ class NoisySteps(Parameters):
         Cost:
             As for accounting.largest_rate.
         """
-        steps, batch_size = self.counts
+        (steps, batch_size), step = self.counts, self.step
+        runs = steps * positive_int("rounds", rounds, _MOST_RUNS)
+        delta = self.delta if delta is None else delta
+        if kappa is None:
+            multiplier = self.noise_multiplier or 0
+            each = smallest_noise(
+                lambda records: _make_sum(multiplier, 1 / records),
+                epsilon=epsilon,
+                delta=delta,
+                rounds=runs,
+                low=_FEWEST,
+                high=_MOST,
+            )
+            return math.ceil(SLACK * batch_size * each)
         rate = accounting.largest_rate(
-            self.step,
-            draws=batch_size,
-            rounds=steps * positive_int("rounds", rounds, _MOST_RUNS),
-            epsilon=epsilon,
-            delta=self.delta if delta is None else delta,
+            step, draws=batch_size, rounds=runs, epsilon=epsilon, delta=delta
         )
         return math.ceil(SLACK / (rate * density(kappa)))
 
@@ -252,8 +275,9 @@ class NoisySteps(Parameters):
         Args:
             n: Number of records, at least 1.
             delta: Privacy parameter in (0, 1); None takes the learner's own.
-            kappa: Density of the weights that the records are drawn by, in (0, 1]. None is for
-                learn, whose draws are uniform.
+            kappa: Density of the weights that a fixed number of records is drawn by, in (0, 1]; 1
+                for uniform learn_indices. None is for learn, whose draws are uniform and whose
+                number of draws has a Poisson law.
             rounds: Number of runs, at least 1.
 
         Returns:
@@ -277,7 +301,8 @@ class NoisySteps(Parameters):
             0.54 at delta 1e-06
         """
         delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
-        return accounting.epsilon(self.composition(rate, rounds=rounds), delta)
+        terms = self.composition(rate, rounds=rounds, sampling=sampling_of(kappa))
+        return accounting.epsilon(terms, delta)
 
     def uniform_record(self, n: int, random_state: RandomState) -> PrivacyRecord:
         """States what protects n records that one run draws from uniformly.
@@ -294,8 +319,8 @@ class NoisySteps(Parameters):
                 no epsilon holds.
 
         Guarantee:
-            The record states the composition at rate 1 / n under "replace_one". Nothing is drawn or
-            spent.
+            The record states the composition at rate 1 / n of steps whose number of draws has a
+            Poisson law, under "replace_one". Nothing is drawn or spent.
         """
         epsilon = self.epsilon_for(n=n)
         if epsilon == math.inf:
@@ -303,8 +328,9 @@ class NoisySteps(Parameters):
             raise ParameterError(f"noise_multiplier = {self.noise_multiplier}, but {rule}")
         kind = "rounded Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
-            mechanism=f"learners.PrivateSGD, {self.steps} steps of {self.batch_size} uniform draws",
-            source="Kohen and Sheffet 2022, Algorithm 3; accounting.Subsampled",
+            mechanism=f"learners.PrivateSGD, {self.steps} steps of Poisson({self.batch_size}) "
+            "uniform draws",
+            source="Kohen and Sheffet 2022, Algorithm 3; accounting.SampledSum",
             neighbors="replace_one",
             epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
@@ -356,28 +382,40 @@ def _make_step(multiplier: float) -> Mechanism:
     return GaussianMechanism(2 / multiplier)
 
 
+def _make_sum(multiplier: float, rate: float) -> Mechanism:
+    """Return a step with this noise, records drawn a Poisson number of times with this mean."""
+    return SampledSum(math.nextafter(1 / multiplier, math.inf), rate=rate)
+
+
+def sampling_of(kappa: float | None) -> Sampling:
+    """How learners draw: a fixed number of records by weights of a density, or else uniformly."""
+    return "poisson" if kappa is None else "fixed"
+
+
 @lru_cache(maxsize=1024)
-def _find_noise(draws: int, rate: float, steps: int, epsilon: float, delta: float) -> float:
+def _find_noise(
+    draws: int, rate: float, steps: int, epsilon: float, delta: float, sampling: Sampling
+) -> float:
     """Find the least multiplier at which `steps` steps are private.
 
     Raises:
         ParameterError: No noise is enough.
     """
+
+    def step(multiplier: float) -> Mechanism:
+        if sampling == "poisson":
+            return _make_sum(multiplier, draws * rate)
+        return Subsampled(_make_step(multiplier), draws=draws, rate=rate)
+
     # accounting.epsilon ends slightly above the least one, but a budget of this must be enough.
-    multiplier = 2 * smallest_gaussian_noise(
-        draws=draws,
-        rate=rate,
-        rounds=steps,
-        epsilon=epsilon,
-        delta=delta * (1 - _SPARED),
-        low=_LEAST_NOISE / 2,
-        high=_MOST_NOISE / 2,
-    )
-
-    def spend(multiplier: float) -> float:
-        step = Subsampled(_make_step(multiplier), draws=draws, rate=rate)
-        return accounting.epsilon([(step, steps)], delta)
-
-    while spend(multiplier) > epsilon:
+    goal: dict[str, Any] = {"epsilon": epsilon, "delta": delta * (1 - _SPARED), "rounds": steps}
+    low, high = _LEAST_NOISE, _MOST_NOISE
+    if sampling == "poisson":
+        multiplier = smallest_noise(step, low=low, high=high, **goal)
+    else:
+        multiplier = 2 * smallest_gaussian_noise(
+            draws=draws, rate=rate, low=low / 2, high=high / 2, **goal
+        )
+    while accounting.epsilon([(step(multiplier), steps)], delta) > epsilon:
         multiplier *= _INCREASE
     return multiplier

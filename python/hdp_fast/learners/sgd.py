@@ -57,9 +57,11 @@ _MOST_WEIGHTS = 1 << 40
 class PrivateSGD(NoisySteps):
     """Projected stochastic gradient descent on the mean loss of a linear model, with noise.
 
-    Step r = 1, 2, ... draws `batch_size` records with replacement and adds up the gradients of
-    their losses, each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of
-    standard deviation noise_multiplier * L, and divides by `batch_size`. The model moves against
+    Step r = 1, 2, ... draws records with replacement and adds up the gradients of their losses,
+    each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of standard
+    deviation noise_multiplier * L, and divides by `batch_size`. With noise, learn draws the number
+    of records, too, from the Poisson law of mean `batch_size`, which takes less noise; else it is
+    `batch_size`. The model moves against
     the result by a step of length diameter / (G sqrt(r)), where `G**2` = `L**2` (1 + w
     `(noise_multiplier / batch_size)**2`) for w weights, or 1 / (strong_convexity r). Then it is
     projected into the domain.
@@ -73,8 +75,8 @@ class PrivateSGD(NoisySteps):
         steps: Number of steps, at least 1. None takes `(n mu)**2 / (4 w)`, but from 50 to 200,
             where the Gaussian mechanism of parameter mu has this epsilon and delta; 2,000 without
             noise. They must be given with noise_multiplier.
-        batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`. None
-            takes 1 where steps are given. Where they are not, it takes `5 n mu / sqrt(steps)`, but
+        batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`; the mean
+            of their number where learn draws that. None takes 1 where steps are given. Where they are not, it takes `5 n mu / sqrt(steps)`, but
             from 1 to n, with which the noise multiplier is about 10; 100 or n without noise.
         epsilon: Privacy parameter of one run of learn at delta, above 0. learn then adds the least
             noise with which the run has this epsilon for its number of records. math.inf stands for
@@ -130,12 +132,14 @@ class PrivateSGD(NoisySteps):
             noise_multiplier is set.
 
     Guarantee:
-        learn has the privacy of composition(1 / n) under "replace_one", learn_weighted that of
-        composition(weights.rate). "exact" rounds each clipped gradient to integers of norm at most
+        learn has the privacy of composition(1 / n, sampling="poisson") under "replace_one",
+        learn_weighted that of composition(weights.rate). The number of records that learn draws is
+        secret: nothing but the running time depends on it, and no mean is divided by it. "exact" rounds each clipped gradient to integers of norm at most
         K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds rounded Gaussian
         noise of sigma = noise_multiplier * K, drawn exactly. For a changed draw that is the
-        Gaussian mechanism with mu = 2 / noise_multiplier, rounded afterwards (proved; that the norm
-        is at most K is checked for every gradient). "idealized" adds Gaussian numbers in floats,
+        Gaussian mechanism with mu = 2 / noise_multiplier, for a Poisson number of draws
+        accounting.SampledSum(1 / noise_multiplier), rounded afterwards (proved; that the norm is at
+        most K is checked for every gradient). "idealized" adds Gaussian numbers in floats,
         and the same guarantee would hold for real numbers. The running time is not protected.
         epsilon=math.inf adds no noise and protects nobody. Projection and the choice of the output
         see noisy sums alone, and change no guarantee.
@@ -157,7 +161,7 @@ class PrivateSGD(NoisySteps):
         >>> learner = PrivateSGD(loss="logistic", steps=100, batch_size=20, noise_multiplier=2.0)
         >>> model = learner.learn(X, y)
         >>> print(f"{model.record.epsilon:.2f} at delta {model.record.delta}")
-        0.20 at delta 1e-06
+        0.03 at delta 1e-06
         >>> bool((model.predict(X) == y).all())
         True
     """
@@ -358,13 +362,14 @@ class PrivateSGD(NoisySteps):
             MemoryError: A batch of billions does not fit into memory.
 
         Guarantee:
-            That of composition(1 / n) under "replace_one". With ids it is for whatever a person's
-            rows hold, and that of composition(1 / m) for m = n // rows_per_person, since a draw
-            from the n rows that are used hits those of one person with at most this probability.
+            That of composition(1 / n, sampling="poisson") under "replace_one". With ids it is for
+            whatever a person's rows hold, and that of a rate of 1 / m for m = n // rows_per_person,
+            since a draw from the n rows that are used hits those of one person with at most this
+            probability.
             All errors but MemoryError are raised before any coin is drawn or budget spent.
 
         Cost:
-            steps * batch_size rows are read in random order, in one compiled call that shows no
+            About steps * batch_size rows are read in random order, in one compiled call that shows no
             progress. A pass over X comes before unless it is prepared, and calibrate where the
             learner has an epsilon.
         """
@@ -615,7 +620,9 @@ class PrivateSGD(NoisySteps):
         box = (high - low) * math.sqrt(weights)
         diameter = box if self.domain == "box" else 2 * self.ball_radius
         moment = math.sqrt(1 + steps * plan.noise**2)
-        risk = 1.5 * diameter * clip_norm * moment / math.sqrt(steps)
+        # A Poisson number of gradients has 1 / batch_size more in its second moment.
+        more = 0 if self.noise_multiplier is None else 1 / (batch_size * moment)
+        risk = diameter * clip_norm * (1.5 * moment + more) / math.sqrt(steps)
         return dataclasses.replace(plan, excess_risk=risk)
 
     def _find_noise(self, n: int) -> Self:
@@ -656,6 +663,7 @@ class PrivateSGD(NoisySteps):
             "l1": self.l1,
             "l2": self.l2,
             "strong_convexity": float(self.strong_convexity or 0),
+            "sampling": "fixed" if self.noise_multiplier is None else "poisson",
             "numerics": "none" if self.noise_multiplier is None else self.numerics,
             "noise_multiplier": float(self.noise_multiplier or 0).as_integer_ratio(),
         }

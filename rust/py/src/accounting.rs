@@ -23,6 +23,7 @@ pub fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Me
         "discrete_laplace" => Base::DiscreteLaplace(first, second as u64),
         "approximate" => Base::Approximate(first, second),
         "zcdp" => Base::Concentrated(first),
+        "sampled_sum" => Base::SampledSum(first, second),
         _ => return Err(raise(Error::parameter("mechanism", kind, "there is no such kind"))),
     };
     Mechanism { base, draws, rate }.checked().map_err(raise)

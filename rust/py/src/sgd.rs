@@ -45,6 +45,7 @@ pub struct PlanItems<'py> {
     l1: f64,
     l2: f64,
     strong_convexity: f64,
+    sampling: Bound<'py, PyAny>,
     numerics: Bound<'py, PyAny>,
     noise_multiplier: Fraction,
 }
@@ -92,6 +93,7 @@ pub fn sgd_learn<'py>(
     plan: PlanItems<'py>,
     seed: Key,
 ) -> PyResult<Vector<'py, f64>> {
+    let uniform = word("sampling", &plan.sampling, &[("fixed", Draws::Uniform), ("poisson", Draws::Poisson)])?;
     let (plan, n) = (plan.checked()?, records.len()?);
     let rows = match &draws {
         Some(Rows::Indices(rows)) => Some(row_numbers(rows)?),
@@ -104,7 +106,7 @@ pub fn sgd_learn<'py>(
     let draws = match (&rows, &law) {
         (Some(rows), _) => Draws::Given(rows),
         (None, Some(law)) => Draws::Weighted(law),
-        (None, None) => Draws::Uniform,
+        (None, None) => uniform,
     };
     let weights = records.columns as f64 * plan.objective.classes() as f64;
     let step = STEP + ENTRY * weights * plan.batch_size as f64;

@@ -1,7 +1,9 @@
 //! A discrete law of the privacy loss that dominates a pair: the dots of its curve, connected.
 
 use super::U;
-use super::pair::{Densities, Pair, density};
+use super::cell::{Cell, MARGIN};
+use super::pair::Pair;
+use super::sampled_sum::SampledSum;
 use crate::error::Result;
 use crate::run::Run;
 use crate::simd::{Isa, exponentials};
@@ -21,50 +23,14 @@ pub struct Law {
     isa: Isa,
 }
 
-/// Every mass is raised by this part of itself. It covers the quadrature's error (below 1e-13 by the remainder of
-/// Gauss's rule on panels as narrow as [`Component::panel`](super::pair::Component::panel) asks), the rounding of exponents up to 1200 (below 3e-13), the
-/// few dozen operations a mass takes, and those by which it is tilted later.
-pub const MARGIN: f64 = 1.0 / (1u64 << 39) as f64;
-
-/// Nodes and weights of Gauss's rule on [0, 1].
-const NODES: [(f64, f64); 5] = [
-    (0.046_910_077_030_668_004, 0.118_463_442_528_094_54),
-    (0.230_765_344_947_158_46, 0.239_314_335_249_683_24),
-    (0.5, 0.284_444_444_444_444_44),
-    (0.769_234_655_052_841_5, 0.239_314_335_249_683_24),
-    (0.953_089_922_969_332, 0.118_463_442_528_094_54),
-];
-
-/// The same of three nodes, which are enough for panels that are as much narrower.
-const FEW_NODES: [(f64, f64); 3] = [
-    (0.112_701_665_379_258_31, 0.277_777_777_777_777_8),
-    (0.5, 0.444_444_444_444_444_4),
-    (0.887_298_334_620_741_7, 0.277_777_777_777_777_8),
-];
-const NARROWER: f64 = 12.0;
-
 /// Below it twice an exponent is one, too, of a number that a float holds.
 const LEAST_EXPONENT: f64 = 340.0;
-
-/// 1 / (k + 1)!, and up to where so many terms give all digits.
-const SERIES: [f64; 8] = [1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0, 1.0 / 40320.0];
-const SHORT: f64 = 1.0 / 16.0;
 
 /// Losses whose factors are computed together.
 const BLOCK: usize = 128;
 
 /// Cells that one thread takes at a time.
-const CHUNK: usize = 1 << 8;
-
-/// A cell between neighboring grid points.
-struct Cell {
-    /// Its ends in the coordinate of the base.
-    base: [f64; 2],
-    /// From a mass under sqrt(P Q) of the base at the lower end to that of the round at either end.
-    factors: [f64; 2],
-    /// e^(the cell's width in the coordinate of the base) - 1.
-    growth: f64,
-}
+pub const CHUNK: usize = 1 << 8;
 
 impl Law {
     /// The law on grid points at the losses `base` of the base, `round` of the round, both ascending from 0. What lies
@@ -88,14 +54,32 @@ impl Law {
                 cell(above - 1).add(&mut parts[above - 1], atom.loss, atom.mass);
             }
         }
-        let mut masses = vec![0.0; base.len()];
+        Ok(Law::of_parts(parts, round, pair.infinity + beyond, run))
+    }
+
+    /// The law of a noisy sum on grid points at these places, whose losses ascend from 0. What lies beyond the last becomes
+    /// an infinite loss.
+    pub fn of_sum(sum: &SampledSum, places: &[f64], losses: Vec<f64>, run: Run<'_>) -> Result<Law> {
+        let mut parts = vec![[0.0; 2]; places.len() - 1];
+        run.try_for_each_chunk(&mut parts, CHUNK, |chunk, parts| {
+            let first = chunk * CHUNK;
+            sum.integrate(&places[first..], &losses[first..], parts);
+            Ok(())
+        })?;
+        let infinity = places.last().map_or(1.0, |&last| sum.infinity(last));
+        Ok(Law::of_parts(parts, losses, infinity, run))
+    }
+
+    /// The law with what each cell puts on its two ends.
+    fn of_parts(parts: Vec<[f64; 2]>, losses: Vec<f64>, infinity: f64, run: Run<'_>) -> Law {
+        let mut masses = vec![0.0; losses.len()];
         for (i, [low, high]) in parts.into_iter().enumerate() {
             masses[i] += low * (1.0 + MARGIN);
             masses[i + 1] += high * (1.0 + MARGIN);
         }
-        let mut law = Law { losses: round, masses, infinity: (pair.infinity + beyond).min(1.0), isa: run.isa };
+        let mut law = Law { losses, masses, infinity: infinity.min(1.0), isa: run.isa };
         law.complete();
-        Ok(law)
+        law
     }
 
     /// Gives what is left of P to the loss 0, and drops an empty end.
@@ -225,74 +209,5 @@ impl Law {
         let kept = (kept + 1).min(self.losses.len());
         let (losses, masses) = (self.losses[..kept].to_vec(), self.masses[..kept].to_vec());
         (Law { losses, masses, infinity: (self.infinity + beyond).min(1.0), isa: self.isa }, beyond)
-    }
-}
-
-impl Cell {
-    fn new(base: [f64; 2], round: [f64; 2]) -> Cell {
-        let factors = round.map(|round| ((round - base[0]) / 2.0).exp());
-        Cell { base, factors, growth: exp_m1(base[1] - base[0]) }
-    }
-
-    /// What the densities put on the two ends.
-    fn integrate(&self, densities: &Densities) -> [f64; 2] {
-        let mut ends = [0.0; 2];
-        let [mut start, stop] = self.base;
-        while start < stop {
-            let components = densities.beyond(start);
-            let Some(component) = components.first() else { break };
-            let panel = component.panel();
-            let end = stop.min(component.reach).min(start + panel);
-            let width = end - start;
-            let nodes = if NARROWER * width <= panel { &FEW_NODES[..] } else { &NODES };
-            for (at, weight) in nodes {
-                let loss = start + at * width;
-                self.add(&mut ends, loss, weight * width * (densities.rest + density(components, loss)));
-            }
-            start = end;
-        }
-        ends
-    }
-
-    /// Splits a mass at a loss of the base between the ends.
-    fn add(&self, ends: &mut [f64; 2], loss: f64, mass: f64) {
-        let [low, high] = self.base;
-        // (e^loss - e^low) / (e^high - e^low), from half of the distance, whose exponential is the next factor.
-        let half = exp_m1((loss - low) / 2.0);
-        let upper = if self.growth < f64::MAX {
-            half * (2.0 + half) / self.growth
-        } else {
-            (loss - high).exp() * (low - loss).exp_m1() / (low - high).exp_m1()
-        };
-        let (upper, shrunk) = (upper.min(1.0), (1.0 + half).recip());
-        // From sqrt(P Q) of the base to Q, which the split keeps, and on to sqrt(P Q) of the round at either end. A mass
-        // that is almost too small for a float grows first.
-        ends[0] += mass * self.factors[0] * shrunk * (1.0 - upper);
-        ends[1] += mass * self.factors[1] * shrunk * upper;
-    }
-}
-
-/// e^x - 1, by its series where that is short.
-#[inline(always)]
-fn exp_m1(x: f64) -> f64 {
-    if x.abs() > SHORT {
-        return x.exp_m1();
-    }
-    let square = x * x;
-    let pair = |k: usize| SERIES[k] + SERIES[k + 1] * x;
-    x * (pair(0) + square * (pair(2) + square * (pair(4) + square * pair(6))))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_exponentials_are_right_to_the_last_digits() {
-        for step in -4000..=4000 {
-            let x = f64::from(step) / 64000.0 + 1e-9;
-            assert!((exp_m1(x) / x.exp_m1() - 1.0).abs() < 1e-15, "{x}");
-        }
-        assert_eq!([exp_m1(0.0), exp_m1(f64::INFINITY)], [0.0, f64::INFINITY]);
     }
 }

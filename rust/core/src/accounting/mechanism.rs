@@ -1,13 +1,16 @@
 //! What is composed: mechanisms by the worst pair of output distributions on neighboring data sets.
 
 use super::U;
-use super::binomial::binomial;
 use super::bounded_range::worst_losses;
 use super::concentrated::worst;
+use super::counts::binomial;
+use super::law::{CHUNK, Law};
 use super::normal::tail;
-use super::pair::{Atom, Component, Pair};
+use super::pair::{Atom, Component, Grain, MOST_LOSS, Pair};
+use super::sampled_sum::SampledSum;
 use crate::error::{Error, Result};
 use crate::params::{Epsilon, fraction};
+use crate::run::Run;
 
 /// A mechanism, described by its guarantee when one record changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,6 +35,9 @@ pub enum Base {
     Approximate(f64, f64),
     /// The mechanism is known only to be rho-zCDP, for the rho given; when b of its records change, it is b^2 rho-zCDP.
     Concentrated(f64),
+    /// A sum with Gaussian noise over draws whose number has a Poisson law, given by the largest norm of a record's part /
+    /// standard deviation, and by how often a record is drawn on average. It is a round by itself: one draw at rate 1.
+    SampledSum(f64, f64),
 }
 
 /// A mechanism, possibly on a subsample: `base` runs on `draws` records drawn with replacement. When one record is
@@ -64,14 +70,19 @@ const MOST_RUNS: u64 = 512;
 /// More draws that change on average would take minutes to add up, and leave no privacy to speak of.
 const MOST_CHANGES: f64 = 1e4;
 
-/// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
-pub const MOST_LOSS: f64 = 1200.0;
-
 /// Losses and rates below it count as large as it: their squares, and shares of them, would not be told from 0.
 const LEAST: f64 = 1e-100;
 
 /// Standard deviations after which a Gaussian loss counts as infinite; the tail is below 1e-57.
 const FARTHEST: f64 = 16.0;
+
+/// The losses at which a law has its masses.
+pub enum LossGrid {
+    /// Those of the mechanism's own grid.
+    Natural(Grain),
+    /// These, ascending from 0; the last is exceeded with at most the probability that comes with them.
+    At(Vec<f64>, f64),
+}
 
 impl Base {
     /// Checks the parameters, and raises those that floats could not square.
@@ -103,6 +114,12 @@ impl Base {
                 Epsilon::new(epsilon)?;
                 fraction("delta", delta, 1.0)?;
             }
+            Base::SampledSum(mu, rate) => {
+                positive("mu", mu)?;
+                if !(rate > 0.0 && rate <= MOST_CHANGES) {
+                    return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 10,000"));
+                }
+            }
         }
         Ok(self.raised())
     }
@@ -118,6 +135,7 @@ impl Base {
             Base::DiscreteLaplace(epsilon, sensitivity) => Base::DiscreteLaplace(epsilon.max(LEAST), sensitivity),
             Base::Approximate(epsilon, delta) => Base::Approximate(epsilon.max(LEAST), delta),
             Base::Concentrated(rho) => Base::Concentrated(rho.max(LEAST)),
+            Base::SampledSum(mu, rate) => Base::SampledSum(mu.max(LEAST), rate.max(LEAST)),
         }
     }
 
@@ -144,6 +162,8 @@ impl Base {
             | Base::BoundedRange(epsilon)
             | Base::Laplace(epsilon)
             | Base::DiscreteLaplace(epsilon, _) => (size * epsilon, 0.0),
+            // It has a pair of its own; as a base of others nothing is known of it.
+            Base::SampledSum(..) => (f64::INFINITY, 1.0),
         };
         if loss > MOST_LOSS {
             pair.infinity += weight;
@@ -187,6 +207,7 @@ impl Base {
                 pair.infinity += weight * worst.infinity;
                 worst.atoms.iter().for_each(|&(loss, mass)| atom(loss, mass * (-loss / 2.0).exp()));
             }
+            Base::SampledSum(..) => {}
         }
     }
 
@@ -196,7 +217,11 @@ impl Base {
             Base::Gaussian(mu) => Some(mu),
             Base::Concentrated(rho) => Some((2.0 * rho).sqrt()),
             Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => Some(epsilon),
-            Base::Pure(_) | Base::DiscreteLaplace(..) | Base::Approximate(..) | Base::BoundedRanges(..) => None,
+            Base::Pure(_)
+            | Base::DiscreteLaplace(..)
+            | Base::Approximate(..)
+            | Base::BoundedRanges(..)
+            | Base::SampledSum(..) => None,
         }
     }
 }
@@ -257,13 +282,33 @@ impl Mechanism {
         }
     }
 
+    /// The dominating law on a grid: at the losses of a round, up to what is exceeded with probability at most `beyond`, or
+    /// on the mechanism's own grid, which is dense enough for moments. It leaves out what [`Mechanism::pair`] does.
+    pub fn law(&self, negligible: f64, grid: LossGrid, run: Run<'_>) -> Result<Law> {
+        if let Base::SampledSum(mu, rate) = self.base {
+            return sum_law(&SampledSum::new(mu, rate, negligible), grid, run);
+        }
+        let pair = self.pair(negligible);
+        match grid {
+            LossGrid::Natural(grain) => {
+                let base = pair.natural_grid(grain);
+                let round = base.iter().map(|&loss| pair.round_loss(loss)).collect();
+                Law::new(&pair, &base, round, 0.0, run)
+            }
+            LossGrid::At(round, beyond) => {
+                let base: Vec<f64> = round.iter().map(|&loss| pair.base_loss(loss)).collect();
+                Law::new(&pair, &base, round, beyond, run)
+            }
+        }
+    }
+
     /// The dominating pair, apart from events of probability at most about `negligible`, which count as an infinite
     /// loss.
     ///
     /// Advanced joint convexity: with eta the probability that any draw changes, the curve of the round at e', where
     /// e^e' = 1 + eta (e^e - 1), is the mean over the number of changed draws of the base's curves at e. In terms of
     /// masses: the loss e of the base under Q, given at least one change, moves to e'.
-    pub fn pair(&self, negligible: f64) -> Pair {
+    fn pair(&self, negligible: f64) -> Pair {
         let Mechanism { base, draws, rate } = *self;
         let eta = if rate >= 1.0 { 1.0 } else { -(draws as f64 * (-rate).ln_1p()).exp_m1() };
         let changed = binomial(draws, rate, negligible);
@@ -275,5 +320,24 @@ impl Mechanism {
         pair.scale = base.scale().map(|scale| scale * least);
         pair.sort();
         pair
+    }
+}
+
+/// The law of a noisy sum on a grid.
+fn sum_law(sum: &SampledSum, grid: LossGrid, run: Run<'_>) -> Result<Law> {
+    match grid {
+        LossGrid::Natural(grain) => {
+            let places = sum.natural_grid(grain);
+            let losses = sum.losses(&places);
+            Law::of_sum(sum, &places, losses, run)
+        }
+        LossGrid::At(losses, _) => {
+            let mut places = vec![0.0; losses.len()];
+            run.try_for_each_chunk(&mut places, CHUNK, |chunk, places| {
+                sum.places(&losses[chunk * CHUNK..], places);
+                Ok(())
+            })?;
+            Law::of_sum(sum, &places, losses, run)
+        }
     }
 }

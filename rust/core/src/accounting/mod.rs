@@ -5,8 +5,8 @@
 //!
 //! All mechanisms here are dominated by a pair (P, Q) that is symmetric: exchanging P and Q changes the sign of the
 //! privacy loss ln(dP/dQ) and nothing else. One half of such a pair describes it, and no guarantee depends on which of
-//! the two neighbors is the first. The pages `joint_convexity` and `one_gaussian_budget` under docs/theory have the
-//! proofs for subsamples and for Gaussian noise.
+//! the two neighbors is the first. The pages `joint_convexity`, `poisson_draws` and
+//! `one_gaussian_budget` under docs/theory have the proofs for subsamples and for Gaussian noise.
 //!
 //! # Examples
 //!
@@ -29,11 +29,12 @@
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```
 
-mod binomial;
 mod bounded_range;
 mod calibrate;
+mod cell;
 mod compose;
 mod concentrated;
+mod counts;
 mod crossing;
 mod curve;
 mod law;
@@ -43,6 +44,7 @@ mod normal;
 mod optimal;
 mod pair;
 mod plan;
+mod sampled_sum;
 mod transform;
 
 pub use calibrate::{Search, Target, largest_draws, largest_rate, largest_rounds, smallest_noise};

@@ -1,7 +1,7 @@
 //! Guarantees from the moments of the privacy loss: Renyi differential privacy.
 
 use super::law::Law;
-use super::mechanism::Mechanism;
+use super::mechanism::{LossGrid, Mechanism};
 use super::pair::Grain;
 use super::{U, valley};
 use crate::error::{Error, Result};
@@ -57,10 +57,7 @@ impl Moments {
 
 /// The law of a mechanism on a grid of its own, dense enough for moments.
 pub fn natural_law(mechanism: &Mechanism, grain: Grain, run: Run<'_>) -> Result<Law> {
-    let pair = mechanism.pair(NEGLIGIBLE);
-    let base = pair.natural_grid(grain);
-    let round = base.iter().map(|&loss| pair.round_loss(loss)).collect();
-    Law::new(&pair, &base, round, 0.0, run)
+    mechanism.law(NEGLIGIBLE, LossGrid::Natural(grain), run)
 }
 
 /// The moments of a composition.

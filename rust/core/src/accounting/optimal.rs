@@ -1,6 +1,6 @@
 //! Optimal composition of equal (epsilon, delta) guarantees.
 
-use super::binomial::{Binomial, binomial};
+use super::counts::{Counts, binomial};
 use super::{U, boundary};
 
 /// Outcomes rarer than this add less than it to delta.
@@ -39,7 +39,7 @@ pub fn optimal_epsilon(epsilon: f64, delta: f64, rounds: u64, target: f64) -> f6
 struct Answers {
     epsilon: f64,
     rounds: u64,
-    law: Binomial,
+    law: Counts,
     /// ln of the probability that none says all.
     silent: f64,
 }

@@ -4,6 +4,9 @@
 
 use crate::simd::exp;
 
+/// Losses above it in one round count as infinite: their mass under Q could not be told from 0.
+pub const MOST_LOSS: f64 = 1200.0;
+
 /// How fine grids are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grain {

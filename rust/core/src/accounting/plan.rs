@@ -2,7 +2,7 @@
 
 use super::curve::TransformError;
 use super::law::Law;
-use super::mechanism::Mechanism;
+use super::mechanism::{LossGrid, Mechanism};
 use super::moments::{Composition, Moments};
 use super::pair::Grain;
 use super::{U, rough_valley};
@@ -185,12 +185,10 @@ impl Plan {
 
     /// The law of one round of the i-th mechanism on the grid.
     pub fn law(&self, i: usize, mechanism: &Mechanism, run: Run<'_>) -> Result<Law> {
-        let pair = mechanism.pair(self.negligible);
         let (farthest, beyond) = self.cuts[i];
         let cells = (farthest / self.width).ceil() as usize + 1;
         let round: Vec<f64> = (0..=cells).map(|i| i as f64 * self.width).collect();
-        let base: Vec<f64> = round.iter().map(|&loss| pair.base_loss(loss)).collect();
-        Law::new(&pair, &base, round, beyond, run)
+        mechanism.law(self.negligible, LossGrid::At(round, beyond), run)
     }
 }
 

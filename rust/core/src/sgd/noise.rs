@@ -23,7 +23,8 @@ pub enum Noise {
     /// Guarantee: every rounded gradient u has |u| <= K, checked for each of them, so that replacing one draw moves a sum by
     /// |u - u'| <= 2K, and replacing j draws by at most 2jK. The sums are integers. The noisy sum is therefore the sum
     /// with real normal deviates, rounded afterwards, and for j replaced draws it is as private as the Gaussian
-    /// mechanism with mu = 2jK / (s K) = 2j / s. Everything that follows is computed from it and from earlier ones.
+    /// mechanism with mu = 2jK / (s K) = 2j / s. Where the number of draws has a Poisson law, a record that is drawn j times
+    /// moves the sum of all others by at most jK, whatever they are. Everything that follows is computed from it and from earlier ones.
     Exact(Rational),
 }
 

@@ -72,7 +72,7 @@ pub struct Plan {
     pub objective: Objective,
     /// The number of steps, at least 1.
     pub steps: usize,
-    /// The number of draws in a step, from 1 to 2^32.
+    /// The number of draws in a step, from 1 to 2^32; its mean, where the number is drawn.
     pub batch_size: usize,
     /// The models to which each step is projected.
     pub domain: Domain,

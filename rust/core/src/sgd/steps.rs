@@ -1,6 +1,6 @@
 //! The descent: one step after the other, each a sum of clipped gradients with noise.
 
-use super::draws::{Blocks, Draws};
+use super::draws::{Draws, Stock};
 use super::losses::{Loss, Objective};
 use super::noise::{NoiseSource, grid};
 use super::plan::{Output, Plan};
@@ -57,7 +57,8 @@ impl<'a, T: Real> Records<'a, T> {
 /// precision counts as zero.
 ///
 /// Guarantee: without noise there is none. With noise, each step has that of [`Noise`](super::Noise), and
-/// [`accounting`](mod@crate::accounting) adds the steps up.
+/// [`accounting`](mod@crate::accounting) adds the steps up. Sums are divided by `batch_size`, also where the number of
+/// draws is drawn: that number stays secret, but for the running time.
 ///
 /// Cost: a read of `batch_size` rows in random order for each step, and a draw of noise for each weight.
 pub fn learn<T: Real>(
@@ -70,19 +71,18 @@ pub fn learn<T: Real>(
     plan.check()?;
     let weights = records.columns.saturating_mul(plan.objective.classes());
     let in_block = (BLOCK_ENTRIES / (plan.batch_size.saturating_mul(weights))).clamp(1, BLOCK_STEPS);
-    let all = plan.steps.checked_mul(plan.batch_size);
     let most = in_block.min(plan.steps) * plan.batch_size;
-    let mut blocks = Blocks::new(draws, all, most, records.labels.len(), seed)?;
+    let mut stock = Stock::new(draws, plan, most, records.labels.len(), seed)?;
     let mut descent = Descent::new(records, plan, seed, run)?;
-    let mut done = 0;
-    while done < plan.steps {
-        run.check()?;
-        let steps = in_block.min(plan.steps - done);
-        let rows = blocks.next(done * plan.batch_size, steps * plan.batch_size);
-        for step in 0..steps {
-            descent.step(done + step + 1, &rows[step * plan.batch_size..])?;
+    for number in 1..=plan.steps {
+        let mut wanted = stock.begin();
+        descent.sums.fill(0.0);
+        while wanted > 0 {
+            let (rows, count) = stock.take(wanted, run)?;
+            descent.add(rows, count)?;
+            wanted -= count;
         }
-        done += steps;
+        descent.step(number);
     }
     Ok(descent.result())
 }
@@ -158,10 +158,12 @@ impl<'a, T: Real> Descent<'a, T> {
         })
     }
 
-    /// The step of this number, counted from 1; the rows after its own are those of the next steps.
-    fn step(&mut self, number: usize, rows: &[usize]) -> Result<()> {
-        self.add_up(rows)?;
-        let sum = &mut self.sums[..self.model.len()];
+    /// The step of this number, counted from 1, by the gradients that were added up.
+    fn step(&mut self, number: usize) {
+        let (sum, others) = self.sums.split_at_mut(self.model.len());
+        for other in others.chunks_exact(sum.len()) {
+            sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+        }
         self.noise.add(sum);
         let number = number as f64;
         let length = self.first / if self.plan.strong_convexity > 0.0 { number } else { number.sqrt() };
@@ -174,26 +176,30 @@ impl<'a, T: Real> Descent<'a, T> {
             shrink(&mut self.model, length * self.plan.l1);
         }
         self.plan.domain.project(&mut self.model);
-        Ok(())
     }
 
-    /// The sum of the batch's gradients, in the first part of the sums.
-    fn add_up(&mut self, rows: &[usize]) -> Result<()> {
-        let (batch, weights) = (self.plan.batch_size, self.model.len());
+    /// Adds the gradients of the first `count` rows to the sums of the parts; the rows behind them are needed next.
+    ///
+    /// Rounded to integers, the gradient of a record is the same wherever it stands among the rows: only so may a record
+    /// that is drawn b times count b times, whatever else is drawn.
+    fn add(&mut self, mut rows: &[usize], mut count: usize) -> Result<()> {
+        let (parts, weights) = (self.sums.len() / self.model.len(), self.model.len());
         let (gradients, model) = (self.gradients, T::all_of(&self.model, &mut self.rounded)?);
-        self.sums.fill(0.0);
-        if batch <= PART {
-            gradients.add(rows, batch, model, &mut self.room, &mut self.sums);
-            return Ok(());
-        }
-        self.run.try_for_each_chunk(&mut self.sums, weights, |part, sum| {
-            let (start, mut room) = (part * PART, gradients.room(PART)?);
-            gradients.add(&rows[start..], PART.min(batch - start), model, &mut room, sum);
-            Ok(())
-        })?;
-        let (sum, others) = self.sums.split_at_mut(weights);
-        for other in others.chunks_exact(weights) {
-            sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+        while count > 0 {
+            let now = count.min(parts * PART);
+            if parts == 1 {
+                gradients.add(rows, now, model, &mut self.room, &mut self.sums);
+            } else {
+                self.run.try_for_each_chunk(&mut self.sums, weights, |part, sum| {
+                    let start = part * PART;
+                    if start < now {
+                        let mut room = gradients.room(PART)?;
+                        gradients.add(&rows[start..], PART.min(now - start), model, &mut room, sum);
+                    }
+                    Ok(())
+                })?;
+            }
+            (rows, count) = (&rows[now..], count - now);
         }
         Ok(())
     }

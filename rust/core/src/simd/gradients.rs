@@ -335,6 +335,43 @@ mod tests {
         assert!(longest > 0.99, "the bound should be sharp: {longest}");
     }
 
+    /// What Poisson-many draws rest on: a record that is drawn b times adds b times the same, whatever else is drawn.
+    #[test]
+    fn a_quantized_gradient_is_the_same_wherever_its_row_stands() {
+        check_places::<f64>();
+        check_places::<f32>();
+    }
+
+    fn check_places<T: Real>() {
+        let mut rng = Seed::reproducible([7; 32]).stream(Stream::Speed, 0);
+        for columns in [1, 2, 7, 8, 9, 16, 17, 65, 200] {
+            let most = (1u64 << 20) as f64;
+            let grid = Grid { scale: (most - (columns as f64).sqrt() / 2.0 - 4.0) / 1.5, most };
+            let entries = entries::<T>(50, columns, &mut rng);
+            let labels: Vec<f64> = (0..50).map(|_| real(&mut rng)).collect();
+            let w: Vec<T> = (0..columns).map(|_| T::of(real(&mut rng) / 10.0)).collect();
+            let examples = examples(&entries, columns, &labels, 1.5);
+            // Room for few rows, which are taken one by one, and for blocks.
+            for (isa, draws) in Isa::ALL.into_iter().flat_map(|isa| [(isa, 2), (isa, 1000)]) {
+                let mut room = Room::new::<T>(draws, columns, 1).unwrap();
+                let mut sum_of = |rows: &[usize]| {
+                    let mut sum = vec![0.0; columns];
+                    add_quantized(isa, examples, grid, (rows, rows.len()), &w, &mut room, &mut sum);
+                    sum
+                };
+                let alone: Vec<Vec<f64>> = (0..50).map(|row| sum_of(&[row])).collect();
+                for count in [2, 3, 5, 15, 16, 17, 40, 63, 64, 65, 130, 300] {
+                    let rows: Vec<usize> = (0..count).map(|_| rng.below(50) as usize).collect();
+                    let mut expected = vec![0.0; columns];
+                    for &row in &rows {
+                        expected.iter_mut().zip(&alone[row]).for_each(|(sum, more)| *sum += more);
+                    }
+                    assert_eq!(sum_of(&rows), expected, "{columns} {count} {draws}");
+                }
+            }
+        }
+    }
+
     /// Their integers would be 1, 2 (from 1.5) and 0 (from 0.5), and sums are not 0 before them.
     #[test]
     fn a_rounded_gradient_that_is_too_long_is_taken_back() {
