@@ -1,4 +1,4 @@
-"""Noisy sums over Poisson-many draws: the theorem by brute force, and what the accountant makes of it.
+"""Noisy sums over Poisson-many draws: the theorem by brute force, and what the accountant shows.
 
 The proof and the words are those of docs/theory/poisson_draws.md.
 """

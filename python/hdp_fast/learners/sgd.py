@@ -61,10 +61,9 @@ class PrivateSGD(NoisySteps):
     each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of standard
     deviation noise_multiplier * L, and divides by `batch_size`. With noise, learn draws the number
     of records, too, from the Poisson law of mean `batch_size`, which takes less noise; else it is
-    `batch_size`. The model moves against
-    the result by a step of length diameter / (G sqrt(r)), where `G**2` = `L**2` (1 + w
-    `(noise_multiplier / batch_size)**2`) for w weights, or 1 / (strong_convexity r). Then it is
-    projected into the domain.
+    `batch_size`. The model moves against the result by a step of length diameter / (G sqrt(r)),
+    where `G**2` = `L**2` (1 + w `(noise_multiplier / batch_size)**2`) for w weights, or 1 /
+    (strong_convexity r). Then it is projected into the domain.
 
     All settings are public; none may be chosen by looking at private records. steps, batch_size,
     radius and clip_norm need not be given: rules choose them from n, d, the number of classes,
@@ -76,8 +75,9 @@ class PrivateSGD(NoisySteps):
             where the Gaussian mechanism of parameter mu has this epsilon and delta; 2,000 without
             noise. They must be given with noise_multiplier.
         batch_size: Number of records drawn in a step, with replacement, from 1 to `2**32`; the mean
-            of their number where learn draws that. None takes 1 where steps are given. Where they are not, it takes `5 n mu / sqrt(steps)`, but
-            from 1 to n, with which the noise multiplier is about 10; 100 or n without noise.
+            of their number where learn draws that. None takes 1 where steps are given. Where they
+            are not, it takes `5 n mu / sqrt(steps)`, but from 1 to n, with which the noise
+            multiplier is about 10; 100 or n without noise.
         epsilon: Privacy parameter of one run of learn at delta, above 0. learn then adds the least
             noise with which the run has this epsilon for its number of records. math.inf stands for
             no noise and no privacy. Exactly one of epsilon and noise_multiplier must be set.
@@ -134,15 +134,16 @@ class PrivateSGD(NoisySteps):
     Guarantee:
         learn has the privacy of composition(1 / n, sampling="poisson") under "replace_one",
         learn_weighted that of composition(weights.rate). The number of records that learn draws is
-        secret: nothing but the running time depends on it, and no mean is divided by it. "exact" rounds each clipped gradient to integers of norm at most
-        K = `2**20`, so that a changed draw moves a sum by at most 2 K, and adds rounded Gaussian
-        noise of sigma = noise_multiplier * K, drawn exactly. For a changed draw that is the
-        Gaussian mechanism with mu = 2 / noise_multiplier, for a Poisson number of draws
-        accounting.SampledSum(1 / noise_multiplier), rounded afterwards (proved; that the norm is at
-        most K is checked for every gradient). "idealized" adds Gaussian numbers in floats,
-        and the same guarantee would hold for real numbers. The running time is not protected.
-        epsilon=math.inf adds no noise and protects nobody. Projection and the choice of the output
-        see noisy sums alone, and change no guarantee.
+        secret: nothing but the running time depends on it, and no mean is divided by it. "exact"
+        rounds each clipped gradient to integers of norm at most K = `2**20`, so that a changed draw
+        moves a sum by at most 2 K, and adds rounded Gaussian noise of sigma = noise_multiplier * K,
+        drawn exactly. For a changed draw that is the Gaussian mechanism with mu = 2 /
+        noise_multiplier, for a Poisson number of draws accounting.SampledSum(1 / noise_multiplier),
+        rounded afterwards (proved; that the norm is at most K is checked for every gradient).
+        "idealized" adds Gaussian numbers in floats, and the same guarantee would hold for real
+        numbers. The running time is not protected. epsilon=math.inf adds no noise and protects
+        nobody. Projection and the choice of the output see noisy sums alone, and change no
+        guarantee.
 
         The gradient of "softmax" is the matrix x `(p - e_y)**T` of a record x, the probabilities p
         of its classes and the unit vector of its label. Its norm is |x| |p - e_y|, at most
@@ -369,8 +370,8 @@ class PrivateSGD(NoisySteps):
             All errors but MemoryError are raised before any coin is drawn or budget spent.
 
         Cost:
-            About steps * batch_size rows are read in random order, in one compiled call that shows no
-            progress. A pass over X comes before unless it is prepared, and calibrate where the
+            About steps * batch_size rows are read in random order, in one compiled call that shows
+            no progress. A pass over X comes before unless it is prepared, and calibrate where the
             learner has an epsilon.
         """
         check_random_state(random_state)

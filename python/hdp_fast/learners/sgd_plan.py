@@ -26,20 +26,20 @@ class SGDPlan(JsonText):
         n: Number of records that the noise is enough for.
         weights: Number of weights of the model.
         steps: Number of steps.
-        batch_size: Number of records drawn in a step; its mean, where there is noise and learn draws
-            the number.
+        batch_size: Number of records drawn in a step; its mean, where there is noise and learn
+            draws the number.
         radius: Radius of the ball that holds all weights; None for a box.
         clip_norm: Norm that gradients are shrunk to.
         noise_multiplier: Standard deviation of the noise on the sum over a batch, in units of
             clip_norm; None without noise.
         chosen: Names of the settings that rules chose.
         excess_risk: Bound on what the mean loss exceeds that of the best model of the domain by, in
-            expectation over the records drawn and the noise:
-            `3 / 2 diameter G / sqrt(steps)`, where G is as in PrivateSGD (for real numbers); with
-            noise `diameter (3 G / 2 + L**2 / (batch_size G)) / sqrt(steps)`, since the number of
-            draws varies, too. It holds for the mean of the models, so that it is None where output is "last"; also where
-            there are penalties or strong_convexity, and where clip_norm is below the largest norm
-            of a gradient.
+            expectation over the records drawn and the noise: `3 / 2 diameter G / sqrt(steps)`,
+            where G is as in PrivateSGD (for real numbers); with noise `diameter (3 G / 2 + L**2 /
+            (batch_size G)) / sqrt(steps)`, since the number of draws varies, too. It holds for the
+            mean of the models, so that it is None where output is "last"; also where there are
+            penalties or strong_convexity, and where clip_norm is below the largest norm of a
+            gradient.
 
     Examples:
         >>> from hdp_fast.learners import PrivateSGD
