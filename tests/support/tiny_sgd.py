@@ -48,8 +48,10 @@ class Tiny:
     @property
     def sums_of_noise(self):
         """All first sums that count, as far as noise reaches beyond the longest gradients."""
-        most = self.batch if self.sampling == "fixed" else int(poisson.isf(RARE, self.batch))
-        reach = int(9 * self.sigma) + 2 + most * min(self.longest, 20)
+        most = self.batch * min(self.longest, 20)
+        if self.sampling == "poisson":
+            most = int(poisson.isf(RARE, self.batch)) * min(self.longest, 6)
+        reach = int(9 * self.sigma) + 2 + most
         return np.arange(-reach, reach + 1)
 
     def noise(self, centers):
@@ -77,10 +79,14 @@ class Tiny:
 
     def _sum(self, records, chances, models):
         """Chances (models, sums) of a noisy sum of drawn gradients at each model."""
-        gradients, total = self.gradients(records, models), 0.0
-        for counts, chance in self.counts(chances):
-            total = total + chance * self.noise(np.tensordot(counts, gradients, 1))
-        return total
+        gradients = self.gradients(records, models)
+        counts, likely = zip(*self.counts(chances), strict=True)
+        centers = np.tensordot(np.array(counts), gradients, 1)
+        low, places = centers.min(), np.arange(centers.shape[1])
+        law = np.zeros((len(places), centers.max() - low + 1))
+        for center, chance in zip(centers, likely, strict=True):
+            law[places, center - low] += chance
+        return law @ self.noise(low + np.arange(law.shape[1]))
 
     def counts(self, chances):
         """How often each record may be drawn in a step, and how likely that is."""
