@@ -298,7 +298,7 @@ class NoisySteps(Parameters):
             >>> from hdp_fast.learners import PrivateSGD
             >>> learner = PrivateSGD(loss="hinge", steps=100, noise_multiplier=1.0)
             >>> print(f"{learner.epsilon_for(n=10_000):.2f} at delta {learner.delta}")
-            0.54 at delta 1e-06
+            0.01 at delta 1e-06
         """
         delta, rate = self.delta if delta is None else delta, rate_of(n, kappa)
         terms = self.composition(rate, rounds=rounds, sampling=sampling_of(kappa))
