@@ -756,10 +756,8 @@ def test_only_learn_finds_the_noise_of_an_epsilon():
 
 
 def test_noise_is_looked_for_once(monkeypatch):
-    calls, search = [], _core.smallest_gaussian_noise
-    monkeypatch.setattr(
-        _core, "smallest_gaussian_noise", lambda *args: calls.append(1) or search(*args)
-    )
+    calls, search = [], _core.NoiseSearch
+    monkeypatch.setattr(_core, "NoiseSearch", lambda *args: calls.append(1) or search(*args))
     goal = {"epsilon": 0.7654, "n": 321}
     found = [
         PrivateSGD(loss=loss, steps=5, batch_size=2, noise_multiplier=1.0, l2=l2).calibrate(**goal)
