@@ -43,6 +43,11 @@ PYTHON_LAYERS = [
     {"__main__"},
 ]
 MOST_NAMES_AT_THE_TOP = 32
+# What belongs to a class and its bases, and what sets fields of a frozen one.
+OF_A_CLASS = {"self", "cls", "super()", "type(self)"}
+SETTERS = {"store", "setattr", "object.__setattr__"}
+# Named tuples and sys name these parts of their faces like private ones.
+PUBLIC_IN_SPITE_OF_THEIR_NAMES = {"_asdict", "_fields", "_getframe", "_make", "_replace"}
 # Who takes one of these draws or spends: its docstring states a guarantee.
 PRIVATE_PARAMETERS = {"random_state", "budget"}
 
@@ -51,9 +56,9 @@ COMMANDS_MAY_TAKE = {
     *(f"advice.sizes.{name}" for name in ("Learner", "Source", "Target")),
     "collection.questions",
     "collection.reports.REASONS",
-    "demo.stages",
-    *(f"labels.few_records.{name}" for name in ("note_flips", "require_records")),
-    "labels.saved_file.require_free",
+    *(f"labels.ensemble.{name}" for name in ("note_flips", "require_records")),
+    *(f"labels.pool.{name}" for name in ("PoolTask", "choose_members", "population_of")),
+    "labels.saved_files.require_free",
 }
 # Their classes: arguments and words, places of files, and pages; two of labels still compute.
 CLASSES_OF_COMMANDS = {
@@ -210,6 +215,57 @@ def test_a_command_has_no_class_that_computes():
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     }
     assert classes == CLASSES_OF_COMMANDS
+
+
+def names_of_classes(tree):
+    """The private names that the classes of a file define, in their bodies or on self."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                yield getattr(part, "name", None)
+                targets = getattr(part, "targets", [getattr(part, "target", None)])
+                yield from (target.id for target in targets if isinstance(target, ast.Name))
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if ast.unparse(node.value) in OF_A_CLASS:
+                yield node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in SETTERS:
+            yield from (keyword.arg for keyword in node.keywords)
+            yield from (part.value for part in node.args if isinstance(part, ast.Constant))
+
+
+def crossing_attributes(tree, compiled):
+    """Private attributes that are asked of something whose class stands in another file."""
+    known = {*names_of_classes(tree), *compiled, *PUBLIC_IN_SPITE_OF_THEIR_NAMES}
+    for node in ast.walk(tree):
+        private = isinstance(node, ast.Attribute) and re.match("_[^_]", node.attr)
+        # What self has may come from a base class in another file.
+        if private and ast.unparse(node.value) not in OF_A_CLASS and node.attr not in known:
+            yield ast.unparse(node)
+
+
+def test_no_private_attribute_crosses_a_file():
+    compiled = re.findall(r"\b_[A-Za-z]\w*", (PACKAGE / "_core.pyi").read_text())
+    crossing = {
+        name: attributes
+        for name, module in MODULES.items()
+        if (attributes := list(crossing_attributes(module.tree, compiled)))
+    }
+    assert crossing == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "crossing"),
+    [
+        ("label._json()", ["label._json"]),
+        ("class A:\n    def f(self, b):\n        return b._g(self._g)", ["b._g"]),
+        ("class A:\n    def _g(self, b):\n        return b._g()", []),
+        ("class A:\n    def f(self, b):\n        self._g = 1\n        return b._g", []),
+        ("def _json():\n    return label._json()", ["label._json"]),
+        ("pair._replace(a=1)", []),
+    ],
+)
+def test_crossing_attributes_are_seen(text, crossing):
+    assert list(crossing_attributes(ast.parse(text), [])) == crossing
 
 
 def test_the_rooms_at_the_top_can_be_read_in_a_minute():

@@ -1,6 +1,7 @@
 """Records as events of dp-accounting: its accountants find the epsilon that records state."""
 
 import dataclasses
+import json
 import math
 import sys
 
@@ -103,6 +104,13 @@ def test_words_of_a_record_decide_nothing():
     assert record_of(1.0, delta=1e-6, **named).mu is None
     assert record_of(1.0).law == "pure"
     assert record_of(1.0, delta=1e-6).law is None
+
+
+def test_a_record_written_without_its_law_is_read():
+    fields = json.loads(record_of(1.0, delta=1e-6).to_json())
+    for name in ("law", "mu", "run"):
+        del fields[name]
+    assert PrivacyRecord.from_json(json.dumps(fields)) == record_of(1.0, delta=1e-6)
 
 
 @pytest.mark.parametrize(

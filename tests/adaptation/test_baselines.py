@@ -69,7 +69,7 @@ def test_noisy_descent_is_as_private_as_it_says_and_uses_no_source():
     assert 0.9 < model.record_.epsilon <= 1.0
     assert model.record_.delta == 1e-5
     # min(100, 800**2 / (32 * 3 * ln(1e5))) steps of 800 sqrt(1 / 400) draws.
-    assert "100 steps of 40 uniform draws" in model.record_.mechanism
+    assert "100 steps of Poisson(40) uniform draws" in model.record_.mechanism
     assert np.linalg.norm(first) <= 2.0 + 1e-9
     assert abs(model.predict(100 * target)).max() <= 6.0 + 1e-9
     with pytest.raises(BudgetExceeded):

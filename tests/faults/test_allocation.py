@@ -71,7 +71,7 @@ plan = {"loss": "logistic", "shape": 1.0, "classes": 1, "steps": 2, "batch_size"
 plan |= {"radius": 1.0, "bounds": None, "last": False, "start": None}
 plan |= {"norm_bound": 1.0, "clip_norm": 1.0}
 plan |= {"l1": 0.0, "l2": 0.0, "strong_convexity": 0.0}
-plan |= {"numerics": "exact", "noise_multiplier": (1, 1)}
+plan |= {"numerics": "exact", "noise_multiplier": (1, 1), "sampling": "poisson"}
 kernel = lambda: _core.sgd_learn((X.reshape(-1), 10, y), None, plan, None)
 """,
     "separator": """

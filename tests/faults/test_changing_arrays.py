@@ -212,6 +212,7 @@ def descended(race):
     domain = {"radius": 1.0, "bounds": None, "last": False, "start": None}
     bounds = domain | {"norm_bound": 1.0, "clip_norm": 1.0}
     plan = {"loss": "logistic", "shape": 1.0, "classes": 1, "steps": 50, "batch_size": 2_000}
+    plan |= {"sampling": "poisson"}
     plan |= bounds | penalties | {"numerics": "exact", "noise_multiplier": (1, 1)}
 
     def work():

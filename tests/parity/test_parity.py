@@ -303,6 +303,9 @@ def test_results_and_records_have_public_fields_only():
             "numerics",
             "rng",
             "version",
+            "law",
+            "mu",
+            "run",
         }
 
 

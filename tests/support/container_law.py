@@ -717,7 +717,7 @@ def check(patch, title, name, rng, most=None):
 # Parameters that hold records, labels, ids or what is computed of each record.
 HOLD_RECORDS = {
     *("X", "y", "X_source", "y_source", "X_target", "y_target", "records", "labels", "values"),
-    *("ids", "by", "sample_domain", "frame", "table", "bits", "u", "losses"),
+    *("ids", "by", "sample_domain", "frame", "table", "panel", "bits", "u", "losses"),
 }
 # Calls with such parameters that have no entry of their own, by what their records pass through,
 # or why no record of theirs is private.
@@ -748,6 +748,8 @@ LIKE = {
     "the persons of statistics.count, ids": ("data.bound_rows",),
     "the columns of data.Schema.floats": (
         *("data.read_frame", "data.Schema.labels", "data.Schema.float_labels"),
+        *("learners.CenteredLinear.learn", "statistics.describe", "transfer.HybridRun.simulate"),
+        *("transfer.HybridRun.run", "transfer.HybridRun.learn", "adaptation.ScaledFeatures.rows"),
     ),
     "the records of sklearn.PrivateClassifier.fit": (
         *("sklearn.AdaptationClassifier.fit", "sklearn.AdaptationRegressor.fit"),
@@ -758,9 +760,11 @@ LIKE = {
     ),
     "a model that is public, on records of whoever asks": (
         *("predict", "predict_proba", "scores", "decision_function", "score", "score_deviations"),
+        *("learners.PrivateModel.probabilities",),
     ),
     "a fact of the answer, or of a plan": (
         *("labels.LabelResult", "labels.Suggestion", "labels.LearningPlan"),
+        *("statistics.TableStatistics", "transfer.HybridModel"),
         *("labels.PrivateLabeler", "learners.DoublingResult", "learners.ReleasedStatistics"),
         *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),
         *("stability.TableSession", "stability.VotePlan", "stability.members_needed"),

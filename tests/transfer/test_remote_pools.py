@@ -47,18 +47,23 @@ X = RNG.normal(0, 1.2, (PEOPLE, 3))
 BITS = RNG.integers(0, 2, (PEOPLE, 3))
 Y = (RNG.random(PEOPLE) < 1 / (1 + np.exp(1 - X[:, 0]))).astype(int)
 Y_OF_BITS = (RNG.random(PEOPLE) < np.where(BITS[:, 1], 0.7, 0.1)).astype(int)
+# The panel that models are learned from says yes more often, so that there is much to calibrate.
+Y_OF_PANEL = (RNG.random(PEOPLE) < 1 / (1 + np.exp(-1 - X[:, 0]))).astype(int)
 STUMP = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
 
 
 def linear(**options):
     options = {"loss": "logistic", "norm_bound": 1.0, "epsilon": math.inf} | options
-    return learners.PrivateSGD(steps=50, batch_size=20, **options).learn(X, Y, random_state=1)
+    return learners.PrivateSGD(steps=50, batch_size=20, **options).learn(
+        X, Y_OF_PANEL, random_state=1
+    )
 
 
 def released():
     scaled = learners.FeatureMap.scaling([(-5, 5)] * 3)
     statistics = learners.SufficientStatistics(scaled, classes=[0, 1])
-    return statistics.release(X, Y, epsilon=20.0, delta=1e-6, random_state=1).solve(pool=X)
+    private = statistics.release(X, Y_OF_PANEL, epsilon=20.0, delta=1e-6, random_state=1)
+    return private.solve(pool=X)
 
 
 def stump():

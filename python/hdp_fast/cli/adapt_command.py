@@ -18,7 +18,6 @@ from .._support.notes import note
 from .._support.types import Floats
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
 from ..budget.account import Budget
-from ..data.column_kinds import Label, to_fields
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
@@ -26,7 +25,7 @@ from .output import add_plot, coefficient_table, describe_interrupt, record_of, 
 from .predictions import add_predict, deliver_predictor, place_results, read_request
 from .privacy_flags import read_price
 from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read
+from .tables import FILE_HELP, add_delimiter, describe_label, read
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many. --method moments, the default, fits SOURCE, releases
@@ -191,17 +190,19 @@ def _read_records(
     table = read(getattr(arguments, domain), arguments, public=public)
     labels = features.schema.float_labels(table)
     if public:
-        _check_labels(table, domain, features.schema.label, labels)
+        _check_labels(table, domain, features.schema, labels)
     return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
 
 
-def _check_labels(table: Table, domain: str, label: Label, labels: Floats) -> None:
+def _check_labels(table: Table, domain: str, schema: Schema, labels: Floats) -> None:
     """Refuses public labels, which nothing protects, beyond their bounds or all alike."""
+    label = schema.label
     where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
         if domain == "source" and len(np.unique(labels)) == 1:
             kind = "every" if labels[0] > 0 else "no"
-            rule = f"the schema's label, {json.dumps(to_fields(label))}, must tell its rows apart"
+            fields = json.dumps(describe_label(schema))
+            rule = f"the schema's label, {fields}, must tell its rows apart"
             raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
         return
     low, high = label.bounds
@@ -217,9 +218,9 @@ def _tabulate(coefficients: dict[str, float]) -> dict[str, str]:
 
 
 def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
-    label, predictor = features.schema.label, features.predictor(learner.coef_)
+    predictor = features.predictor(learner.coef_)
     return {
-        "label": to_fields(label),
+        "label": describe_label(features.schema),
         "loss": learner.loss,
         "intercept": predictor.intercept,
         "coefficients": predictor.coefficients,

@@ -13,7 +13,6 @@ from .._support.notes import note
 from .._support.random_state import check_random_state
 from ..budget.account import Budget
 from ..data import files
-from ..data.column_kinds import to_fields
 from ..data.table import Table
 from ..exceptions import ParameterError
 from ..learners import CenteredLinear, PrivateModel
@@ -32,7 +31,7 @@ from .output import (
 )
 from .privacy_flags import name_flags, read_price
 from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read
+from .tables import FILE_HELP, add_delimiter, describe_label, read
 
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
@@ -151,7 +150,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
     """What the report shows: the model, and what was set in public."""
     return {
         **json.loads(model.to_json()),
-        "label": to_fields(model.schema.label),
+        "label": describe_label(model.schema),
         "labels": model.labels,
         "private": {"file": str(arguments.private), "rows": model.n},
         "settings": {
@@ -182,7 +181,7 @@ def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]
     """What people read instead of the file."""
     effects = model.effects()
     words: dict[str, Any] = {
-        "label": to_fields(model.schema.label),
+        "label": describe_label(model.schema),
         "predicts": "a number" if model.labels is None else f"one of {', '.join(model.labels)}",
         "rows": model.n,
         "features": len(effects),

@@ -30,7 +30,7 @@ from .output import (
 from .predictions import Places, Request, add_predict, deliver_predictor, place_results
 from .privacy_flags import name_flags
 from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read, sign_of
+from .tables import FILE_HELP, add_delimiter, describe_label, read, sign_of
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, and let the people of
 SURVEY say what moved between the two, how the model's probabilities must be changed for them
@@ -183,7 +183,7 @@ def _summarize(
     certificates = {name: _json(one) for name, one in model.certificates.items()}
     plan, predictor = model.plan, model.predictor
     return {
-        "label": run.schema.label._json(),
+        "label": describe_label(run.schema),
         "panel": {"file": str(arguments.panel), "rows": plan.n},
         "survey": {
             "file": str(arguments.survey),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from ..data.delimited import name_of
 from ..data.reading import read_whole
+from ..data.schema import Schema
 from ..data.table import Table, read_table
 from .output import is_standard
 
@@ -33,6 +36,12 @@ def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> 
     """Reads the table in a file; only if the file is public may an error name a column of it."""
     most = arguments.max_bytes
     return read_table(path, delimiter=sign_of(arguments), public=public, max_bytes=most)
+
+
+def describe_label(schema: Schema) -> dict[str, Any]:
+    """What the file of a schema says of the label."""
+    fields: dict[str, Any] = json.loads(schema.to_json())["label"]
+    return fields
 
 
 def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table, bytes | None]:

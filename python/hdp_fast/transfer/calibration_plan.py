@@ -53,10 +53,10 @@ class CalibrationPlan(JsonText):
     Examples:
         >>> from hdp_fast import transfer
         >>> plan = transfer.plan_calibration(40_000, epsilon=1.0, base_rate=0.2)
-        >>> plan.first, plan.fitted, plan.held_out, plan.labels
-        (2000, 28000, 10000, 22300)
+        >>> plan.fitted, plan.held_out, plan.labels
+        (24000, 16000, 15600)
         >>> round(plan.standard_error, 3), round(plan.check_width, 3)
-        (0.051, 0.031)
+        (0.052, 0.028)
     """
 
     agents: int
@@ -119,7 +119,7 @@ def plan_calibration(
     Examples:
         >>> from hdp_fast import transfer
         >>> transfer.plan_calibration(epsilon=1.0, base_rate=0.2, standard_error=0.1).agents
-        7574
+        10824
     """
     edge = advantage(epsilon)
     base, rate = (

@@ -22,11 +22,11 @@ CREATE TABLE entry (
     time TEXT NOT NULL,
     state TEXT NOT NULL,
     record TEXT NOT NULL, digest BLOB NOT NULL);
-INSERT INTO "entry" VALUES(1,1,'2026-01-01T00:00:01.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'E3C18F5314F47BEF6AE2D3E24880AE8581D64FCD01EB34B5691F9F3922DDBA73');
-INSERT INTO "entry" VALUES(2,2,'2026-01-01T00:00:03.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'2193298ED88646173C58B7B8F6D5D755C0B36BBFC72783288AEED17F53EC9350');
-INSERT INTO "entry" VALUES(3,4,'2026-01-01T00:00:06.000000+00:00','reserved','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0"}',X'2F2BEF79CB5A4F21C570A96DB244806EC6F4B9B29F97F4AF04708EC183F462F6');
+INSERT INTO "entry" VALUES(1,1,'2026-01-01T00:00:01.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0", "law": "pure", "mu": null, "run": null}',X'4CB81F600F8AC60E71DAB7244AA5CB9AC82F20189D327696C4645BD2155BE0D1');
+INSERT INTO "entry" VALUES(2,2,'2026-01-01T00:00:03.000000+00:00','committed','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0", "law": "pure", "mu": null, "run": null}',X'E8D139BE22D64A92FC277EC03B10988EBFD681F94203D696379CBCA3015D39E7');
+INSERT INTO "entry" VALUES(3,4,'2026-01-01T00:00:06.000000+00:00','reserved','{"mechanism": "test", "source": "s", "neighbors": "replace_one", "epsilon": 0.125, "delta": 0.0, "noise": "none", "numerics": "exact", "rng": "operating system entropy", "version": "0.1.0", "law": "pure", "mu": null, "run": null}',X'B3F8019CE32275E924CA71769022EB79FD768BD62BCB8183EB459C3ABA74426A');
 CREATE TABLE ledger (key TEXT NOT NULL, neighbors TEXT NOT NULL, digest BLOB NOT NULL);
 INSERT INTO "ledger" VALUES('00000000000000000000000000000000','replace_one',X'06CFF2274663108C104C8AD6AEF02832FC089AB5FA0D5C5376441887B9C44311');
 CREATE TABLE total (digest BLOB NOT NULL);
-INSERT INTO "total" VALUES(X'8611D6EF93CCE652DC6D66DFFC5AF5B8881E3428671B1FCC0C20A0B2EB484ECD');
+INSERT INTO "total" VALUES(X'3B12894EF07B5BB5028DD93220993F12041BECD1097241EFFAE855E8C1B6FB36');
 COMMIT;
