@@ -283,7 +283,7 @@ impl Mechanism {
     }
 
     /// The dominating law on a grid: at the losses of a round, up to what is exceeded with probability at most `beyond`, or
-    /// on the mechanism's own grid, which is dense enough for moments. It leaves out what [`Mechanism::pair`] does.
+    /// on the mechanism's own grid, which is dense enough for moments. It leaves out what `Mechanism::pair` does.
     pub fn law(&self, negligible: f64, grid: LossGrid, run: Run<'_>) -> Result<Law> {
         if let Base::SampledSum(mu, rate) = self.base {
             return sum_law(&SampledSum::new(mu, rate, negligible), grid, run);
