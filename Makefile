@@ -18,8 +18,17 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export MPLBACKEND := Agg
+# Without bytecode each process that a test starts would compile hundreds of files, and each worker the assertions of all tests.
+unexport PYTHONDONTWRITEBYTECODE
 
 RUST_SOURCES := Cargo.toml $(wildcard Cargo.lock) $(shell find rust -type f \( -name '*.rs' -o -name Cargo.toml \) 2>/dev/null)
+# There is one compiled module, where the package imports it from: release, or for tests of less optimization. A stamp says which,
+# and is out of date once anything else has written the module.
+MODULE := python/hdp_fast/_core.abi3.so
+MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
+# A release build of these sources is as good for tests.
+RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
+TESTS ?= tests
 BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
@@ -53,7 +62,7 @@ QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test floors lint bench bench-store bench-check stat faults mixtures papers docs browse wheel ci warm toolchain develop clean
+.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults mixtures papers docs browse wheel ci warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -63,7 +72,14 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 	$(BIN)/python examples/crc_parity.py $(DEMO_ARGS)
 	$(BIN)/python examples/panel_and_survey.py
 
-test: develop $(STAMPS)/dev ## the tests of the Rust core and of the Python package
+test: warm-test ## the tests of the Rust core and of the Python package, two minutes; `make thorough` has those that take longer
+	cargo test --profile quick --package hdp-fast-core --quiet
+	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
+
+try: quick $(STAMPS)/dev ## build what changed in Rust, half a minute at most, and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
+
+thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
 	cargo test --profile quick --package hdp-fast-core
 	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
 
@@ -130,7 +146,7 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	done
 
 ci: HDP_FAST_STAT = short
-ci: warm lint test stat wheel docs ## everything that must hold before a change lands, statistics and faults in a short form
+ci: warm lint thorough stat wheel docs ## everything that must hold before a change lands, statistics and faults in a short form
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made
@@ -143,6 +159,13 @@ warm: $(STAMPS)/maturin
 	  cargo clippy --workspace --all-targets --quiet -- -D warnings; \
 	  cargo test --profile quick --package hdp-fast-core --no-run --quiet; \
 	  wait $$build
+
+# The same for `make test`, whose two builds share what they depend on.
+warm-test: $(STAMPS)/maturin
+	@$(MAKE) quick & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
+	  $(MAKE) $(STAMPS)/dev; \
+	  wait $$build
+	@cargo test --profile quick --package hdp-fast-core --no-run --quiet
 
 # Set-up ------------------------------------------------------------------------------------------
 
@@ -161,11 +184,19 @@ $(STAMPS)/maturin: pyproject.toml $(STAMPS)/venv | toolchain
 	@touch $@
 
 # An editable install: only the compiled module depends on the sources, so Python edits need no rebuild.
-$(STAMPS)/develop: $(RUST_SOURCES) pyproject.toml $(STAMPS)/maturin | toolchain
+$(STAMPS)/develop: $(MODULE_SOURCES) $(STAMPS)/maturin | toolchain
 	$(BIN)/maturin develop --release
 	@touch $@
 
 develop: $(STAMPS)/develop
+
+$(STAMPS)/quick: $(MODULE_SOURCES) $(STAMPS)/maturin | toolchain
+	$(BIN)/maturin develop --profile quick
+	@touch $@
+
+quick: $(if $(RELEASED),,$(STAMPS)/quick)
+
+$(MODULE): ;
 
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
 	@$(call extras,plot progress) > $(STAMPS)/demo.txt

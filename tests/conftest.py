@@ -4,6 +4,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import quick_part
+import streams
 
 from hdp_fast.transfer import estimator
 
@@ -13,6 +15,26 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # Tables that tests design stay out of the user's own cache.
 _cache = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = _cache.name
+
+streams.fix()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--quick", action="store_true", help="the quick part alone: see quick_part.py")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("quick"):
+        items[:], left = quick_part.split(items)
+        config.hook.pytest_deselected(items=left)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Fixtures of a module draw, too: the stream begins before them."""
+    system = "statistical" in item.path.parts or item.get_closest_marker("entropy")
+    streams.restart(fixed=not system)
 
 
 @pytest.fixture(scope="module")
