@@ -80,6 +80,7 @@ WAYS = {
 }
 
 
+@pytest.mark.thorough(cases=5)
 @pytest.mark.parametrize("how", WAYS.values(), ids=WAYS)
 def test_an_event_is_found_whatever_the_outputs_are(how):
     # Another nan each time equals no other: only "not 0" could be counted, and is not.
@@ -119,6 +120,7 @@ def test_epsilon_is_bounded_at_its_delta():
     assert bound(lambda side: side + rng.normal(), runs=50_000) > true
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("way", ["unique", "numbers", "few"])
 def test_where_nothing_depends_on_the_data_nothing_is_found(way):
     rng = np.random.default_rng(5)

@@ -450,6 +450,7 @@ parity.learn(np.eye(4, dtype=int), [1] * 4, epsilon=.5, plan=dataclasses.replace
 }
 
 
+@pytest.mark.thorough(cases=["negative n", "no batches"])
 @pytest.mark.parametrize("program", FATAL.values(), ids=FATAL)
 def test_nothing_hangs_or_aborts(program):
     header = "import dataclasses, numpy as np\nfrom hdp_fast import gf2, noise, parity\n"

@@ -22,6 +22,7 @@ pytestmark = [
 TABLES, TABLES_OF_PEOPLE, LEAST_CASES = 1, 12, 20_000
 
 
+@pytest.mark.thorough(cases=12)
 @pytest.mark.parametrize("title", CALLS)
 def test_one_cell_moves_no_more_than_the_noise_hides(monkeypatch, title):
     # Every second column; the next call takes the others.

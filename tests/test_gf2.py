@@ -98,6 +98,7 @@ def check(A, b, expected, **options):
         assert solution.sample() is None
 
 
+@pytest.mark.thorough(cases=9)
 @pytest.mark.parametrize("kind", SYSTEMS)
 @pytest.mark.usefixtures("arm")
 def test_solve_agrees_with_the_numpy_twin(kind):

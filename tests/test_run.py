@@ -185,6 +185,7 @@ def interrupt(setting, **environment):
     return printed.strip(), time.monotonic() - start, needed
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_ctrl_c_ends_a_long_rank(threads):
     printed, took, needed = interrupt(RANK.format(threads=threads), HDP_FAST_ISA="portable")
@@ -193,12 +194,14 @@ def test_ctrl_c_ends_a_long_rank(threads):
     assert took < max(needed / 2, 2)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_ctrl_c_ends_a_loop_of_many_short_tries(threads):
     printed, _, _ = interrupt(LOOP, HDP_FAST_NUM_THREADS=threads)
     assert printed == "interrupted"
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_ctrl_c_ends_the_design_of_a_large_table_and_keeps_nothing_of_it(threads, tmp_path):
     environment = {"HDP_FAST_NUM_THREADS": threads, "XDG_CACHE_HOME": str(tmp_path)}
@@ -290,6 +293,7 @@ VARIABLES = {
 linux = pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="needs /proc")
 
 
+@pytest.mark.thorough(cases=3)
 @linux
 @pytest.mark.parametrize(("environment", "threads"), VARIABLES.values(), ids=VARIABLES)
 def test_the_first_variable_that_is_set_says_how_many_threads(environment, threads):

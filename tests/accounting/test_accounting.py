@@ -180,6 +180,7 @@ def slope(one, other):
     return (other[1] - one[1]) / (other[0] - one[0])
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("rho", [1e-4, 0.005, 0.1, 0.7, 2])
 @pytest.mark.parametrize("rate", [1, 0.05])
 def test_a_concentrated_round_has_the_hull_of_its_bounds(rho, rate):
@@ -378,6 +379,7 @@ def adaptive_optimum(growth, parts, runs, ratio):
     )
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("growth", [Fraction(11, 10), Fraction(3), Fraction(40)])
 @pytest.mark.parametrize("runs", [1, 2, 3])
 def test_bounded_range_runs_stay_above_all_adaptive_choices(growth, runs):
@@ -508,6 +510,7 @@ def answers(bits, weight, draws, growth):
     ]
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize(("count", "parts", "rate"), [(2, 4, "3/4"), (3, 6, "1/2"), (3, 4, "1/2")])
 @pytest.mark.parametrize("draws", [1, 2, 3])
 @pytest.mark.parametrize("growth", [2, 5])
@@ -778,6 +781,7 @@ def composed_by_peer(peer, terms, pessimistic):
     return whole
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("terms", PEERS, ids=repr)
 def test_between_the_estimates_of_dp_accounting(peer, terms):
     with warnings.catch_warnings():
@@ -830,6 +834,7 @@ def test_monotone_and_consistent(mechanism):
     assert rdp(accounting.delta, [(mechanism, 20)], 0.5) >= accounting.delta([(mechanism, 20)], 0.5)
 
 
+@pytest.mark.thorough(cases=10)
 @pytest.mark.parametrize("accountant", ["pld", "rdp"])
 @pytest.mark.parametrize("mechanism", KINDS, ids=repr)
 @pytest.mark.filterwarnings("ignore:the accountant:UserWarning")

@@ -39,6 +39,7 @@ PARTS = 4
 DENT = 0.02
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_mixtures_keep_what_they_promise(part):
     for number in range(part, MIXTURES, PARTS):

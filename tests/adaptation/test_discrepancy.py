@@ -60,6 +60,7 @@ def exact_difference(data, w):
 # The supremum -----------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough(cases=6)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("m", "n"), [(1, 1), (20, 7), (300, 4096 + 5)])
 def test_one_feature_beside_exact_fractions(seed, m, n):

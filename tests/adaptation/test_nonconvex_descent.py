@@ -81,6 +81,7 @@ def test_steps_go_against_finite_differences(penalties):
     assert (paces > 0).all()
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("penalties", PENALTIES, ids=str)
 def test_no_step_without_noise_raises_the_objective(penalties, scaled):

@@ -74,6 +74,7 @@ def test_discrepancies_in_one_dimension_have_a_closed_form():
         assert found.gap <= 1e-4 * spectral(np.full(3, 1 / 3), source, np.array(target))
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_weights_on_a_grid_have_a_smaller_discrepancy(seed):
     coins = np.random.default_rng(seed)

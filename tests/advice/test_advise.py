@@ -82,6 +82,7 @@ def test_every_method_stands_in_the_advice_once(task):
     assert not advise(**task, changes=False).changes
 
 
+@pytest.mark.thorough(cases=24)
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("number", ["n", "agents"])
 @pytest.mark.parametrize("task", [*TASKS.values(), *DRAWN])
@@ -266,6 +267,7 @@ RUNS = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough(cases=3)
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 @pytest.mark.parametrize("name", RUNS)
 def test_every_printed_call_runs(name):

@@ -26,6 +26,7 @@ def run(path, *options, folder=None):
     return subprocess.run(command, **kept, check=False, timeout=300)
 
 
+@pytest.mark.thorough(cases=["bench_gf2", "bench_private_statistics"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_file_runs(path):
     done = run(path, "--tiny")
@@ -45,6 +46,7 @@ def stored(tmp_path_factory):
     return path, options
 
 
+@pytest.mark.thorough(beside="test_times_that_mean_nothing_are_not_stored")
 def test_results_say_nothing_of_machine_person_or_time(stored):
     results = json.loads(stored[0].read_text())
     assert set(results) == {"processor", "versions", "day", "limits", "groups"}
@@ -57,6 +59,7 @@ def test_results_say_nothing_of_machine_person_or_time(stored):
     assert str(Path.home()) not in stored[0].read_text()
 
 
+@pytest.mark.thorough(beside="test_check_says_how_to_make_results_where_there_are_none")
 @pytest.mark.parametrize(("factor", "code", "word"), [(1000, 1, "slower"), (1e-3, 0, "faster")])
 def test_check_fails_where_a_route_got_slower(stored, tmp_path, factor, code, word):
     path, options = stored
@@ -69,6 +72,7 @@ def test_check_fails_where_a_route_got_slower(stored, tmp_path, factor, code, wo
     assert f"{word}:\n  stability.distance, queries = 100,000: 1 thread: " in done.stdout
 
 
+@pytest.mark.thorough(beside="test_check_says_how_to_make_results_where_there_are_none")
 def test_check_of_nothing_fails(stored, tmp_path):
     path, options = stored
     results = json.loads(path.read_text())

@@ -309,6 +309,7 @@ class Oracle:
         return within and all(child.sound() for child in self.children)
 
 
+@pytest.mark.thorough(cases=6)
 @pytest.mark.parametrize("seed", range(20))
 def test_random_sequences_follow_the_oracle_and_never_exceed_a_limit(seed):
     rng = random.Random(seed)
@@ -478,6 +479,7 @@ def search(budget, n_jobs):
     return result.fit(X, X[:, 0])
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_grid_search_records_every_fit(path, n_jobs):
     budget = Budget.open(path, epsilon=1.5)
@@ -676,6 +678,7 @@ def killed_at(step, path, log):
     return exit_code(forked(child))
 
 
+@pytest.mark.thorough(beside="test_kill_at_random_moments_loses_no_release")
 @forking
 def test_kill_at_every_step_of_a_spend(tmp_path):
     seen, step, code = Counter(), 0, None

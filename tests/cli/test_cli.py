@@ -450,6 +450,7 @@ FULL = pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/fu
 PLAN = ("parity", "plan", "--d", "9", "--alpha", ".1", "--epsilon", "1")
 
 
+@pytest.mark.thorough(cases=2)
 @FULL
 @pytest.mark.parametrize("argv", [("--help",), PLAN, (*PLAN, "--json"), ("demo", "--help")])
 def test_a_full_disk_under_the_standard_output_is_one_line(argv):
@@ -458,6 +459,7 @@ def test_a_full_disk_under_the_standard_output_is_one_line(argv):
     assert "No space left on device" in error
 
 
+@pytest.mark.thorough(cases=1)
 @FULL
 @pytest.mark.parametrize("how", [">/dev/full", ">&-"])
 def test_a_result_that_cannot_be_printed_is_kept(npz, tmp_path, how):
@@ -476,6 +478,7 @@ def test_a_result_that_is_lost_is_said_to_be_paid_for(npz):
     assert "No space left on device; the result has been paid for and is lost" in error
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("argv", [PLAN, ("bench", "--size", "1"), ("budget", "none")])
 def test_nothing_runs_where_nothing_can_be_printed(argv):
     code, error = redirected(">&-", *argv)
@@ -491,6 +494,7 @@ def test_nothing_is_spent_where_nothing_can_be_printed(capsys, npz, tmp_path):
     assert shown_budget(capsys, ledger)["records"] == []
 
 
+@pytest.mark.thorough(cases=2)
 @FULL
 @pytest.mark.parametrize("how", ["2>&-", "2>/dev/full", ">&- 2>&-", ">/dev/full 2>/dev/full"])
 def test_the_exit_code_needs_no_error_stream(how):

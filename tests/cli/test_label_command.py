@@ -197,6 +197,7 @@ def with_rule(folder, rule, *public_labels):
     (folder / "labels.csv").write_text("\n".join(["size,color,buys", *lines, ""]))
 
 
+@pytest.mark.thorough(cases=3)
 @pytest.mark.parametrize(
     ("positive", "public_labels", "options", "texts"),
     [
@@ -412,6 +413,7 @@ def test_a_plan_says_what_members_are_worth_without_any_learner(capsys, folder, 
     assert "one of logistic" in fails(capsys, *argv, "--estimator", "best")
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("labeled", [True, False])
 def test_members_are_suggested_from_public_rows(capsys, folder, labeled):
     (folder / "points.csv").write_bytes(table_text(60, 5, labeled).encode())
@@ -536,6 +538,7 @@ def test_what_is_missing_is_named_before_anything_is_spent(capsys, folder, monke
             assert f"pip install hdp-fast[{extra}]" in refused(capsys, *options)
 
 
+@pytest.mark.thorough(cases=["logistic", "naive-bayes", "tree"])
 @pytest.mark.parametrize("name", estimators._KNOWN)
 def test_every_estimator_labels(capsys, folder, name):
     argv = ["--estimator", name, "--members", "15", "--epsilon", "200", *SEED]
@@ -555,6 +558,7 @@ def test_a_terminal_shows_how_far_it_is(capsys, folder, monkeypatch):
         assert ("/60 " in capsys.readouterr().err) == terminal
 
 
+@pytest.mark.thorough(beside="test_a_terminal_shows_how_far_it_is")
 def test_suggestions_show_how_far_they_are_too(capsys, folder, monkeypatch):
     pytest.importorskip("tqdm")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -668,6 +672,7 @@ def killed(argv):
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
 
 
+@pytest.mark.thorough(beside="test_ctrl_c_ends_it_and_says_what_is_spent")
 def test_the_same_command_works_after_a_kill_between_ledger_and_members(capsys, folder):
     assert main(["budget", "ledger", "--epsilon", "50", "--delta", ".1"]) == 0
     capsys.readouterr()

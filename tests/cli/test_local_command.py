@@ -438,6 +438,7 @@ def test_a_question_cannot_be_asked_again_with_more_epsilon(capsys):
     assert printed(capsys, "randomize", "9", *options) == first
 
 
+@pytest.mark.thorough(beside="test_a_device_and_a_collector_joined_by_a_pipe")
 def test_devices_that_run_at_once_show_one_line(capsys):
     ask(capsys, *MEAN)
     argv = ["randomize", "60", "--question", "question.json", "--state", "state"]

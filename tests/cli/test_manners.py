@@ -97,6 +97,7 @@ def test_every_verb_is_among_them():
     assert set(VERBS) == {names for names, _ in leaves(command_line._parser())}
 
 
+@pytest.mark.thorough(cases=24)
 @each_verb
 @pytest.mark.parametrize("option", ["--strict", "--quiet", "--force"])
 def test_shared_options_stand_before_and_after_every_verb(verb, option):
@@ -119,6 +120,7 @@ def test_the_most_bytes_of_a_table_stand_before_and_after_every_verb(verb):
     assert bare.max_bytes == 2**32
 
 
+@pytest.mark.thorough(cases=64)
 @each_verb
 @pytest.mark.parametrize(
     ("error", "code"),
@@ -154,6 +156,7 @@ def test_ctrl_c_in_every_verb(capsys, acting, verb):
     assert capsys.readouterr() == ("", "hdp-fast: interrupted\n")
 
 
+@pytest.mark.thorough(cases=8)
 @each_verb
 def test_a_note_is_a_failure_where_it_must_be(capsys, acting, verb):
     acting(lambda: note("It is of no use."))

@@ -93,6 +93,7 @@ def test_schema_of_a_public_table(capsys, folder):
     assert "existing directory" in fails(capsys, "schema", "none.csv", "--label", "x", *bad)
 
 
+@pytest.mark.thorough(beside="test_transfer_spends_once_and_goes_on_from_a_checkpoint")
 def test_private_transfer(capsys, folder):
     options = ["--label", "buys", "--schedule", "every", "--output", "result.json"]
     result = run(capsys, *PRIVATE, *options)
@@ -145,6 +146,7 @@ def test_a_transfer_that_protects_agents_only(capsys, folder):
         assert name in result["hypothesis"]
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("more", [[], ["--non-private"]], ids=["private", "non-private"])
 def test_a_transfer_predicts_a_public_table(capsys, folder, more):
     if more:
@@ -171,6 +173,7 @@ def test_a_transfer_predicts_a_public_table(capsys, folder, more):
     assert "public.csv" in error.partition("public: ")[2]
 
 
+@pytest.mark.thorough(beside="test_a_transfer_predicts_a_public_table")
 def test_the_tests_of_a_transfer_are_drawn(capsys, folder, monkeypatch):
     pytest.importorskip("matplotlib")
     assert run(capsys, *PRIVATE, "--plot", "tests.png")["plot"] == "tests.png"

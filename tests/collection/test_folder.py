@@ -356,6 +356,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.thorough(cases=5)
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="a platform without them")
 @pytest.mark.parametrize("name", HOSTILE)
 @pytest.mark.parametrize("places", [["b.jsonl"], ["a\x1b[31m\u202e.jsonl"]])

@@ -85,6 +85,7 @@ def differences(monkeypatch, path, contents):
     return other, sum(read)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("block", [1 << 20, 16, 9])
 def test_pyarrow_reads_what_the_csv_module_reads(monkeypatch, tmp_path, block):
     monkeypatch.setattr(delimited, "_BLOCK_BYTES", block)

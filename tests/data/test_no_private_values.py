@@ -307,6 +307,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_says_what_is_in_a_file(overheard, folder, monkeypatch, command):
     monkeypatch.chdir(folder)

@@ -90,6 +90,7 @@ print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith
 """
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is counted by Linux")
 @pytest.mark.parametrize(("call", "message"), READERS.values(), ids=READERS)
 def test_a_file_that_unpacks_to_gigabytes_is_refused_in_little_memory(folder, call, message):

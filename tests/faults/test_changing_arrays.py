@@ -295,6 +295,7 @@ RACES = [
 ]
 
 
+@pytest.mark.thorough(cases=6)
 @pytest.mark.parametrize("prepare", RACES, ids=lambda prepare: prepare.__name__)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_arrays_that_change_meanwhile_do_no_harm(prepare, monkeypatch):

@@ -174,6 +174,7 @@ def read(line):
         return None
 
 
+@pytest.mark.thorough(beside="test_a_survey_that_is_killed_goes_on")
 def test_a_crowd_of_devices_over_sockets(ports, memory):
     network = Network(ports)
     agents = RemoteAgents(
@@ -210,6 +211,7 @@ def test_a_crowd_of_devices_over_sockets(ports, memory):
     figure("silent, repeating and noisy devices over sockets", DEVICES, outcome)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("end", ["deadline", "interrupt", "kill"])
 def test_an_end_in_the_middle_of_the_crowd(ports, memory, end):
     """What came is kept; who was asked is not asked again by the process that goes on."""

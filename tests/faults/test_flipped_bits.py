@@ -41,6 +41,7 @@ def read(face, path):
     return None
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("name", FACES)
 def test_a_flipped_bit_of_a_file_of_state_is_refused_or_harmless(memory, name):
     face, path = FACES[name], memory / "state"

@@ -52,6 +52,7 @@ def one_line(run):
         assert all(line.startswith("hdp-fast: note: ") for line in others), run.err
 
 
+@pytest.mark.thorough(cases=1)
 def test_a_ledger_on_a_full_disk_has_paid_for_all_that_it_showed(disk):
     path, cases, failed = disk.folder / "ledger", size(8, 120), 0
 
@@ -76,6 +77,7 @@ def test_a_ledger_on_a_full_disk_has_paid_for_all_that_it_showed(disk):
     figure(f"full disk ({type(disk).__name__}): a ledger", cases, f"{failed} clear errors")
 
 
+@pytest.mark.thorough(cases=1)
 def test_a_file_on_a_full_disk_is_the_old_one_or_the_new_one(disk):
     cases, written = size(12, 60), 0
     path, old, new = disk.folder / "file", b"old" * 10_000, b"new!" * 10_000
@@ -90,6 +92,7 @@ def test_a_file_on_a_full_disk_is_the_old_one_or_the_new_one(disk):
     figure(f"full disk ({type(disk).__name__}): an atomic write", cases, f"{written} written")
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("name", VERBS)
 def test_a_command_on_a_full_disk_says_so_and_can_be_run_again(disk, inputs, name):
     if name.startswith("label"):
@@ -107,6 +110,7 @@ def test_a_command_on_a_full_disk_says_so_and_can_be_run_again(disk, inputs, nam
     figure(f"full disk ({type(disk).__name__}): {name}", cases, outcome)
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("protect", UNWRITABLE)
 @pytest.mark.parametrize("name", VERBS)
 def test_a_command_that_cannot_write_says_so_and_spends_nothing(inputs, name, protect):

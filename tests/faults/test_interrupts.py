@@ -89,6 +89,9 @@ KERNELS = [
 ]
 
 
+@pytest.mark.thorough(
+    cases=["rank-1", "table-2", "Gaussian_noise-1", "descent-2", "conjunctions-1"]
+)
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__)
 def test_ctrl_c_ends(kernel, threads):

@@ -49,6 +49,7 @@ def test_a_killed_spender_has_paid_for_all_that_it_showed(memory):
     figure("kill -9: a loop of paid releases", cases, f"{seen} values seen, {charged} charged")
 
 
+@pytest.mark.thorough(beside="test_nothing_is_left_of_a_ledger_whose_making_was_killed")
 def test_a_ledger_whose_making_was_killed_can_be_made(memory):
     cases, ledger = size(12, 1000), memory / "ledger"
 
@@ -79,6 +80,7 @@ def test_nothing_is_left_of_a_ledger_whose_making_was_killed(memory):
         assert {path.name for path in memory.iterdir()} == {"ledger"}
 
 
+@pytest.mark.thorough(cases=["fit --report --budget", "local collect --aggregate"])
 @pytest.mark.parametrize("name", VERBS)
 def test_a_killed_command_is_taken_up_by_the_same_one(inputs, name):
     if name.startswith("label"):
@@ -149,6 +151,7 @@ def survey(folder):
     return run.result_, agents.counts()
 
 
+@pytest.mark.thorough(beside="test_a_killed_spender_has_paid_for_all_that_it_showed")
 def test_a_killed_survey_asks_nobody_twice_and_loses_no_answer(memory):
     folder, cases, again = memory / "survey", size(8, 200), Counter()
 

@@ -51,6 +51,7 @@ def spend_in_threads(path):
     together([lambda: spend(path)] * 4)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize(("processes", "grants"), [(8, 300), (32, 300)])
 def test_forked_processes_share_one_ledger(memory, processes, grants):
     path, grants = memory / "ledger", size(grants // 5, grants)
@@ -69,6 +70,7 @@ def test_forked_processes_share_one_ledger(memory, processes, grants):
     figure(f"race for one ledger: fork, {processes} processes", grants, "exactly as many granted")
 
 
+@pytest.mark.thorough(beside="test_forked_processes_share_one_ledger")
 def test_spawned_processes_with_threads_share_one_ledger(memory):
     path, processes, grants = memory / "ledger", size(2, 4), size(40, 200)
     Budget.open(path, epsilon=grants / 100)
@@ -86,6 +88,7 @@ def test_spawned_processes_with_threads_share_one_ledger(memory):
     )
 
 
+@pytest.mark.thorough(beside="test_forked_processes_share_one_ledger")
 def test_eight_processes_make_one_ledger(memory):
     races = size(4, 30)
     for race in range(races):
@@ -133,6 +136,7 @@ def ask(made):
     return left
 
 
+@pytest.mark.thorough(beside="test_forked_processes_share_one_ledger")
 def test_a_saved_labeler_answers_no_more_in_sixteen_processes(memory):
     pytest.importorskip("joblib")
     queries = size(60, 600)
@@ -183,6 +187,7 @@ except sqlite3.OperationalError as error:
 """
 
 
+@pytest.mark.thorough(beside="test_forked_processes_share_one_ledger")
 @pytest.mark.usefixtures("quick_plan")
 def test_one_run_holds_a_checkpoint_whoever_else_looks_at_it(memory):
     """Another thread that is refused must not open the file to other processes."""

@@ -193,24 +193,28 @@ def finishes(program, **environment):
     return done.stdout
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("threads", ["1", "4"])
 @pytest.mark.parametrize("program", SHARED.values(), ids=SHARED)
 def test_threads_that_share_an_object_wait_for_each_other_and_no_longer(program, threads):
     finishes(program, HDP_FAST_NUM_THREADS=threads)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_child_forked_inside_a_call_of_another_thread_does_not_wait_for_it(use):
     finishes(use + FORKED, HDP_FAST_NUM_THREADS="2")
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_ctrl_c_ends_the_wait_for_another_thread(use):
     printed = finishes(use + INTERRUPTED, HDP_FAST_NUM_THREADS="2")
     assert printed == "interrupted meanwhile\n"
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs interval timers")
 @pytest.mark.parametrize("use", USES.values(), ids=USES)
 def test_a_signal_handler_is_told_that_its_own_thread_is_inside_a_call(use):

@@ -287,6 +287,7 @@ OBJECTS = [
 ]
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize("attack", OBJECTS, ids=lambda attack: attack.__name__)
 def test_two_threads_share(attack):
     def child():

@@ -220,6 +220,7 @@ def test_nothing_public_depends_on_the_records(table):
     assert not hasattr(made[0], "__getstate__") or isinstance(answer.record, PrivacyRecord)
 
 
+@pytest.mark.thorough(cases=["threading"])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_workers_change_nothing(backend):
     joblib = pytest.importorskip("joblib")
@@ -238,6 +239,7 @@ def limits():
         yield threadpoolctl
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("installed", [True, False])
 def test_members_use_one_thread_for_linear_algebra(monkeypatch, limits, installed):
     np.dot(np.ones((9, 9)), np.ones((9, 9)))

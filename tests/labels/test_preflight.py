@@ -26,6 +26,7 @@ SAID = {
 }
 
 
+@pytest.mark.thorough(cases=5)
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_an_everyday_mistake_is_told_before_any_vote(mistake):
     where, error, notes, result = run(mistake, members=100)
@@ -143,6 +144,7 @@ def test_nothing_is_tried_for_those_who_look_themselves():
     assert len(made.diagnosis_) == 60
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("entry", ["1", "x", "\u00b5" * 50])
 def test_trials_read_no_private_entry(entry):
     """What made-up rows hold follows from the container, dtypes and columns of X alone."""

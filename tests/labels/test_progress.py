@@ -41,6 +41,7 @@ def bars(monkeypatch):
     return Bar.made
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("backend", ["sequential", "threading", "all at once", "no joblib"])
 def test_progress_counts_members_and_what_they_said(bars, monkeypatch, backend):
     joblib = pytest.importorskip("joblib")

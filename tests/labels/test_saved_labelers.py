@@ -159,6 +159,7 @@ def test_any_damaged_byte_is_found_before_anything_is_loaded(tmp_path):
             loaded(tmp_path / "model")
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize(
     ("break_it", "rule"),
     [

@@ -15,6 +15,7 @@ naive_bayes = pytest.importorskip("sklearn.naive_bayes")
 GOAL = {"n": 5000, "epsilon": 1.0, "delta": 1e-6, "queries": 100, "classes": [0, 1]}
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("labels", [pytest.param(Y, marks=at_length), None])
 def test_the_best_number_is_neither_a_few_nor_all(labels):
     made = suggest(naive_bayes.GaussianNB(), X, labels, **GOAL)
@@ -56,6 +57,7 @@ def people(size, seed):
 
 # Which candidate, how many labelers, and how far from their mean a forecast may be: hazard tables
 # end early or late, so that one labeler is as far from the next.
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize(
     ("table", "place", "runs", "tolerance"),
     [

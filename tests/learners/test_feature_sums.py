@@ -72,6 +72,7 @@ def make_maps(d):
     ]
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize("d", [1, 3, 8, 17, 130])
 @pytest.mark.parametrize("bits", [4, 21, 24, 26])
 def test_sums_are_those_of_the_features(d, bits):

@@ -200,6 +200,7 @@ def test_conjunctions_are_all_of_them_once(d, size):
     )
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(("d", "size"), [(1, 1), (3, 3), (20, 3), (70, 2), (9, 4)])
 def test_sparse_halfspaces_against_the_reference(d, size, threads):

@@ -119,6 +119,7 @@ def simulate(solve, noises):
     return np.einsum("rdk,rek->kde", centered, centered) / len(noises)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_covariance_is_that_of_many_noisy_solutions(exact, monkeypatch):
     if not exact:

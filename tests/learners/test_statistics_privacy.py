@@ -132,6 +132,7 @@ def tiny_noise(released, ratio):
     return noise._replace(bits=2, sums=noise.sums * unit, diagonal=second, above=above)
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize("ratio", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("adds", [False, True])
 @pytest.mark.parametrize(("classes", "nonnegative"), [(2, False), (3, False), (2, True), (3, True)])
@@ -156,6 +157,7 @@ TWINS = {
 }
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("twin", TWINS)
 def test_wrong_constants_are_caught(twin):
     """With noise on the moments large or small, whichever the constant is about."""

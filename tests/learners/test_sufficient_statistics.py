@@ -228,6 +228,7 @@ def measure(name):
         )
 
 
+@pytest.mark.thorough(cases=["the same row, other label"])
 @pytest.mark.parametrize("name", WORST)
 def test_a_canary_is_seen_and_no_farther_than_promised(name):
     assert 0.3 * EPSILON < measure(name) <= EPSILON

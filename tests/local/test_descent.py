@@ -48,6 +48,7 @@ def test_slopes_are_those_of_numpy(loss, dtype):
     )
 
 
+@pytest.mark.thorough(cases=6)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("d", [1, 2, 9])
 def test_an_estimate_is_the_clipped_gradient_in_the_mean(loss, d):
@@ -141,6 +142,7 @@ def test_an_extreme_gradient_is_told_truly_as_often_as_a_bit():
     assert abs((answers == true).mean() - truth) < 6 * math.sqrt(truth * (1 - truth) / count)
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 def test_converges_as_promised(loss):
     X, y = people(200_000, 3)

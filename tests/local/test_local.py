@@ -511,6 +511,7 @@ def lost_votes(count, *, size=8, runs=200):
     return found
 
 
+@pytest.mark.thorough(beside="test_fewer_votes_than_promise_anything_are_told")
 def test_the_promised_number_of_votes_is_enough():
     needed = local.votes_needed(8, alpha=0.2, beta=0.1, epsilon=2)
     # 20 expected at most; 45 would have a chance of 1e-7.

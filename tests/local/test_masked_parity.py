@@ -117,6 +117,7 @@ def test_concepts_compare_by_what_they_are():
 # From statistical queries -------------------------------------------------------------------------
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("side", [-1, 0, 1])
 @pytest.mark.parametrize("d", SIZES)
 def test_every_concept_is_learned_whatever_the_oracle_answers_within_its_tolerance(d, side):
@@ -128,6 +129,9 @@ def test_every_concept_is_learned_whatever_the_oracle_answers_within_its_toleran
         assert (learned.queries, learned.agents, learned.agents_record) == (d + 1, 0, None)
 
 
+@pytest.mark.thorough(
+    beside="test_every_concept_is_learned_whatever_the_oracle_answers_within_its_tolerance"
+)
 def test_a_concept_of_sixteen_bits_is_learned():
     r = np.random.default_rng(16).integers(0, 2, 16)
     concept = MaskedParity(r, 1)
@@ -156,6 +160,7 @@ def test_answers_beyond_the_tolerance_mislead():
     assert local.learn_masked_parity(oracle, 2).concept != concept
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("d", SIZES)
 def test_the_weak_learner_errs_on_exactly_a_quarter(d):
     X = local.masked_parity_domain(d)

@@ -126,6 +126,7 @@ def test_no_report_is_more_than_exp_epsilon_times_as_likely(kind, epsilon):
     assert lower * (1 - Fraction(1, 10**9)) <= worst <= lower
 
 
+@pytest.mark.thorough(cases=16)
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_log_probability_is_the_exact_law(kind, epsilon):
@@ -659,6 +660,7 @@ def randomized(randomizer, seed):
     return randomizer.aggregate(randomizer.sample(values, random_state=seed))
 
 
+@pytest.mark.thorough(cases=1)
 def test_processes_add_up():
     made = LaplaceRandomizer(1.0, (0, 1))
     alone = sum(randomized(made, seed) for seed in range(4))

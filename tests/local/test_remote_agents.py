@@ -331,6 +331,7 @@ def test_new_agents_are_asked_where_nothing_arrived():
     assert agents.remaining == 2
 
 
+@pytest.mark.thorough(cases=1)
 @forking
 @pytest.mark.parametrize(
     ("kind", "inside"), [("sleep", False), ("stream", False), ("stream", True)]

@@ -453,6 +453,7 @@ def test_a_simulation_outlives_its_process_as_json():
 SCRIPT = PAPERS / "sq_simulation.py"
 
 
+@pytest.mark.thorough(beside="test_the_law_is_within_the_bound_for_all_signs_of_errors")
 @pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")
 def test_the_experiment_keeps_its_bounds(tmp_path):
     command = [sys.executable, str(SCRIPT), "--quick", "--output", str(tmp_path)]

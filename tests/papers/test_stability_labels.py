@@ -239,6 +239,7 @@ def test_algorithm_4_is_the_loop(pate):
     assert 3 < len(expected) < 60
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("times", [1, 1.25, 2, 3])
 def test_a_label_in_bits_is_right_without_noise_and_missing_where_answers_differ(
     pate, grids, times

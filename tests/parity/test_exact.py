@@ -72,6 +72,7 @@ def test_exp_bounds_enclose_the_exponential(epsilon):
     assert 0 <= upper - lower <= Fraction(1, 2**255)
 
 
+@pytest.mark.thorough(cases=6)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("epsilon", SOME, ids=float)
@@ -268,6 +269,7 @@ def test_potential_bound_on_failure_holds_for_every_exponent(name, p):
             assert exact <= 2 ** (2 * (1 - s)) * kept**n + 1e-12
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("p", [Fraction(1), Fraction(3, 10)], ids=str)
 @pytest.mark.parametrize("failure", [0.5, 0.1, 0.02])
 def test_planned_size_is_enough_and_not_far_above_what_the_hard_case_needs(p, failure):
@@ -290,6 +292,7 @@ def test_failure_probability_is_that_of_the_base_learner():
     assert total == parity.failure_probability(weights, 2, alpha, p, 2)
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize(
     ("epsilon", "loop_n", "k", "batch_size", "paper_n"),
     [

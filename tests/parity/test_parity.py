@@ -54,6 +54,7 @@ def test_loop_plans_agree_with_the_twin(epsilon, relation):
         assert (found.c, found.k, found.batch_size, found.test_size) == (None,) * 4
 
 
+@pytest.mark.thorough(cases=3)
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize(
     "targets", [(1, 0.1, 0.2, 0.1), (33, 0.3, 0.05, 4.0), (10_000, 0.05, 0.01, 1.0)], ids=str

@@ -115,6 +115,7 @@ def learned_by(estimator, X, passed):
     return getattr(made, how)(rows)
 
 
+@pytest.mark.thorough(cases=36)
 @pytest.mark.parametrize("kind", CONTAINERS)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_missing_number_counts_as_the_lower_bound(name, kind):
@@ -129,6 +130,7 @@ def test_a_missing_number_counts_as_the_lower_bound(name, kind):
     assert (made.predict(X) == made.predict(plain)).all()
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_an_infinite_number_counts_as_the_bound_on_its_side(name):
     estimator, passed = ESTIMATORS[name]

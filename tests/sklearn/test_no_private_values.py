@@ -110,6 +110,7 @@ def fitted():
     return {name: made.fit(**good) for name, (made, good) in ESTIMATORS.items()}
 
 
+@pytest.mark.thorough(cases=15)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("argument", ["X", "y", "sample_domain"])
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -122,6 +123,7 @@ def test_no_fit_says_what_it_was_given(caplog, name, argument):
         assert marked(texts) == [], texts
 
 
+@pytest.mark.thorough(cases=45)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -58,6 +58,7 @@ def two_sided(table):
     return [*reversed(p[1:]), *(1 - q for q in p)]
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize(("T", "m", "J", "k", "J_vote", "k_vote", "k_paper"), PUBLISHED)
 def test_plans_need_no_more_members_than_published(T, m, J, k, J_vote, k_vote, k_paper):
     goal = {"epsilon": 1, "delta": 1e-6, "beta": 0.05}
@@ -95,6 +96,7 @@ def test_members_needed_is_the_smallest_number_with_the_exact_tail(make, agreeme
     assert all(failure(fewer) > share for fewer in (k - 1, k - 2, k - 3))
 
 
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)
 def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
     table = hazard(T, m, epsilon, delta)
@@ -194,6 +196,7 @@ def test_the_certified_epsilon_of_votes_is_that_of_long_decimals():
     assert table.verify() - 1e-9 <= best <= 1.01 * table.verify()
 
 
+@pytest.mark.thorough(cases=4)
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 10.0])
 @pytest.mark.parametrize(("T", "m"), [(1, 1), (1, 50), (20, 100_000)])
 def test_designs_hold_their_promise_with_little_to_spare(T, m, epsilon):

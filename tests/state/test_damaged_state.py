@@ -327,6 +327,7 @@ def test_settings_that_no_run_has_are_found_at_opening(path, change):
     check_refusal(face, path, "whole")
 
 
+@pytest.mark.thorough(cases=2)
 def test_flipped_bits_raise_nothing_else(face, path):
     """What is read is what was written, or nothing is."""
     face.make(path)

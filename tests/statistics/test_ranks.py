@@ -224,6 +224,7 @@ def chance_of_missing(records, level, rate, shift, law=exponential):
     return chances
 
 
+@pytest.mark.thorough(cases=15)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rate", [0.3, 1.0, 4.0])

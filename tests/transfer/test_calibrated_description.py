@@ -72,6 +72,7 @@ def model(request):
     return made, BITS if request.param in ("bits", "vote") else X
 
 
+@pytest.mark.thorough(cases=10)
 @pytest.mark.parametrize("name", MAPS)
 @pytest.mark.filterwarnings("ignore")
 def test_a_device_predicts_and_scores_as_the_calibrated_model(model, name):

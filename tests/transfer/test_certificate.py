@@ -140,6 +140,7 @@ def test_ends_for_equal_coins_miss_the_mean_of_unequal_ones_too_often():
     assert worst_side(coins, lambda ones: clopper_pearson(ones, 10, BETA)) <= Fraction(BETA) / 2
 
 
+@pytest.mark.thorough(cases=8)
 @pytest.mark.parametrize("beta", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("count", range(1, 9))
 def test_no_mixture_of_coins_is_missed_more_often_than_allowed(beta, count):
@@ -316,6 +317,7 @@ def test_remote_agents_are_sent_descriptions_and_may_be_silent():
     assert asked[0][0]["terms"][0]["kind"] == "worse"
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("count", [1, 4, 7])
 def test_whoever_is_silent_the_wide_interval_misses_seldom_enough(count):
     """Silence may follow the very bits: the worst of all ways to choose who answers, exactly."""

@@ -137,6 +137,7 @@ def killed_at(step, folder, random_state):
     return code != 0
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("random_state", [11, None], ids=["seeded", "entropy"])
 def test_killed_at_every_step(memory, random_state):
     (memory / "whole").mkdir()

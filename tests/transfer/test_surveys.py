@@ -76,6 +76,7 @@ PROMISED = ("low", "high"), ("low_all", "high_all")
 SHARES = [Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)]
 
 
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
 def test_a_mean_of_a_stratum_is_missed_seldom_enough(fast, epsilon):
     plan = plan_of(strata={"young": STRATA["young"]})
@@ -85,6 +86,7 @@ def test_a_mean_of_a_stratum_is_missed_seldom_enough(fast, epsilon):
             assert misses(plan, 5, cells, 0, mean, ends, epsilon) <= BETA
 
 
+@pytest.mark.thorough(beside="test_a_mean_of_a_stratum_is_missed_seldom_enough")
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
 def test_a_post_stratified_mean_is_missed_seldom_enough(fast, epsilon):
     plan = plan_of(strata=STRATA, weights=WEIGHTS, sampled={"young": 0.25, "old": 0.75})
@@ -129,6 +131,7 @@ def simulate(plan, count, means, runs):
         yield plan.estimate([_Answers(count, count, k) for k in counts], BETA, EPSILON)
 
 
+@pytest.mark.thorough(beside="test_coins_of_the_compiled_module_are_covered")
 def test_a_thousand_simulated_surveys_hold(fast):
     """Each interval by itself, and the wide ones of a survey together."""
     plan, shares, means = plan_of(strata=STRATA, weights=WEIGHTS), [0.4, 0.6], [0.2, 0.7]
