@@ -34,33 +34,23 @@ def take():
     return hashlib.sha256(b"a test draws %d" % next(_numbers)).digest()
 
 
-def _make_generator(_):
-    key = take()
-    return np.random.default_rng(None if key is None else np.frombuffer(key, np.uint32))
-
-
 def fix():
     """Every unseeded draw of this process asks the stream.
 
-    Other modules have taken these functions by name: it is their code that is replaced.
+    Other modules have taken `make_key` by name: it is its code that is replaced.
     """
-    _fill(random_state.make_key, lambda _: take())
-    _fill(random_state.make_public_generator, _make_generator)
+    names = random_state.__dict__
+    names["_make_seeded_key"] = types.FunctionType(random_state.make_key.__code__, names)
+    names["_take_key"] = take
+    random_state.make_key.__code__ = _choose_key.__code__
+    np.random.default_rng = _make_generator
 
 
-def _fill(function, unseeded):
-    """Lets `function` answer None with `unseeded`, and all else with its own code."""
-    names = function.__globals__
-    names[f"_seeded_{function.__name__}"] = types.FunctionType(function.__code__, names)
-    names[f"_unseeded_{function.__name__}"] = unseeded
-    made = {}
-    exec(_CHOOSE.format(function.__name__), names, made)
-    function.__code__ = made["choose"].__code__
+def _choose_key(random_state):
+    return _take_key() if random_state is None else _make_seeded_key(random_state)  # noqa: F821
 
 
-_CHOOSE = """
-def choose(random_state):
-    if random_state is None:
-        return _unseeded_{0}(None)
-    return _seeded_{0}(random_state)
-"""
+def _make_generator(seed=None, *, system=np.random.default_rng):
+    if seed is None and (key := take()) is not None:
+        seed = np.frombuffer(key, np.uint32)
+    return system(seed)
