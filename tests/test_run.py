@@ -83,8 +83,10 @@ def coins():
     )
 
 
+@pytest.mark.entropy
 @forking
 def test_forked_children_draw_different_coins():
+    """Two parts of 256 bytes are equal, or no parity is learned, with probability below 1e-8."""
     drawn = [coins(), reply(coins), reply(coins), coins()]
     parts = [whole[i : i + 256] for whole in drawn for i in range(0, 1024, 256)]
     assert len(set(parts)) == 16

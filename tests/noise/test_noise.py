@@ -207,8 +207,10 @@ def test_the_vectors_are_what_their_script_computes():
     assert program.with_suffix(".txt").read_text().splitlines() == list(made["lines"]())
 
 
+@pytest.mark.entropy
 @forking
 def test_a_fork_draws_other_coins():
+    """Two of 100 pairs of draws are equal with probability below 1e-9."""
     noise.discrete_laplace(1e6, 10)
     first = reply(lambda: noise.discrete_laplace(1e6, 100_000)[:100].tobytes())
     ours, theirs = noise.discrete_laplace(1e6, 100_000)[:100], np.frombuffer(first, np.int64)
