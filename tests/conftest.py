@@ -7,6 +7,7 @@ import pytest
 import quick_part
 import streams
 
+from hdp_fast import _core
 from hdp_fast.transfer import estimator
 
 # A runner in the background ignores Ctrl-C, and so would every process that the tests start.
@@ -28,6 +29,15 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("quick"):
         items[:], left = quick_part.split(items)
         config.hook.pytest_deselected(items=left)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Says so where an edit of Rust is not in what was tested."""
+    built = Path(_core.__file__).stat().st_mtime
+    sources = sorted(Path(__file__).parents[1].glob("rust/*/src/**/*.rs"))
+    if newer := [path.name for path in sources if path.stat().st_mtime > built]:
+        terminalreporter.section("compiled module")
+        terminalreporter.write_line(f"It is older than {newer[0]}: `make quick` builds it.")
 
 
 @pytest.hookimpl(tryfirst=True)
