@@ -69,7 +69,9 @@ def many_coins(rounds):
     return b"".join(coins() for _ in range(rounds))
 
 
+@pytest.mark.entropy
 def test_no_process_and_no_thread_tosses_the_coins_of_another():
+    """Two of some hundred draws of 256 bits are equal with probability below 1e-70."""
     forks, threads, rounds = size(10, 120), size(8, 32), size(5, 50)
     drawn = [reply(coins) for _ in range(forks)]
     # Forked while the pool of this process is warm, and from a child, too.
