@@ -76,7 +76,7 @@ test: warm-test ## the tests of the Rust core and of the Python package, two min
 	cargo test --profile quick --package hdp-fast-core --quiet
 	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
 
-try: quick $(STAMPS)/dev ## build what changed in Rust, half a minute at most, and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
+try: quick $(STAMPS)/dev ## build what changed in Rust and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
 
 thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
