@@ -165,7 +165,7 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::super::law::MARGIN;
+    use super::super::cell::MARGIN;
     use super::*;
 
     /// The curve of losses above 0 at a point of the grid.
