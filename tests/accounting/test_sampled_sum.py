@@ -222,6 +222,14 @@ def test_the_table_of_the_theory(n, steps, batch, noise, poisson_epsilon, fixed_
     assert accounting.epsilon(fixed, 1e-6) == pytest.approx(fixed_epsilon, abs=1e-3)
 
 
+@pytest.mark.parametrize("rounds", [1, 2**40, 2**53])
+@pytest.mark.parametrize(("mu", "rate"), [(0.1, 1e-36), (0.3, 1e-33), (3.0, 1e-32), (1e-3, 1e-34)])
+def test_a_record_that_is_hardly_ever_drawn_is_not_forgotten(mu, rate, rounds):
+    """One draw of one record is as likely as that, and shows as much as its normal laws differ."""
+    shown = accounting.delta([(SampledSum(mu, rate=rate), rounds)], 0.0)
+    assert shown >= rate * math.exp(-rate) * math.erf(mu / math.sqrt(2))
+
+
 @pytest.mark.parametrize("noise", [0.5, 2.0, 20.0])
 def test_a_record_that_is_drawn_more_often_is_less_private(noise):
     deltas = [

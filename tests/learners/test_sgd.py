@@ -770,6 +770,25 @@ def test_noise_is_looked_for_once(monkeypatch):
     assert (other.calibrated_for, found[0].calibrated_for) == (320, 321)
 
 
+def test_noise_found_for_a_drawn_number_of_draws_is_refused_with_a_fixed_one():
+    """The same noise would have an epsilon of 8.83 where 0.1 was asked."""
+    X, y = np.zeros((1_000, 2)), np.zeros(1_000, int)
+    open_learner = PrivateSGD(loss="logistic", steps=5, batch_size=10, epsilon=1.0)
+    drawn = open_learner.calibrate(epsilon=1.0, n=1_000)
+    fixed = open_learner.calibrate(epsilon=1.0, n=1_000, kappa=1)
+    assert (drawn.calibrated_sampling, fixed.calibrated_sampling) == ("poisson", "fixed")
+    assert drawn.noise_multiplier < fixed.noise_multiplier
+    indices, weights = np.arange(50), DenseWeights(1_000, 0.5, 0.1)
+    for call in (
+        lambda learner: learner.learn_indices(X, y, indices),
+        lambda learner: learner.learn_weighted(X, y, weights),
+    ):
+        with pytest.raises(ParameterError, match="calibrated_sampling = 'poisson'"):
+            call(drawn)
+        call(fixed)
+    drawn.learn(X, y)
+
+
 def test_fewer_records_than_the_noise_was_calibrated_for_are_refused():
     """The privacy of 50 records would be far from that of the 200 that were promised it."""
     X, y = records(200, 2)
@@ -778,10 +797,11 @@ def test_fewer_records_than_the_noise_was_calibrated_for_are_refused():
     assert learner.calibrated_for == 200
     learner.learn(X, y)
     X, y, budget = X[:50], y[:50], Budget(100.0, 0.1)
+    fixed = learner.calibrate(epsilon=1.0, delta=1e-3, n=200, kappa=1)
     for call in (
         lambda: learner.learn(X, y, budget=budget),
-        lambda: learner.learn_weighted(X, y, DenseWeights(50, 0.5, 0.1)),
-        lambda: dataclasses.replace(learner, radius=2.0).learn_indices(X, y, np.arange(5)),
+        lambda: fixed.learn_weighted(X, y, DenseWeights(50, 0.5, 0.1)),
+        lambda: dataclasses.replace(fixed, radius=2.0).learn_indices(X, y, np.arange(5)),
     ):
         with pytest.raises(InsufficientSamples, match=r"50 records, but .* calibrated for 200"):
             call()

@@ -27,11 +27,13 @@ def cells(law: Law, draws: int) -> list[list[Hashable]]:
     """The possible outcomes, the rarest ones pooled until each cell expects enough."""
     made: list[list[Hashable]] = []
     open_cell: list[Hashable] = []
+    mass: Fraction | float = 0
     for outcome in sorted((o for o in law if law[o]), key=lambda o: law[o]):
         open_cell.append(outcome)
-        if draws * sum(law[o] for o in open_cell) >= LEAST_EXPECTED:
+        mass += law[outcome]
+        if draws * mass >= LEAST_EXPECTED:
             made.append(open_cell)
-            open_cell = []
+            open_cell, mass = [], 0
     return [*made[:-1], made[-1] + open_cell] if made else [open_cell]
 
 

@@ -383,7 +383,7 @@ def test_a_step_in_part_says_how_many_agents_would_do():
     result = calibrate(3_000, epsilon=1.0)
     assert 0 < result.step < 1
     assert result.agents_needed >= 3_000
-    assert f"about {result.agents_needed:,} agents for the whole way" in repr(result)
+    assert f"roughly {result.agents_needed:,} agents for nearly the whole way" in repr(result)
     assert result.slope == pytest.approx(1 + result.step * (result.fitted[0] - 1))
     assert result.check.high > 0.01 or result.step >= 0.1
 
@@ -608,6 +608,87 @@ def test_nobody_is_asked_twice_after_an_interruption():
     assert result.outcome == "calibrated"
 
 
+def test_people_whose_cells_are_missing_count_where_the_model_scores_them():
+    """Three in ten miss a cell; the model is right about their score, and wrong about them."""
+
+    def draw(n, rng):
+        missing = rng.random(n) < 0.3
+        scores = np.where(missing, 3.0, rng.normal(0, 2, n))
+        yes = ~missing & (rng.random(n) < 1 / (1 + np.exp(-1.5 - scores)))
+        return np.stack([scores, np.where(missing, np.nan, 1.0)], axis=1), yes.astype(int)
+
+    def model(X):
+        return np.nan_to_num(X)[:, 0]
+
+    rng = np.random.default_rng(0)
+    X, y = draw(100_000, rng)
+    for method in ("logistic", "isotonic"):
+        agents = local.Agents(*draw(20_000, rng), epsilon=2.0)
+        result = transfer.calibrate(model, agents, method=method, random_state=1)
+        odds, before = result.scores(X), model(X)
+        assert (np.logaddexp(0, odds) - y * odds).mean() <= 0.01 + (
+            np.logaddexp(0, before) - y * before
+        ).mean()
+
+
+def test_late_answers_do_not_change_what_the_last_question_asks():
+    """One in five answers comes after an interruption in the check, whose answers are kept."""
+    rng, sent, texts = np.random.default_rng(7), {}, []
+
+    def ask(text, k):
+        texts.append(text)
+        scores = rng.normal(0, 2, k)
+        labels = (rng.random(k) < 1 / (1 + np.exp(1.5 - scores))).astype(int)
+        answers = local.true_answers(text, scores[:, None], labels)
+        bits = local.randomized_response(answers, epsilon=4.0, random_state=rng).tolist()
+        sent[text, k] = [(f"{len(texts)}-{place}", bit) for place, bit in enumerate(bits)]
+        yield sent[text, k][: round(0.8 * k)]
+        if "loss_saved" in text:
+            raise OSError("the network is gone")
+
+    def collect(text, k):
+        return sent[text, k]
+
+    pool = {"epsilon": 4.0, "count": 10_000, "response_rate": 0.8}
+    agents = local.RemoteAgents(ask, collect=collect, **pool)
+    model = {"kind": "linear", "weights": [1.0], "bias": 0.0}
+    with pytest.raises(OSError, match="the network"):
+        transfer.calibrate(model, agents, count=4_000)
+    asked = len(texts)
+    result = transfer.calibrate(model, agents, count=4_000)
+    assert (len(texts), agents.remaining) == (asked, 6_000)
+    assert (result.outcome, result.check.agents) == ("calibrated", 1_600)
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+@pytest.mark.parametrize(("epsilon", "count"), [(0.001, 1_000), (0.01, 60), (1e-6, 20_000)])
+def test_a_map_of_no_use_is_not_called_calibrated(epsilon, count):
+    scores = np.random.default_rng(1).normal(0, 2, count)
+    labels = np.random.default_rng(2).random(count) < 1 / (1 + np.exp(1.5 - scores))
+    for seed in range(6):
+        agents = local.Agents(scores[:, None], labels, epsilon=epsilon)
+        result = transfer.calibrate(lambda X: X[:, 0], agents, random_state=seed)
+        assert result.outcome != "calibrated"
+
+
+def test_agents_whom_others_asked_are_not_counted_on():
+    agents = local.RemoteAgents(lambda text, k: [1] * k, epsilon=1.0, count=2_000)
+    agents.pass_over(1_700)
+    with pytest.raises(AgentsExhausted, match="but 300 agents are left"):
+        transfer.calibrate({"kind": "linear", "weights": [1.0], "bias": 0.0}, agents, count=2_000)
+    assert agents.remaining == 300
+
+
+def test_no_probability_of_a_calibrated_model_is_0():
+    agents = local.Agents(np.zeros((100, 1)), np.zeros(100), epsilon=1.0)
+    with pytest.warns(UtilityWarning):
+        result = transfer.calibrate(lambda X: X[:, 0], agents, random_state=1)
+    shares = result.predict_proba(np.array([[-700.0], [-40.0], [40.0], [700.0]]))
+    assert (shares > 0).all()
+    assert shares[1, 1] == pytest.approx(math.exp(-40), rel=1e-12)
+    assert shares.sum(axis=1) == pytest.approx(1)
+
+
 def test_silent_agents_teach_nothing():
     X, y = rows(1_000)
     agents, _ = remote(X, y, 0.0)
@@ -634,6 +715,8 @@ BAD = [
     ({"thresholds": [1.0]}, ParameterError, "thresholds = .*2 to 64 increasing"),
     ({"thresholds": [1.0, 0.0]}, ParameterError, "increasing"),
     ({"thresholds": [0.0, math.nan]}, ParameterError, "thresholds = nan"),
+    ({"thresholds": [-1.7e308, 1.7e308]}, ParameterError, "increasing numbers in"),
+    ({"thresholds": [0.0, 5e-324]}, ParameterError, "apart by more than"),
     ({"thresholds": 3}, ParameterError, "thresholds = 3"),
     ({"held_out": 1.0}, ParameterError, "held_out = 1.0"),
     ({"held_out": -0.1}, ParameterError, "held_out"),

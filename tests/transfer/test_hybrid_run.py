@@ -346,6 +346,21 @@ def test_repair_refuses_other_agents_before_they_are_asked():
         run.repair(None, agents)
 
 
+def test_repair_refuses_what_its_learn_did_not_return():
+    run = hybrid(screen=0.0)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    learned = run.learn(panel, agents)
+    columns = {name: kind for name, kind in SCHEMA["columns"].items() if name != "age"}
+    other = Schema.from_json(json.dumps(SCHEMA | {"columns": columns}))
+    other = HybridRun(other, epsilon=2.0, delta=1e-6, features="numbers")
+    with pytest.raises(ParameterError, match="another schema"):
+        other.repair(learned, agents)
+    assert agents.remaining == TOWN
+    repaired = run.repair(learned, agents)
+    with pytest.raises(ParameterError, match="calibrated already"):
+        run.repair(repaired, run.simulate(town, n=PANEL, epsilon=4.0))
+
+
 def test_hybrid_run_returns_what_is_paid_for_where_warnings_are_errors():
     run = hybrid(screen=0.0)
     agents = run.simulate(town, n=PANEL, epsilon=0.05)

@@ -61,6 +61,7 @@ class NoisySteps(Parameters):
         delta: Privacy parameter at which a run states its epsilon.
         calibrated_for: Number of records that calibrate found the noise for; fewer are refused.
             None for noise that was chosen otherwise.
+        calibrated_sampling: The number of draws that it was found for, "poisson" or "fixed".
     """
 
     steps: int | None = None
@@ -70,6 +71,7 @@ class NoisySteps(Parameters):
     numerics: Numerics = "exact"
     delta: float = 1e-6
     calibrated_for: int | None = None
+    calibrated_sampling: Sampling | None = None
 
     def __post_init__(self) -> None:
         """Validate the parameters."""
@@ -98,6 +100,8 @@ class NoisySteps(Parameters):
         if self.calibrated_for is not None:
             records = positive_int("calibrated_for", self.calibrated_for, _MOST_RECORDS)
             store(self, calibrated_for=records)
+        if self.calibrated_sampling is not None:
+            one_of("calibrated_sampling", self.calibrated_sampling, ("poisson", "fixed"))
 
     @property
     def is_private(self) -> bool:
@@ -203,13 +207,15 @@ class NoisySteps(Parameters):
         steps *= positive_int("rounds", rounds, _MOST_RUNS)
         log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
         try:
-            multiplier = _find_noise(batch_size, rate, steps, goal, delta, sampling_of(kappa))
+            sampling = sampling_of(kappa)
+            multiplier = _find_noise(batch_size, rate, steps, goal, delta, sampling)
         except ParameterError as error:
             # All arguments are valid here: the noise is not enough.
             rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
             raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
         log_stage("learners.%s: noise multiplier %g", name, multiplier)
-        return self._replace_noise(multiplier, delta=delta, calibrated_for=n)
+        found_for = {"calibrated_for": n, "calibrated_sampling": sampling}
+        return self._replace_noise(multiplier, delta=delta, **found_for)
 
     def records_needed(
         self,
@@ -360,6 +366,16 @@ class NoisySteps(Parameters):
         if self.noise_multiplier is None and self.is_private:
             rule = "only learn finds the noise for it: use calibrate, or give noise_multiplier"
             refuse("epsilon", self.epsilon, rule)
+
+    def _refuse_other_draws(self) -> None:
+        """Refuse a fixed number of draws where the noise was found for a number that is drawn.
+
+        Raises:
+            ParameterError: It was.
+        """
+        if self.calibrated_sampling == "poisson":
+            rule = "its noise is for learn, which draws the number of draws: give calibrate a kappa"
+            refuse("calibrated_sampling", self.calibrated_sampling, rule)
 
     def _refuse_fewer(self, n: int) -> None:
         """Refuse fewer records than the noise was calibrated for.

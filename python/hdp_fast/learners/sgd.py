@@ -60,10 +60,11 @@ class PrivateSGD(NoisySteps):
     Step r = 1, 2, ... draws records with replacement and adds up the gradients of their losses,
     each clipped to norm L = clip_norm. To each coordinate of the sum it adds noise of standard
     deviation noise_multiplier * L, and divides by `batch_size`. With noise, learn draws the number
-    of records, too, from the Poisson law of mean `batch_size`, which takes less noise; else it is
-    `batch_size`. The model moves against the result by a step of length diameter / (G sqrt(r)),
-    where `G**2` = `L**2` (1 + w `(noise_multiplier / batch_size)**2`) for w weights, or 1 /
-    (strong_convexity r). Then it is projected into the domain.
+    of records, too, from the Poisson law of mean `batch_size`, which takes less noise but for a
+    handful of records; else it is `batch_size`. The model moves against the result by a step of
+    length diameter / (G sqrt(r)), where `G**2` = `L**2` (1 + w `(noise_multiplier /
+    batch_size)**2`) for w weights, or 1 / (strong_convexity r). Then it is projected into the
+    domain.
 
     All settings are public; none may be chosen by looking at private records. steps, batch_size,
     radius and clip_norm need not be given: rules choose them from n, d, the number of classes,
@@ -87,6 +88,9 @@ class PrivateSGD(NoisySteps):
             in floats, whose steps are faster.
         delta: Privacy parameter in (0, 1) at which learn states its epsilon.
         calibrated_for: The n of calibrate; fewer records are refused. None if the noise was not
+            calibrated.
+        calibrated_sampling: "poisson" for noise that calibrate found for learn, "fixed" for that of
+            learn_weighted and learn_indices, which refuse the former; None if it was not
             calibrated.
         loss: "hinge", max(0, margin - label * score); "squared_hinge", half its square; or
             "logistic", all three for labels 0 and 1, which stand for -1 and 1. "softmax" for
@@ -433,6 +437,7 @@ class PrivateSGD(NoisySteps):
         if not isinstance(weights, DenseWeights):
             refuse("weights", weights, "they must be DenseWeights")
         self._refuse_uncalibrated()
+        self._refuse_other_draws()
         self._refuse_fewer(len(rows))
         return self._settle_clip(rows)._descend(rows, labels, weights.compiled, random_state, self)
 
@@ -469,6 +474,7 @@ class PrivateSGD(NoisySteps):
         draws = integers("indices", indices, np.int64)
         rows, labels = self._validate_records(X, y)
         self._refuse_uncalibrated()
+        self._refuse_other_draws()
         self._refuse_fewer(len(rows))
         return self._settle_clip(rows)._descend(rows, labels, draws, random_state, self)
 

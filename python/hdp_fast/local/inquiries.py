@@ -38,8 +38,7 @@ class Inquiry(Replies):
     Attributes:
         number: Its number among all questions, from 1.
         text: The question.
-        is_past: Whether an earlier process asked others after it: it took what had come, or
-            nothing.
+        is_past: Whether others were asked after it: what had come by then was taken, or nothing.
     """
 
     is_past = False
@@ -124,6 +123,11 @@ class Inquiries:
         waiting = self._open.get((text, count))
         return waiting.pop(0) if waiting else None
 
+    @property
+    def open_agents(self) -> int:
+        """The number of agents of the questions whose answers nobody has got yet."""
+        return sum(inquiry.count for waiting in self._open.values() for inquiry in waiting)
+
     def count_new(self, questions: Iterable[tuple[str, int]]) -> int:
         """Counts the agents of the questions, of these texts and numbers, that are not open."""
         missing = Counter(questions)
@@ -145,6 +149,8 @@ class Inquiries:
             yield
         except BaseException:
             for inquiry in kept:
+                # Later answers would change what was asked by the earlier ones.
+                inquiry.is_past = inquiry.number < self._last
                 self._wait_for(inquiry)
             raise
         finally:

@@ -62,6 +62,11 @@ class AgentPool(Uncopyable, ABC):
         return self._size - self._asked
 
     @property
+    def available(self) -> int:
+        """The number of agents whose answers can still be had: here those who remain."""
+        return self.remaining
+
+    @property
     def response_rate(self) -> float:
         """The share of those asked who are expected to answer; simulated agents all do."""
         return 1.0

@@ -273,6 +273,11 @@ class RemoteAgents(AgentPool):
         except NeverAsked:
             return _nobody()
 
+    @property
+    def available(self) -> int:
+        """Those who have not been asked, and those of questions that were interrupted."""
+        return self.remaining + self._inquiries.open_agents
+
     def require(self, questions: Sequence[tuple[Any, int]]) -> None:
         """Refuses questions to more agents than are left, before anybody is asked one of them.
 
@@ -328,7 +333,8 @@ class RemoteAgents(AgentPool):
         """The answers to an open question of this text and number, or else to a new one."""
         is_past = False
         while (inquiry := self._reopen(text, count)) is not None:
-            answers = self._receive(inquiry, self._collect, self._ask)
+            collect = None if inquiry.is_past else self._collect
+            answers = self._receive(inquiry, collect, self._ask)
             if answers.size:
                 return answers
             self._lost += inquiry.count

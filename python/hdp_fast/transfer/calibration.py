@@ -13,6 +13,7 @@ from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import (
+    MOST,
     finite_number,
     nonnegative,
     one_of,
@@ -27,11 +28,10 @@ from ..local.agents import Agents
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
 from ..local.randomizers.concentration import MOST_AGENTS
-from ..local.remote_agents import RemoteAgents
 from ..local.response import advantage
 from ..record import PrivacyRecord
 from .calibration_fit import Axis, Fit, Prior, fit_map, make_monotone
-from .calibration_map import CheckedMap, Promise, choose_map
+from .calibration_map import LEAST_STEP, CheckedMap, Promise, choose_map
 from .calibration_plan import (
     HELD_OUT,
     INTERCEPT,
@@ -45,10 +45,13 @@ from .calibration_questions import ask, choose_inner, place_thresholds, question
 from .calibration_result import CalibratedModel, Check, Method, Outcome
 from .reliability import ReliabilityDiagram, draw_up
 
-# A shorter step than this is none: it would hardly change a probability.
-_LEAST_STEP = 0.1
+# A gain of log loss below this share of the tolerance, or below the least one, is none.
+_SHARE_OF_TOLERANCE, _LEAST_GAIN = 0.1, 1e-4
 _BENDS = 0.5
-_MOST_THRESHOLDS = 64
+# So many times the answers that let a map through in half of the cases take it nearly all the way:
+# the map that is checked does not go all the way where agents are few.
+_AMPLE = 2.0
+_MOST_THRESHOLDS, _LEAST_DISTANCE = 64, 1e-9
 
 
 @keep_result
@@ -221,7 +224,9 @@ class _Task:
         if check.low > 0:
             return "worse when checked", 0.0
         step = float(self.promise.allow(check.high))
-        if step * chosen.part < _LEAST_STEP:
+        least = max(_SHARE_OF_TOLERANCE * self.promise.tolerance, _LEAST_GAIN)
+        # Any reason to return the model as it was keeps the promise.
+        if step * chosen.part < LEAST_STEP or chosen.gain(step) < least:
             return "no evidence", 0.0
         return "calibrated", step
 
@@ -248,7 +253,9 @@ class _Task:
             intercept_error=float(fit.deviations[1]),
             fitted=fitted,
             step=whole,
-            agents_needed=None if whole == 1 else self._count_enough(chosen, check),
+            agents_needed=self._count_enough(chosen, check)
+            if check.low <= 0 and whole < 1
+            else None,
             tolerance=self.promise.tolerance,
             beta=self.promise.beta,
             expected_gain=chosen.gain(step),
@@ -264,10 +271,10 @@ class _Task:
         )
 
     def _count_enough(self, chosen: CheckedMap, check: Check) -> int | None:
-        """About how many agents a whole step takes, by the share of those asked who answer."""
+        """About how many agents nearly the whole way takes, if more than were asked; or None."""
         rate = max(check.agents, 1) / max(check.asked, 1)
-        needed = chosen.enough / (self.held_out * rate)
-        return max(self.count, math.ceil(needed)) if needed < MOST_AGENTS else None
+        needed = _AMPLE * chosen.enough / (self.held_out * rate)
+        return math.ceil(needed) if self.count < needed < MOST_AGENTS else None
 
 
 def _slope(fit: Fit) -> float:
@@ -321,7 +328,7 @@ def _validate(
     if count is not None or agents.remaining:
         total = check_count("count" if count is not None else "agents.remaining", total)
     # Those who were asked by a call that was interrupted may be among the count.
-    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    left = agents.available
     if total > left or not total:
         raise AgentsExhausted(f"count = {total:,}, but {left:,} agents are left")
     query = Query.score_above(scored, 0.0)
@@ -339,9 +346,12 @@ def _check_thresholds(thresholds: Any) -> Floats:
     values = thresholds.tolist() if isinstance(thresholds, np.ndarray) else thresholds
     listed = [finite_number("thresholds", value) for value in sequence("thresholds", values)]
     places = np.array(listed)
-    if not 2 <= len(places) <= _MOST_THRESHOLDS or not (np.diff(places) > 0).all():
-        rule = f"they must be 2 to {_MOST_THRESHOLDS} increasing numbers"
-        refuse("thresholds", listed, rule)
+    # Nearer ones, and sums of larger ones, are beyond what floats tell apart.
+    apart = _LEAST_DISTANCE * np.maximum(1.0, np.abs(places))
+    fine = (np.abs(places) <= MOST).all() and (np.diff(places) > apart[1:]).all()
+    if not 2 <= len(places) <= _MOST_THRESHOLDS or not fine:
+        rule = f"they must be 2 to {_MOST_THRESHOLDS} increasing numbers in [-{MOST:g}, {MOST:g}]"
+        refuse("thresholds", listed, f"{rule}, apart by more than {_LEAST_DISTANCE:g} of them")
     return places
 
 

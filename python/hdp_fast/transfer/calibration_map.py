@@ -21,7 +21,9 @@ from .calibration_result import Check
 _BEYOND = (0.002, 0.02)
 # How far the map goes from the score towards the fitted map, and the share of the greatest saving
 # above which a saving counts as that much: candidates, of which the check lets most gain through.
-_PARTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
+_PARTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
+# A shorter step than this is none: it would hardly change a probability.
+LEAST_STEP = 0.1
 _CUTS = np.array([1.0, 0.7, 0.5, 0.35, 0.25])
 # The fit's own bound on what its map costs lies so many of its standard deviations above.
 _DOUBT = 1.0
@@ -137,10 +139,12 @@ def choose_map(
         reach = path.reach(promise)
         for part in (reach * share for share in _PARTS):
             value, low, high, _ = path.try_part(part, agents, edge, promise)
+            value = value if part >= LEAST_STEP else 0.0
             made = CheckedMap(knots, part * shifts, low, high, part, path.gains, enough)
             candidates.append((value, made))
     most = max(value for value, _ in candidates)
-    good = [made for value, made in candidates if value >= _NEARLY * most]
+    nearly = most - (1 - _NEARLY) * abs(most)
+    good = [made for value, made in candidates if value >= nearly]
     return min(good, key=lambda made: made.part)
 
 

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from .._support.json_text import JsonText
 from .._support.types import Floats
 from .._support.validate import finite_number, from_json, numbers, one_of
-from ..learners.descriptions import Description
+from ..learners.descriptions import Description, check_map
 from ..learners.scores import describe_calibrated, score_of, shift_scores
 from ..record import PrivacyRecord
-from .calibration_fit import sigmoid
 from .reliability import ReliabilityDiagram, diagram_of
 
 Method = Literal["logistic", "isotonic"]
@@ -73,8 +72,8 @@ class CalibratedModel(JsonText):
         intercept_error: Standard deviation of the fitted intercept.
         fitted: Slope and intercept of largest posterior.
         step: How far the map goes from the model as it was (0) to the fitted map (1).
-        agents_needed: About how many agents would let the map go all the way in half of the cases,
-            if the fit is right; None where it does, or where no number would.
+        agents_needed: Roughly how many agents would let the map go nearly all the way, if the fit
+            is right; None where it does, where it is worse, or where no greater number is known.
         tolerance: The log loss by which the result may be worse than the model as it was.
         beta: Probability with which it may be worse by more.
         expected_gain: How much less log loss than before the fit expects of the map on the target.
@@ -186,7 +185,8 @@ class CalibratedModel(JsonText):
             Exception: What the model raises about records that do not fit.
         """
         odds = self.scores(X)
-        return np.stack([sigmoid(-odds), sigmoid(odds)], axis=1)
+        # No probability is rounded to 0, whose log loss would be infinite.
+        return np.exp(-np.logaddexp(0.0, np.stack([odds, -odds], axis=1)))
 
     def predict(self, X: Any) -> NDArray[np.uint8]:
         """Predicts 1 where that is at least as probable as 0.
@@ -257,11 +257,13 @@ class CalibratedModel(JsonText):
 
     def _say_enough(self) -> str:
         needed = self.agents_needed
-        return "" if needed is None else f" (about {needed:,} agents for the whole way)"
+        return "" if needed is None else f" (roughly {needed:,} agents for nearly the whole way)"
 
 
 def _restore(cls: type[CalibratedModel], fields: dict[str, Any], model: Any) -> CalibratedModel:
     one_of("outcome", fields["outcome"], _OUTCOMES)
+    one_of("method", fields["method"], ("logistic", "isotonic"))
+    check_map(fields["knots"], fields["shifts"])
     numbers = (
         "slope", "intercept", "slope_error", "intercept_error", "step", "tolerance", "beta",
         "expected_gain",

@@ -432,7 +432,7 @@ def _check_count(count: int | None, agents: AgentPool, needs_labels: bool) -> in
     least = _AGENTS_PER_LABEL if needs_labels else 1
     size = agents.remaining if count is None else positive_int("count", count, _MOST)
     # Those who were asked by a run that was interrupted may be among the count.
-    left = len(agents) if isinstance(agents, local.RemoteAgents) else agents.remaining
+    left = agents.available
     if size > left or size < 1:
         raise AgentsExhausted(f"count = {size:,}, but {left:,} agents are left")
     if size < least:

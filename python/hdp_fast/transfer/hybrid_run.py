@@ -35,7 +35,6 @@ from ..learners.private_model_fields import LARGEST
 from ..learners.sgd import PrivateSGD
 from ..local.agents import Agents
 from ..local.pool import AgentPool
-from ..local.remote_agents import RemoteAgents
 from ..local.response import advantage
 from .centered_features import CenteredFeatures
 from .column_means import release_means, squared_distance
@@ -363,10 +362,8 @@ class HybridRun:
     def _plan_with(self, n: int, agents: AgentPool, count: int | None) -> HybridPlan:
         _check_agents(agents)
         people = agents.remaining if count is None else positive_int("count", count, _MOST)
-        if not people or people > _count_left(agents):
-            raise AgentsExhausted(
-                f"count = {people:,}, but {_count_left(agents):,} agents are left"
-            )
+        if not people or people > agents.available:
+            raise AgentsExhausted(f"count = {people:,}, but {agents.available:,} agents are left")
         plan = self.plan(n=n, agents=people, agents_epsilon=agents.epsilon)
         width = getattr(agents, "d", plan.columns)
         if width != plan.columns:
@@ -424,11 +421,16 @@ class HybridRun:
         plan, panel = learned.plan, learned.panel_model
         if agents.epsilon != plan.agents_epsilon:
             refuse("agents.epsilon", agents.epsilon, f"the plan has {plan.agents_epsilon:g}")
+        # Columns that moved are left out of the panel's.
+        is_same = panel.schema.label == self.schema.label
+        is_same &= plan.columns == len(self._names(plan.features))
+        if not is_same or not {*panel.schema.columns} <= {*self.schema.columns}:
+            raise ParameterError("learned is a model of another schema than that of this run")
+        if learned.calibrated is not None:
+            raise ParameterError("learned is calibrated already: pass what learn returned")
         wanted = plan.calibrate + plan.certify
-        if wanted > _count_left(agents):
-            raise AgentsExhausted(
-                f"count = {wanted:,}, but {_count_left(agents):,} agents are left"
-            )
+        if wanted > agents.available:
+            raise AgentsExhausted(f"count = {wanted:,}, but {agents.available:,} agents are left")
         features = CenteredFeatures(panel.schema, panel.rows.unit.bits, panel.rows.mean)
         kept = np.array([name not in learned.left_out for name in self._names(plan.features)])
         # The model without the bound on norms: a linear function of what agents hold.
@@ -477,8 +479,3 @@ def _check_agents(agents: Any) -> None:
     if not isinstance(agents, AgentPool):
         rule = "it must be local.Agents or local.RemoteAgents"
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
-
-
-def _count_left(agents: AgentPool) -> int:
-    # Remote agents who were asked by a call that was interrupted may be among the count.
-    return len(agents) if isinstance(agents, RemoteAgents) else agents.remaining

@@ -17,7 +17,6 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..local.estimation import half_width
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
-from ..local.remote_agents import RemoteAgents
 from .column_means import ColumnMeans
 from .mean_intervals import answer_intervals, estimate_means, upper_means
 from .shift_plan import plan_shifts, target_share
@@ -185,7 +184,7 @@ def _share_out(count: int, d: int, agents: AgentPool) -> Integers:
     """How many agents are asked about each column."""
     wanted = nonnegative_int("count", count)
     # Remote agents may have been asked by a call that was interrupted; their answers are kept.
-    left = len(agents) if isinstance(agents, RemoteAgents) else agents.remaining
+    left = agents.available
     if wanted > left:
         raise AgentsExhausted(f"count = {wanted:,}, but {left:,} agents are left")
     if wanted < d:

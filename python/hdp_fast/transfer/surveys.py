@@ -617,7 +617,7 @@ def _check_agents(agents: Any) -> None:
 def _check_count(count: int | None, agents: AgentPool, cells: int) -> int:
     size = agents.remaining if count is None else positive_int("count", count, _MOST)
     # Those who were asked by a survey that was interrupted may be among the count.
-    left = len(agents) if isinstance(agents, local.RemoteAgents) else agents.remaining
+    left = agents.available
     if size > left:
         raise AgentsExhausted(f"count = {size:,}, but {left:,} agents are left")
     if size < cells:

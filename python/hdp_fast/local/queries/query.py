@@ -718,8 +718,15 @@ def _fault(compute: Score, rows: NDArray[Any]) -> Exception | None:
 
 
 def _score_each(model: ScoredModel, records: NDArray[Any]) -> Floats:
-    """The score of each record; NaN where a column is missing or the model fails."""
+    """The score of each record; NaN where the model has none.
+
+    The description of a model has none for a record with a missing column. Other code may have one,
+    and then scores those records after the calibration, too.
+    """
     rows = floats(to_numbers(records))
+    if model.description is None:
+        takes_floats = _score_takes_floats(model, rows.shape[1])
+        return _compute_kind(model.score, rows, takes_floats) if len(rows) else np.zeros(0)
     usable = np.asarray(np.isfinite(rows).all(axis=1))
     if not usable.all():
         rows = np.where(usable[:, None], rows, 0.0)

@@ -69,6 +69,8 @@ const MOST_RUNS: u64 = 512;
 
 /// More draws that change on average would take minutes to add up, and leave no privacy to speak of.
 const MOST_CHANGES: f64 = 1e4;
+/// A rate of changes that counts as this, if it is smaller: the terms of a changed record would be lost beside the others.
+const LEAST_CHANGES: f64 = 1e-20;
 
 /// Losses and rates below it count as large as it: their squares, and shares of them, would not be told from 0.
 const LEAST: f64 = 1e-100;
@@ -135,7 +137,7 @@ impl Base {
             Base::DiscreteLaplace(epsilon, sensitivity) => Base::DiscreteLaplace(epsilon.max(LEAST), sensitivity),
             Base::Approximate(epsilon, delta) => Base::Approximate(epsilon.max(LEAST), delta),
             Base::Concentrated(rho) => Base::Concentrated(rho.max(LEAST)),
-            Base::SampledSum(mu, rate) => Base::SampledSum(mu.max(LEAST), rate.max(LEAST)),
+            Base::SampledSum(mu, rate) => Base::SampledSum(mu.max(LEAST), rate.max(LEAST_CHANGES)),
         }
     }
 
