@@ -508,8 +508,9 @@ def test_two_open_questions_of_one_text_keep_their_answers_apart(tmp_path):
     write(places[1] / "late.jsonl", lines(places[1], [[0, 0]] * 3))
     again = RemoteAgents(folder.ask, collect=folder.collect, **way)
     with again.keep_answers():
+        # The first had ended when the second was asked: what comes to it later is not taken.
         assert [sorted(again.test(Rule(), count)) for count in (4, 6)] == [
-            [0, 1, 1],
+            [1, 1],
             [0, 0, 0, 1, 1],
         ]
     assert again.counts()["asked"] == 10
