@@ -63,9 +63,9 @@ class RemoteAgents(AgentPool):
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted, but
             not where others were asked after it: that one had ended. It returns what has arrived
-            for it, in any of these forms, and asks nobody. Replies with ids may come again. If it knows that the question never went out, it may raise
-            NeverAsked; `ask` is then called for the same agents. None: only what was received
-            before the interruption counts.
+            for it, in any of these forms, and asks nobody. Replies with ids may come again. If it
+            knows that the question never went out, it may raise NeverAsked; `ask` is then called
+            for the same agents. None: only what was received before the interruption counts.
         deadline: Seconds after which no further answer to a question is awaited, above 0; None
             awaits the end of what `ask` returns. A coroutine is cancelled then. A function that
             blocks cannot be interrupted, but no further batch is asked of it.
