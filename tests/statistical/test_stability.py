@@ -60,9 +60,10 @@ def test_a_neighboring_level_would_be_seen():
 
 def test_a_hundredth_more_bottoms_would_be_seen():
     level = min(i for i, p in enumerate(SLOW.probabilities) if p < Fraction(1, 2))
-    found, _ = frequency(SLOW, level)
     assert level < MEMBERS // 2
-    assert two_sided(found, COUNT, SLOW.probabilities[level] * Fraction(101, 100)) < FALSE_ALARM
+    # The share is 14 deviations from the other: of one run alone it is 7, and 1 in 40 is not seen.
+    found, more = sum(frequency(SLOW, level)[0] for _ in range(4)), Fraction(101, 100)
+    assert two_sided(found, 4 * COUNT, SLOW.probabilities[level] * more) < FALSE_ALARM
 
 
 def test_rare_bottoms_come_at_their_rate():
