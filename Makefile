@@ -72,7 +72,7 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 	$(BIN)/python examples/crc_parity.py $(DEMO_ARGS)
 	$(BIN)/python examples/panel_and_survey.py
 
-test: warm-test ## the tests of the Rust core and of the Python package, two minutes; `make thorough` has those that take longer
+test: warm-test ## the tests of the Rust core and of the Python package, four minutes; `make thorough` has those that take longer
 	cargo test --profile quick --package hdp-fast-core --quiet
 	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
 
