@@ -84,7 +84,8 @@ def calibrate(
     was to the map, or all the way where U is at most `tolerance`. As the loss of each person is
     convex on the way, the result has on average at most `tolerance` more log loss than the model,
     except with probability `beta`, whatever the population, the model and the map are. A step below
-    a tenth is not taken, so that few agents leave the model as it was.
+    a tenth is not taken, nor one that is expected to gain less than a tenth of the tolerance, or
+    less than 0.0001, so that few agents leave the model as it was.
 
     Args:
         model: A released or public model of two classes, as learners.score_of takes it: one of this
