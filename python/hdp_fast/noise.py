@@ -614,7 +614,7 @@ def _select(
     budget: Budget | None,
 ) -> int:
     heights = integers("scores", scores, np.int64)
-    curator_relation(neighbors)
+    curator_relation("neighbors", neighbors)
     flag("monotonic", monotonic)
     record = PrivacyRecord(
         mechanism=f"noise.{method}",

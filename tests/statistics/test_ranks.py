@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hdp_fast import Budget, statistics
+from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import ranks
 
@@ -125,7 +126,7 @@ def loss_of_groups(level, relation, rate, law):
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_choices_are_private_enough(level, relation, law):
     """Over all neighbors, for the points that are chosen and for the ends of intervals."""
-    asked = ranks.Asked(2.0, None, relation, 0.95, None, None)
+    asked = Goal(2.0, neighbors=relation)
     rate = float(ranks.choose_rate(level, asked, 1, grouped=False))
     made = {rows: distances(rows, level) for rows in all_records(2)}
     plain = {
@@ -164,7 +165,7 @@ def test_few_points_are_chosen_by_permute_and_flip():
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_groups_cost_what_a_record_moves(level, relation, law):
-    asked = ranks.Asked(2.0, None, relation, 0.95, None, None)
+    asked = Goal(2.0, neighbors=relation)
     rate = float(ranks.choose_rate(level, asked, 1, grouped=True))
     assert loss_of_groups(level, relation, rate, LAWS[law]) <= 2.0 * (1 + 1e-9)
     # Broken twin: three times the rate is too much.

@@ -1,12 +1,48 @@
-"""Parameters of estimators as scikit-learn reads, sets and clones them: a dataclass's fields."""
+"""Fields of dataclasses: rules declared once, and parameters as scikit-learn reads them."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from ..exceptions import ParameterError
 from .validate import shorten
+
+# Of the name and the value of an argument: the value as it is kept, or the error of that argument.
+Rule = Callable[[str, Any], Any]
+Rules = Mapping[str, Rule]
+
+
+def store(instance: object, **values: Any) -> None:
+    """Set fields of a frozen instance once they are validated."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+class Checked:
+    """The base of a dataclass whose fields have rules, which hold as soon as there is an instance.
+
+    RULES are read here and by tests/test_rules.py, which tries what breaks each of them. A rule
+    about several fields at once stands in `__post_init__` of the class, after `super()`.
+    """
+
+    RULES: ClassVar[Rules] = {}
+
+    def __post_init__(self) -> None:
+        """Check each field that has a rule, and keep what the rule makes of it."""
+        for name, rule in self.RULES.items():
+            store(self, **{name: rule(name, getattr(self, name))})
+
+
+def optional(rule: Rule) -> Rule:
+    """The rule for a field that may be None, too."""
+
+    def check(name: str, value: Any) -> Any:
+        return None if value is None else rule(name, value)
+
+    check.__wrapped__ = rule  # type: ignore[attr-defined]
+    return check
 
 
 class Parameters:

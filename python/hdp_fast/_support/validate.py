@@ -109,12 +109,12 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def curator_relation(neighbors: T) -> T:
-    """The name of the relation of a guarantee that a curator gives.
+def curator_relation(name: str, value: T) -> T:
+    """The value, which must name the relation of a guarantee that a curator gives.
 
     Raises: ParameterError unless it is replace_one or add_remove.
     """
-    return one_of("neighbors", neighbors, ("replace_one", "add_remove"))
+    return one_of(name, value, ("replace_one", "add_remove"))
 
 
 def number(name: str, value: Any) -> float:
@@ -196,9 +196,17 @@ def unit_interval(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
+    return bounded(name, value, 0, 1)
+
+
+def bounded(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float from low to high.
+
+    Raises: ParameterError otherwise.
+    """
     real = number(name, value)
-    if not 0 <= real <= 1:
-        refuse(name, value, "it must lie in [0, 1]")
+    if not low <= real <= high:
+        refuse(name, value, f"it must lie in [{low:g}, {high:g}]")
     return real
 
 
@@ -375,6 +383,12 @@ def whole_array(name: str, value: ArrayLike) -> NDArray[Any]:
     if entries.missing is not None and entries.missing.any():
         raise ParameterError(f"{name} holds something else, but no entry may be missing")
     return entries.values
+
+
+def read_only(values: NDArray[Any]) -> NDArray[Any]:
+    """The array itself, made read-only."""
+    values.flags.writeable = False
+    return values
 
 
 def are_numbers(values: NDArray[Any]) -> bool:

@@ -16,10 +16,10 @@ from .._support.validate import (
     one_of,
     positive_int,
     probability,
+    read_only,
     refuse,
 )
 from ..budget.account import Budget, spend
-from ..learners.hypotheses import read_only
 from ..record import PrivacyRecord
 from .discrepancies.exact import Private
 from .fitting import DescentEstimator

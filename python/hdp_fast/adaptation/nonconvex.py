@@ -17,11 +17,11 @@ from .._support.validate import (
     one_of,
     positive_int,
     probability,
+    read_only,
     refuse,
 )
 from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
-from ..learners.hypotheses import read_only
 from ..learners.linear_model import validate_rows
 from .base import check_columns
 from .discrepancies.exact import Private

@@ -22,13 +22,13 @@ from .._support.validate import (
     positive,
     positive_int,
     probability,
+    read_only,
     refuse,
     unit_interval,
 )
 from ..budget.account import Budget
 from ..exceptions import HdpFastError
 from ..learners.feature_maps import FeatureMap
-from ..learners.hypotheses import read_only
 from ..learners.released_statistics import ReleasedStatistics
 from ..record import PrivacyRecord
 from .base import (

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._core import Features
+from .._support.parameters import store
 from .._support.types import Bits
 from .._support.validate import bit_entries, flag, nonnegative_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from .descriptions import Description
-from .hypotheses import Errors, Hypotheses, store
+from .hypotheses import Errors, Hypotheses
 from .literals import (
     evaluate_at_least,
     list_literals,

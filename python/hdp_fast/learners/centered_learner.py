@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result
+from .._support.parameters import store
 from .._support.types import Integers, RandomState
 from .._support.validate import instance, number, one_of, positive, probability
 from ..budget.account import Budget
@@ -20,7 +21,6 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from .centered_linear import METHODS, ClassTask, LinearTask, TargetTask, release_linear
 from .centered_release import make_private_model
-from .hypotheses import store
 from .private_model import PrivateModel, check_classes
 from .unit_rows import UnitRows
 

@@ -17,7 +17,7 @@ from .._core import Features
 from .._support.feature_names import names_of
 from .._support.json_text import JsonText
 from .._support.notes import keep_result
-from .._support.parameters import Parameters
+from .._support.parameters import Parameters, store
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import bits, positive, probability, refuse, shorten
@@ -27,7 +27,7 @@ from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 from .exponential import ExponentialLearner
-from .hypotheses import Hypotheses, HypothesisResult, store
+from .hypotheses import Hypotheses, HypothesisResult
 
 _MOST = 1 << 62
 # Rates at which Chernoff's bound is evaluated, as shares of epsilon; the best of them counts.

@@ -14,7 +14,7 @@ from .. import _core
 from .._core import Features
 from .._support.feature_names import names_of
 from .._support.notes import keep_result
-from .._support.parameters import Parameters
+from .._support.parameters import Parameters, store
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import (
@@ -34,7 +34,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .descriptions import Description
-from .hypotheses import Hypotheses, HypothesisResult, check_class, store
+from .hypotheses import Hypotheses, HypothesisResult, check_class
 from .labelings import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
@@ -478,7 +478,7 @@ def vc_sample_size(
 
 
 def _validate_neighbors(neighbors: Neighbors) -> Neighbors:
-    return relation(curator_relation(neighbors))
+    return relation(curator_relation("neighbors", neighbors))
 
 
 def _error_exponent(

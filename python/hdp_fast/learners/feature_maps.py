@@ -16,6 +16,7 @@ from .._support.callers import freeze, silence
 from .._support.containers import to_array
 from .._support.json_text import JsonObject
 from .._support.numbers import finite_rows, floats, real_rows
+from .._support.parameters import store
 from .._support.types import Floats
 from .._support.validate import (
     LEAST,
@@ -34,7 +35,6 @@ from .._support.validate import (
 from ..data.column_kinds import Ignore
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
-from .hypotheses import store
 
 Function = Callable[[NDArray[Any]], ArrayLike]
 

@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._support.parameters import store
 from .._support.types import Bits, Floats
-from .._support.validate import bits
+from .._support.validate import bits, read_only
 from ..exceptions import ShapeError
 from .descriptions import Description
-from .hypotheses import Errors, Hypotheses, first, read_only, reals, store
+from .hypotheses import Errors, Hypotheses, first, reals
 
 
 @dataclass(frozen=True, eq=False)

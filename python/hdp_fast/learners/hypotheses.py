@@ -244,18 +244,6 @@ def check_class(name: str, value: object) -> None:
         refuse(name, value, "it must be a class of hypotheses of hdp_fast.learners")
 
 
-def store(instance: object, **values: Any) -> None:
-    """Set fields of a frozen instance once they are validated."""
-    for name, value in values.items():
-        object.__setattr__(instance, name, value)
-
-
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """The array itself, made read-only."""
-    values.flags.writeable = False
-    return values
-
-
 def first(matches: NDArray[np.bool_]) -> int | None:
     """Return the first index where `matches` is true, or None."""
     return int(matches.argmax()) if matches.any() else None

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._support.parameters import store
 from .._support.types import Bits
-from .._support.validate import nonnegative_int
+from .._support.validate import nonnegative_int, read_only
 from ..exceptions import ParameterError
 from .descriptions import Description
-from .hypotheses import Errors, Hypotheses, check_class, read_only, store
+from .hypotheses import Errors, Hypotheses, check_class
 
 # A sum of this many binomials takes a second.
 _MOST_DIMENSIONS = 1_000

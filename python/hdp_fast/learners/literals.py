@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._core import Features
 from .._support.types import Bits
-from .._support.validate import nonnegative_int, refuse
+from .._support.validate import nonnegative_int, read_only, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix, to_bits
 from .descriptions import Description
-from .hypotheses import read_only, reals
+from .hypotheses import reals
 
 
 def validate_width(name: str, value: Any) -> int:

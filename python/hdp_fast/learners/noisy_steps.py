@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any, Literal, Self
 
 from .. import accounting
-from .._support.parameters import Parameters
+from .._support.parameters import Parameters, store
 from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import (
@@ -25,7 +25,6 @@ from ..accounting.mechanisms import GaussianMechanism, Mechanism, SampledSum, Su
 from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
-from .hypotheses import store
 
 Numerics = Literal["exact", "idealized"]
 Sampling = Literal["poisson", "fixed"]

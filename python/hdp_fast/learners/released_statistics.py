@@ -19,12 +19,11 @@ from .._support.json_text import JsonObject
 from .._support.kept_files import describe_kept
 from .._support.numbers import finite_rows
 from .._support.types import Floats, Integers
-from .._support.validate import file_path, from_json, positive, refuse
+from .._support.validate import file_path, from_json, positive, read_only, refuse
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .feature_maps import FeatureMap
-from .hypotheses import read_only
 from .moment_equation import (
     LinearMoments,
     LogisticMoments,

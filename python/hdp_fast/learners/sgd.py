@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.notes import keep_result, note, note_large_delta
 from .._support.numbers import floats
+from .._support.parameters import store
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, LossLabels, RandomState
 from .._support.validate import (
@@ -23,6 +24,7 @@ from .._support.validate import (
     numbers,
     one_of,
     positive_int,
+    read_only,
     refuse,
 )
 from ..accounting import gaussian_mu
@@ -31,7 +33,6 @@ from ..data.persons import Persons, check_rows, read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..weights import DenseWeights
 from .descriptions import Description, parse
-from .hypotheses import read_only, store
 from .linear_model import (
     LinearLoss,
     LinearModel,

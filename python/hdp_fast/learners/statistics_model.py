@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from .._support.json_text import JsonObject
 from .._support.types import Floats
-from .._support.validate import from_json, one_of, refuse, take_form
+from .._support.validate import from_json, one_of, read_only, refuse, take_form
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .feature_maps import FeatureMap
-from .hypotheses import read_only
 from .moment_equation import softmax
 
 Link = Literal["logistic", "linear"]

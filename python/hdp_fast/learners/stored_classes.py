@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 
 from .. import _core
 from .._core import Features
+from .._support.parameters import store
 from .._support.types import Bits
 from .._support.validate import flag
 from .bit_classes import ListedClass
 from .descriptions import Description
-from .hypotheses import Errors, first, store
+from .hypotheses import Errors, first
 from .literals import list_members, make_mask, required_values, validate_masks
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,16 +13,20 @@ from numpy.typing import ArrayLike, NDArray
 from .. import noise
 from .._support.notes import keep_result, note_large_delta
 from .._support.numbers import finite_vector
+from .._support.parameters import Checked, Rules, optional
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
     array,
+    bounded,
     bounded_positive,
     curator_relation,
     flag,
+    instance,
     number,
     positive,
     probability,
+    read_only,
     refuse,
     whole_array,
 )
@@ -31,7 +36,6 @@ from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .feature_maps import FeatureMap
 from .feature_sums import feature_sums, target_sums
-from .hypotheses import read_only, store
 from .released_statistics import ReleasedStatistics
 from .statistics_checks import note_before, note_signal
 from .statistics_privacy import (
@@ -48,6 +52,23 @@ _SOURCE = (
 )
 
 
+def check_label_set(name: str, classes: Any) -> NDArray[Any]:
+    """Return the label set in order, as int64, float64 or texts."""
+    names = whole_array(name, classes)
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
+    if names.ndim != 1 or names.dtype.kind not in kinds:
+        refuse(name, classes, "it must list integers, real numbers or texts")
+    dtype = kinds[names.dtype.kind]
+    ordered = np.unique(names if dtype is None else names.astype(dtype))
+    if (
+        not 2 <= len(ordered) <= _MOST_CLASSES
+        or len(ordered) < names.size
+        or (ordered != ordered).any()
+    ):
+        refuse(name, classes, f"it must hold 2 to {_MOST_CLASSES:,} different labels")
+    return read_only(ordered)
+
+
 class PrivateSums(NamedTuple):
     """What is released, before noise."""
 
@@ -56,7 +77,7 @@ class PrivateSums(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class SufficientStatistics:
+class SufficientStatistics(Checked):
     """What linear models need of private labels, released once with Gaussian noise.
 
     For classes the release is the sum over all records of phi(x) (e_y - 1/K)^T, a matrix of d
@@ -110,24 +131,23 @@ class SufficientStatistics:
     ratio: float = 1.0
     neighbors: str = "replace_one"
 
+    RULES: ClassVar[Rules] = {
+        "features": partial(instance, kind=FeatureMap, what="a FeatureMap"),
+        "classes": optional(check_label_set),
+        "label_bound": optional(bounded_positive),
+        "second_moments": flag,
+        "ratio": partial(bounded, low=0.01, high=100),
+        "neighbors": curator_relation,
+    }
+
     def __post_init__(self) -> None:
         """Validate the settings."""
-        if not isinstance(self.features, FeatureMap):
-            refuse("features", self.features, "it must be a FeatureMap")
+        super().__post_init__()
         if (self.classes is None) == (self.label_bound is None):
             rule = "exactly one of them must be set: the public labels, or a bound on targets"
             raise ParameterError(
                 f"classes = {self.classes!r} and label_bound = {self.label_bound}, but {rule}"
             )
-        if self.label_bound is not None:
-            store(self, label_bound=bounded_positive("label_bound", self.label_bound))
-        else:
-            store(self, classes=check_label_set(self.classes))
-        flags = flag("second_moments", self.second_moments)
-        if not 0.01 <= number("ratio", self.ratio) <= 100:
-            refuse("ratio", self.ratio, "it must lie in [0.01, 100]")
-        neighbors = str(curator_relation(self.neighbors))
-        store(self, neighbors=neighbors, second_moments=flags)
 
     @keep_result
     def release(
@@ -379,23 +399,6 @@ def _count_rows(X: NDArray[Any]) -> int:
     if not 1 <= n <= MOST_RECORDS:
         raise ShapeError(f"X has {n:,} rows, but there must be 1 to {MOST_RECORDS:,}")
     return n
-
-
-def check_label_set(classes: Any) -> NDArray[Any]:
-    """Return the label set in order, as int64, float64 or texts."""
-    names = whole_array("classes", classes)
-    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
-    if names.ndim != 1 or names.dtype.kind not in kinds:
-        refuse("classes", classes, "it must list integers, real numbers or texts")
-    dtype = kinds[names.dtype.kind]
-    ordered = np.unique(names if dtype is None else names.astype(dtype))
-    if (
-        not 2 <= len(ordered) <= _MOST_CLASSES
-        or len(ordered) < names.size
-        or (ordered != ordered).any()
-    ):
-        refuse("classes", classes, f"it must hold 2 to {_MOST_CLASSES:,} different labels")
-    return read_only(ordered)
 
 
 def _find_codes(values: NDArray[Any], labels: NDArray[Any]) -> Integers:

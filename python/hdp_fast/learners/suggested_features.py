@@ -64,7 +64,7 @@ def suggest_features(
         True
     """
     rows = floats(finite_rows(pool, "pool"))
-    labels = len(check_label_set(classes))
+    labels = len(check_label_set("classes", classes))
     records = positive_int("n", n, 1 << 60)
     components = _count_components(rows, records, labels, epsilon, delta)
     settings: dict[str, Any] = {"power": _POWER, "quantile": _QUANTILE}

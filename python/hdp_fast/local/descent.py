@@ -11,9 +11,8 @@ from .. import _core
 from .._support.notes import keep_result
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import refuse
+from .._support.validate import read_only, refuse
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
-from ..learners.hypotheses import read_only
 from ..learners.linear_model import LinearModel, core_arguments, validate_labels, validate_rows
 from ..learners.sgd import PrivateSGD
 from .agents import Agents

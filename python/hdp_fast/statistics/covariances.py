@@ -11,6 +11,7 @@ from .._support.notes import keep_result, note
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
+from ..data.goal import check_goal
 from .bounded_columns import (
     Bounds,
     Groups,
@@ -21,7 +22,7 @@ from .bounded_columns import (
     read_columns,
     read_members,
 )
-from .release_noise import Asked, Noise, Sensitivity, release
+from .release_noise import Noise, Sensitivity, release
 from .results import Covariance
 
 # A value lies in -_STEPS, ..., _STEPS, and products of two below 2**30.
@@ -108,21 +109,21 @@ def covariance(
         >>> bool(abs(matrix.value - [[0.25, -0.25], [-0.25, 0.25]]).max() < 0.01)
         True
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     rows, names = read_columns(values)
     width = rows.shape[1]
     if width > _MOST_COLUMNS:
         refuse("values", values, f"it must have at most {_MOST_COLUMNS:,} columns")
     members = read_members(by, groups, len(rows))
-    asked = asked.of_people(ids, rows_per_person, len(rows))
-    rows, members = keep_rows(asked.persons, rows, members)
+    goal = goal.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(goal.persons, rows, members)
     known_n = public_number(rows, neighbors) if members is None else None
     bounds = read_bounds(low, high, names, width)
     sums = _add_products(rows, bounds, members, counted=known_n is None)
     noisy, drawn, record = release(
         sums,
         sensitivity_of(width, neighbors, grouped=members is not None),
-        asked,
+        goal,
         name="covariance",
         n=len(rows) if neighbors == "replace_one" else None,
         span=2 * _STEPS**2,
@@ -132,12 +133,12 @@ def covariance(
     wide = []
 
     def state(part: Integers) -> Covariance:
-        value, error = _estimate(part, known_n, width, (drawn, asked.beta))
+        value, error = _estimate(part, known_n, width, (drawn, goal.beta))
         ends = [(value + side).clip(-1, 1) for side in (-error, error)]
         wide.append(bool(((ends[0] <= -1) & (ends[1] >= 1)).any()))
         least, most = (end * products for end in ends)
         matrix = value.clip(-1, 1) * products
-        return Covariance(matrix, least, most, names or ("x0",), asked.confidence, record)
+        return Covariance(matrix, least, most, names or ("x0",), goal.confidence, record)
 
     released = [state(part) for part in noisy]
     if known_n is None and any(wide):

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.notes import note
 from .._support.numbers import floats
 from .._support.types import Floats, Integers
+from ..data.goal import Goal
 from ..data.persons import Persons, read_persons
 from .bounded_columns import (
     Bounds,
@@ -24,7 +25,7 @@ from .bounded_columns import (
     read_columns,
     read_members,
 )
-from .release_noise import Asked, Noise, Sensitivity, hides_all, release
+from .release_noise import Noise, Sensitivity, hides_all, release
 from .results import Statistic
 
 Released = Statistic | dict[Any, Any]
@@ -63,7 +64,7 @@ def read_private_columns(
     values: Any,
     by: ArrayLike | None,
     groups: Any,
-    asked: Asked,
+    goal: Goal,
     ends: tuple[Any, Any],
     owners: tuple[ArrayLike | None, int],
 ) -> PrivateColumns:
@@ -77,8 +78,8 @@ def read_private_columns(
     members = read_members(by, groups, len(rows))
     persons = read_persons(*owners, len(rows))
     rows, members = keep_rows(persons, rows, members)
-    replaced = asked.neighbors == "replace_one"
-    known_n = public_number(rows, asked.neighbors) if members is None else None
+    replaced = goal.neighbors == "replace_one"
+    known_n = public_number(rows, goal.neighbors) if members is None else None
     most_n = len(rows) if replaced else None
     bounds = read_bounds(*ends, names, rows.shape[1])
     # Replacing a record takes one away from a group and adds one to another.
@@ -108,28 +109,28 @@ class Moment:
     combine: Callable[[Integers], Integers] = np.asarray
 
 
-def release_sums(name: str, moment: Moment, records: PrivateColumns, asked: Asked) -> Released:
+def release_sums(name: str, moment: Moment, records: PrivateColumns, goal: Goal) -> Released:
     """The moment of each column, by group too, with noise; charged before noise is drawn."""
-    asked = asked._replace(persons=records.persons)
+    goal = goal._replace(persons=records.persons)
     sums = moment.combine(add_up(records.rows, moment.count, records.groups))
     noisy, drawn, record = release(
-        sums, moment.sensitivity, asked, name=name, n=records.most_n, span=moment.span
+        sums, moment.sensitivity, goal, name=name, n=records.most_n, span=moment.span
     )
     wide = []
 
     def state(columns: Integers) -> Released:
         results = []
         for place, parts in enumerate(columns):
-            ends = moment.estimate(parts, place, (drawn, asked.beta))
+            ends = moment.estimate(parts, place, (drawn, goal.beta))
             wide.append(moment.shows_nothing(ends, place))
-            results.append(Statistic(*ends, asked.confidence, record))
+            results.append(Statistic(*ends, goal.confidence, record))
         return (
             results[0] if records.names is None else dict(zip(records.names, results, strict=True))
         )
 
     keys = () if records.groups is None else records.groups.keys
     released = [state(columns) for columns in (noisy if keys else [noisy])]
-    if not hides_all(drawn, asked.beta, records.most_n, moment.span):
+    if not hides_all(drawn, goal.beta, records.most_n, moment.span):
         _note_wide(name, wide)
     return dict(zip(keys, released, strict=True)) if keys else released[0]
 

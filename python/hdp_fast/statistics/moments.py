@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from .._support.notes import keep_result
 from .._support.types import RandomState
 from ..budget.account import Budget, Neighbors
+from ..data.goal import check_goal
 from .moment_sums import (
     Released,
     make_count,
@@ -18,7 +19,6 @@ from .moment_sums import (
     read_private_columns,
     release_sums,
 )
-from .release_noise import Asked
 
 
 @keep_result
@@ -92,10 +92,10 @@ def count(
         >>> abs(adults.value - 7750) < 30
         True
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
-    records = read_private_columns(values, by, groups, asked, (0, 1), owners)
-    return release_sums("count", make_count(records), records, asked)
+    records = read_private_columns(values, by, groups, goal, (0, 1), owners)
+    return release_sums("count", make_count(records), records, goal)
 
 
 @keep_result
@@ -174,10 +174,10 @@ def sum(
         >>> abs(total.value - 75_000) < 24 * 30
         True
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
-    records = read_private_columns(values, by, groups, asked, (low, high), owners)
-    return release_sums("sum", make_sum(records), records, asked)
+    records = read_private_columns(values, by, groups, goal, (low, high), owners)
+    return release_sums("sum", make_sum(records), records, goal)
 
 
 @keep_result
@@ -257,10 +257,10 @@ def mean(
         >>> abs(means["age"].value - 39.5) < 2, abs(means["hours"].value - 7.5) < 0.5
         (True, True)
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
-    records = read_private_columns(values, by, groups, asked, (low, high), owners)
-    return release_sums("mean", make_mean(records), records, asked)
+    records = read_private_columns(values, by, groups, goal, (low, high), owners)
+    return release_sums("mean", make_mean(records), records, goal)
 
 
 @keep_result
@@ -345,7 +345,7 @@ def variance(
         >>> abs(spread.value - 0.25) < 0.01
         True
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
-    records = read_private_columns(values, by, groups, asked, (low, high), owners)
-    return release_sums("variance", make_variance(records), records, asked)
+    records = read_private_columns(values, by, groups, goal, (low, high), owners)
+    return release_sums("variance", make_variance(records), records, goal)

@@ -16,6 +16,7 @@ from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
+from ..data.goal import Goal, check_goal
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
@@ -27,7 +28,7 @@ from .bounded_columns import (
     read_columns,
     read_members,
 )
-from .release_noise import Asked, note_noise
+from .release_noise import note_noise
 from .results import Quantiles
 
 _MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
@@ -133,39 +134,39 @@ def quantiles(
         >>> bool(abs(quarters.value - [20_000, 40_000, 60_000]).max() < 1000)
         True
     """
-    asked = Asked(epsilon, None, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence)
     parts = _read_levels(levels)
     points = positive_int("steps", steps, _MOST_STEPS)
     rows, names = read_columns(values)
     members = read_members(by, groups, len(rows))
-    asked = asked.of_people(ids, rows_per_person, len(rows))
-    rows, members = keep_rows(asked.persons, rows, members)
+    goal = goal.of_people(ids, rows_per_person, len(rows))
+    rows, members = keep_rows(goal.persons, rows, members)
     if members is None:
         public_number(rows, neighbors)
     width = rows.shape[1]
     bounds = read_bounds(low, high, names, width)
     interval = flag("interval", interval)
     choices = width * len(parts) * (3 if interval else 1)
-    rates = [choose_rate(level, asked, choices, grouped=members is not None) for level in parts]
+    rates = [choose_rate(level, goal, choices, grouped=members is not None) for level in parts]
     many = "" if members is None else f" in each of {len(members.keys)} groups"
     row_record = PrivacyRecord(
         mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
         source="McKenna and Sheldon 2020" if points < _FEW_POINTS else "McSherry and Talwar 2007",
         neighbors=neighbors,
-        epsilon=asked.epsilon,
+        epsilon=goal.epsilon,
         noise=_NOISE[points < _FEW_POINTS],
         rng=rng_of(random_state),
     )
-    record = asked.persons.state(row_record)
+    record = goal.persons.state(row_record)
     plan = _QuantilePlan(
-        list(zip(parts, rates, strict=True)), points, bounds, asked, interval, record
+        list(zip(parts, rates, strict=True)), points, bounds, goal, interval, record
     )
     errors = plan.rank_errors
     if neighbors == "replace_one" and any(
         error >= max(level, 1 - level) * len(rows)
         for level, error in zip(parts, errors, strict=True)
     ):
-        note_noise("quantiles", len(rows), asked.epsilon)
+        note_noise("quantiles", len(rows), goal.epsilon)
     grid, stream = bounds.round(rows, points), make_stream(random_state)
 
     def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
@@ -188,7 +189,7 @@ class _QuantilePlan:
         choices: Each level, and how fast a point's chances fall with its distance from it.
         points: The last point of the grid 0, ..., points.
         bounds: Bounds of the columns.
-        asked: The privacy parameters, and the confidence.
+        goal: The privacy parameters, and the confidence.
         interval: Whether each quantile comes with an interval.
         record: What protects the records.
     """
@@ -196,7 +197,7 @@ class _QuantilePlan:
     choices: list[tuple[Fraction, Fraction]]
     points: int
     bounds: Bounds
-    asked: Asked
+    goal: Goal
     interval: bool
     record: PrivacyRecord
 
@@ -204,7 +205,7 @@ class _QuantilePlan:
     def rank_errors(self) -> list[float]:
         """By how many ranks each choice is off at most, but for beta."""
         return [
-            math.log((self.points + 1) / self.asked.beta) / float(rate * level.denominator)
+            math.log((self.points + 1) / self.goal.beta) / float(rate * level.denominator)
             for level, rate in self.choices
         ]
 
@@ -213,7 +214,7 @@ class _QuantilePlan:
         """By how many ranks each end of an interval aims away from the quantile's rank."""
         return [
             math.ceil(
-                math.log(2 * (self.points + 1) / self.asked.beta) / float(rate * level.denominator)
+                math.log(2 * (self.points + 1) / self.goal.beta) / float(rate * level.denominator)
             )
             for level, rate in self.choices
         ]
@@ -235,7 +236,7 @@ class _QuantilePlan:
         stated = tuple(float(level) for level, _ in self.choices)
         kept = (low_ends, high_ends) if self.interval else (None, None)
         error = max(self.rank_errors)
-        return Quantiles(value, stated, error, self.asked.confidence, self.record, *kept)
+        return Quantiles(value, stated, error, self.goal.confidence, self.record, *kept)
 
     def _draw_intervals(
         self, share: Floats, records: Integers, stream: np.random.Generator | None
@@ -257,12 +258,12 @@ def _read_levels(levels: Any) -> list[Fraction]:
     return sorted(Fraction(level).limit_denominator(_MOST_PARTS) for level in values.tolist())
 
 
-def choose_rate(level: Fraction, asked: Asked, choices: int, *, grouped: bool) -> Fraction:
+def choose_rate(level: Fraction, goal: Goal, choices: int, *, grouped: bool) -> Fraction:
     """How fast a point's chances fall with its distance."""
-    move = largest_move(level, asked.neighbors, grouped=grouped)
-    rate = selection_rate(asked.epsilon, move * choices * asked.persons.rows, monotonic=False)
+    move = largest_move(level, goal.neighbors, grouped=grouped)
+    rate = selection_rate(goal.epsilon, move * choices * goal.persons.rows, monotonic=False)
     if rate * _LARGEST_SCALE < 1:
-        refuse("epsilon", asked.epsilon, "it needs more noise than is drawn: take a larger one")
+        refuse("epsilon", goal.epsilon, "it needs more noise than is drawn: take a larger one")
     return rate
 
 

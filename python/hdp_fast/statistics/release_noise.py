@@ -9,16 +9,14 @@ from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
-from numpy.typing import ArrayLike
-
 from .. import accounting, noise
 from .._support.notes import note, note_large_delta
-from .._support.random_state import check_random_state, make_stream
-from .._support.types import Integers, RandomState
-from .._support.validate import curator_relation, positive, probability, refuse
+from .._support.random_state import make_stream
+from .._support.types import Integers
+from .._support.validate import refuse
 from ..accounting.noisy_sums import gaussian_sigma
-from ..budget.account import Budget, Neighbors, spend
-from ..data.persons import Persons, read_persons
+from ..budget.account import spend
+from ..data.goal import Goal
 from ..noise import exact_epsilon
 from ..record import PrivacyRecord, gaussian_law, rng_of
 
@@ -92,38 +90,6 @@ class Sensitivity(NamedTuple):
         return Sensitivity(self.absolute * rows, self.squared * rows**2)
 
 
-class Asked(NamedTuple):
-    """What a caller asks of a release."""
-
-    epsilon: float
-    delta: float | None
-    neighbors: Neighbors
-    confidence: float
-    budget: Budget | None
-    random_state: RandomState
-    persons: Persons = Persons()
-
-    @property
-    def beta(self) -> float:
-        """The probability of an interval that misses."""
-        return 1 - self.confidence
-
-    def check(self) -> Asked:
-        """The same with plain numbers. Raises ParameterError for a value out of range."""
-        curator_relation(self.neighbors)
-        delta = None if self.delta is None else probability("delta", self.delta)
-        check_random_state(self.random_state)
-        return self._replace(
-            epsilon=positive("epsilon", self.epsilon),
-            delta=delta,
-            confidence=probability("confidence", self.confidence),
-        )
-
-    def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Asked:
-        """The same about people, who own the n rows. Raises as read_persons does."""
-        return self._replace(persons=read_persons(ids, rows_per_person, n))
-
-
 @lru_cache(maxsize=256)
 def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> Noise:
     """The noise with the smaller deviation of those that are private enough.
@@ -145,7 +111,7 @@ def calibrate(sensitivity: Sensitivity, epsilon: float, delta: float | None) -> 
 def release(
     sums: Integers,
     sensitivity: Sensitivity,
-    asked: Asked,
+    goal: Goal,
     *,
     name: str,
     n: int | None,
@@ -159,34 +125,34 @@ def release(
     Args:
         sums: Integers of any shape.
         sensitivity: The largest distance of those of neighbors that differ in one row.
-        asked: What the caller asks, already checked.
+        goal: What the caller asks.
         name: The function that releases, for the record.
         n: The number of records, or the most that there may be, where it is public.
         span: The range of an integer, over single records, of the one that varies least.
     """
-    drawn = calibrate(sensitivity.of_rows(asked.persons.rows), asked.epsilon, asked.delta)
+    drawn = calibrate(sensitivity.of_rows(goal.persons.rows), goal.epsilon, goal.delta)
     gaussian = drawn.law == "gaussian"
     sources = ("Balle and Wang 2018", "Ghosh, Roughgarden and Sundararajan 2009")
-    delta = asked.delta if gaussian and asked.delta is not None else 0.0
-    law = gaussian_law(asked.epsilon, delta) if gaussian else {}
+    delta = goal.delta if gaussian and goal.delta is not None else 0.0
+    law = gaussian_law(goal.epsilon, delta) if gaussian else {}
     row_record = PrivacyRecord(
         mechanism=f"statistics.{name}, {sums.size} integers",
         source=sources[0] if gaussian else sources[1],
-        neighbors=asked.neighbors,
-        epsilon=asked.epsilon,
+        neighbors=goal.neighbors,
+        epsilon=goal.epsilon,
         delta=delta,
         noise=str(drawn),
-        rng=rng_of(asked.random_state),
+        rng=rng_of(goal.random_state),
         **law,
     )
-    record = asked.persons.state(row_record)
+    record = goal.persons.state(row_record)
     if n and record.delta:
         note_large_delta(record.delta, n)
-    if hides_all(drawn, asked.beta, n, span):
-        note_noise(name, n or 0, asked.epsilon)
+    if hides_all(drawn, goal.beta, n, span):
+        note_noise(name, n or 0, goal.epsilon)
     draw = noise.rounded_gaussian if gaussian else noise.discrete_laplace
-    with spend(asked.budget, record):
-        noisy = sums + draw(drawn.scale, sums.shape, random_state=make_stream(asked.random_state))
+    with spend(goal.budget, record):
+        noisy = sums + draw(drawn.scale, sums.shape, random_state=make_stream(goal.random_state))
     return noisy, drawn, record
 
 

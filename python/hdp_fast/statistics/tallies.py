@@ -16,11 +16,12 @@ from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import numbers, positive_int
 from ..budget.account import Budget, Neighbors, spend
+from ..data.goal import check_goal
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import Groups, keep_rows, read_groups, read_members
-from .release_noise import Asked, Sensitivity, note_noise, release
+from .release_noise import Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 
 # Values that are assigned to bins by one call of numpy.
@@ -101,27 +102,27 @@ def histogram(
         >>> bool(abs(released.value - [2250, 5875, 1875]).max() < 60)
         True
     """
-    asked = Asked(epsilon, delta, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     if (edges is None) == (categories is None):
         raise ParameterError("edges or categories must be passed, and not both")
     codes, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
     members = read_members(by, groups, len(codes))
-    asked = asked.of_people(ids, rows_per_person, len(codes))
-    codes, members = keep_rows(asked.persons, codes, members)
+    goal = goal.of_people(ids, rows_per_person, len(codes))
+    codes, members = keep_rows(goal.persons, codes, members)
     known_n = len(codes) if neighbors == "replace_one" else None
     moved = 2 if neighbors == "replace_one" else 1
     width = len(bins) - (categories is None)
     counts = _count_cells(codes, width, members)
     noisy, drawn, record = release(
-        counts, Sensitivity(moved, moved), asked, name="histogram", n=known_n, span=1
+        counts, Sensitivity(moved, moved), goal, name="histogram", n=known_n, span=1
     )
-    half = drawn.half_width(asked.beta)
-    if known_n is None and noisy.max() <= drawn.half_width(asked.beta / noisy.size):
+    half = drawn.half_width(goal.beta)
+    if known_n is None and noisy.max() <= drawn.half_width(goal.beta / noisy.size):
         note("no released count of histogram is larger than its noise: a larger epsilon helps")
     most = np.iinfo(np.int64).max if known_n is None else known_n
     low, high = ((noisy + side).clip(0, most) for side in (-half, half))
     results = [
-        Histogram(*ends, bins, asked.confidence, record)
+        Histogram(*ends, bins, goal.confidence, record)
         for ends in zip(noisy, low, high, strict=True)
     ]
     return results[0] if members is None else dict(zip(members.keys, results, strict=True))
@@ -233,12 +234,12 @@ def top_k(
         >>> best.value
         ('apple', 'pear')
     """
-    asked = Asked(epsilon, None, neighbors, confidence, budget, random_state).check()
+    goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence)
     codes, keys = _by_key(values, categories)
-    asked = asked.of_people(ids, rows_per_person, len(codes))
-    codes = asked.persons.select(codes)
+    goal = goal.of_people(ids, rows_per_person, len(codes))
+    codes = goal.persons.select(codes)
     choices = positive_int("k", k, len(keys))
-    sensitivity = choices * asked.persons.rows
+    sensitivity = choices * goal.persons.rows
     left = np.arange(len(keys))
     counts = np.bincount(codes[codes >= 0], minlength=len(keys)).astype(np.int64)
     one_way = neighbors == "add_remove"
@@ -246,22 +247,22 @@ def top_k(
         mechanism=f"statistics.top_k, {choices} of {len(keys)} categories",
         source="McKenna and Sheldon 2020",
         neighbors=neighbors,
-        epsilon=asked.epsilon,
+        epsilon=goal.epsilon,
         noise="coins of probability exp(-rate (best count - count))",
         rng=rng_of(random_state),
     )
-    record = asked.persons.state(row_record)
-    rate = float(selection_rate(asked.epsilon, sensitivity, one_way))
-    error = math.log(len(keys) * choices / asked.beta) / rate
+    record = goal.persons.state(row_record)
+    rate = float(selection_rate(goal.epsilon, sensitivity, one_way))
+    error = math.log(len(keys) * choices / goal.beta) / rate
     if not one_way and error >= len(codes):
-        note_noise("top_k", len(codes), asked.epsilon)
+        note_noise("top_k", len(codes), goal.epsilon)
     stream, chosen = make_stream(random_state), []
     with spend(budget, record):
         for _ in range(choices):
             # Dividing epsilon by k is the same as multiplying the sensitivity.
             place = noise.permute_and_flip(
                 counts[left],
-                epsilon=asked.epsilon,
+                epsilon=goal.epsilon,
                 sensitivity=sensitivity,
                 monotonic=one_way,
                 neighbors=neighbors,
@@ -269,4 +270,4 @@ def top_k(
             )
             chosen.append(keys[left[place]])
             left = np.delete(left, place)
-    return TopCategories(tuple(chosen), error, asked.confidence, record)
+    return TopCategories(tuple(chosen), error, goal.confidence, record)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._support.notes import keep_result
+from .._support.parameters import store
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import (
@@ -29,7 +30,6 @@ from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.centered_linear import CenteredModel
 from ..learners.centered_release import make_private_model
-from ..learners.hypotheses import store
 from ..learners.linear_model import LinearModel
 from ..learners.private_model_fields import LARGEST
 from ..learners.sgd import PrivateSGD

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..._support.notes import keep_result
 from ..._support.types import Floats
-from ..._support.validate import number, positive, positive_int, probability, refuse
+from ..._support.validate import number, positive, positive_int, probability, read_only, refuse
 from ...exceptions import ShapeError
-from ...learners.hypotheses import read_only
 from ..base import Estimator, align_source, check_columns, check_loss, validate_domain
 from .polytopes import WeightsResult
 from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy

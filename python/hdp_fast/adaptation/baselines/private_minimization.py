@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike
 from ..._support.notes import keep_result, note_large_delta
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
-from ..._support.validate import bounded_positive, positive, positive_int
+from ..._support.validate import bounded_positive, positive, positive_int, read_only
 from ...budget.account import Budget
-from ...learners.hypotheses import read_only
 from ..base import (
     BoundedEstimator,
     align_source,

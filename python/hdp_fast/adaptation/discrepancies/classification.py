@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike
 from ..._support.json_text import JsonText
 from ..._support.notes import keep_result
 from ..._support.types import Floats
-from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int
-from ...learners.hypotheses import read_only
+from ..._support.validate import LEAST, bits, bounded_positive, one_of, positive_int, read_only
 from .moments import WIDE, Ball, Sample, moments, refuse_beyond, validate_samples
 
 ClassificationLoss = Literal["logistic", "zero_one"]

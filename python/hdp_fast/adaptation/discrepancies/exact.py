@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from ..._support.json_text import JsonText
 from ..._support.notes import keep_result
 from ..._support.types import Floats
-from ..._support.validate import MOST, array, bounded_positive, one_of, shorten
+from ..._support.validate import MOST, array, bounded_positive, one_of, read_only, shorten
 from ...exceptions import ParameterError, ShapeError
-from ...learners.hypotheses import read_only
 from .moments import WIDE, Ball, RecordBounds, Sample, moments, refuse_beyond, validate_samples
 from .trust_region import Method, maximize_magnitude
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.callers import freeze
+from ..._support.parameters import store
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, RandomState
-from ..._support.validate import array, bits, nonnegative_int, refuse
+from ..._support.validate import array, bits, nonnegative_int, read_only, refuse
 from ...exceptions import ShapeError
 from ...gf2 import BitMatrix, dot
-from ...learners.hypotheses import read_only, store
 
 # The indices and one more symbol fit 16 bits.
 _LARGEST = 1 << 15

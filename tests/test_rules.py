@@ -1,0 +1,109 @@
+"""Rules of fields, as their classes declare them: each is tried with what breaks it."""
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import hdp_fast
+from hdp_fast._support import validate
+from hdp_fast._support.parameters import Checked, optional
+from hdp_fast.exceptions import ParameterError
+
+from .support.checked_classes import EXAMPLES
+
+NO_NUMBERS = ["1", 1j, [1.0], True]
+NO_INTEGERS = [1.5, "1", True, -1, 1 << 63]
+# What a rule refuses, whatever else it is told.
+BREAKS = {
+    validate.positive: [*NO_NUMBERS, 0, -1.0, np.inf, np.nan],
+    validate.finite_nonnegative: [*NO_NUMBERS, -1.0, np.inf, np.nan],
+    validate.bounded_positive: [*NO_NUMBERS, 0, -1.0, 1e31, np.inf, np.nan],
+    validate.nonnegative: [*NO_NUMBERS, -1.0, 1e-31, 1e31, np.nan],
+    validate.finite_number: [*NO_NUMBERS, np.inf, np.nan],
+    validate.number: ["1", 1j, [1.0], True],
+    validate.probability: [*NO_NUMBERS, 1, -0.1, 1.5, np.nan],
+    validate.probability_or_one: [*NO_NUMBERS, 0, -0.1, 1.5, np.nan],
+    validate.unit_interval: [*NO_NUMBERS, -0.1, 1.5, np.nan],
+    validate.nonnegative_int: NO_INTEGERS,
+    validate.positive_int: [*NO_INTEGERS, 0],
+    validate.bounded: [*NO_NUMBERS, -np.inf, np.inf, np.nan],
+    validate.flag: [0, 1, "yes", None],
+    validate.curator_relation: ["replace", "local", 1, None],
+    validate.one_of: ["no such word", 1, None],
+    validate.instance: ["text", 1.5],
+    validate.function: ["text", 1.5],
+}
+
+
+def known_rule(rule):
+    """The function of `validate` that a rule is made of."""
+    while not isinstance(rule, functools.partial) and hasattr(rule, "__wrapped__"):
+        rule = rule.__wrapped__
+    return rule.func if isinstance(rule, functools.partial) else rule
+
+
+def checked_classes():
+    """All classes with rules."""
+    for module in pkgutil.walk_packages(hdp_fast.__path__, "hdp_fast."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    todo, classes = [Checked], []
+    while todo:
+        todo += (below := todo.pop().__subclasses__())
+        classes += [kind for kind in below if kind.__module__.startswith("hdp_fast.")]
+    return [kind for kind in dict.fromkeys(classes) if kind.RULES]
+
+
+CLASSES = checked_classes()
+
+
+def refused_values(kind):
+    """Fields of a class, with a value that the rule of each refuses."""
+    for name, rule in kind.RULES.items():
+        values = BREAKS.get(known_rule(rule), [object()])
+        is_optional = getattr(rule, "__wrapped__", None) is not None
+        yield from ((name, value) for value in values if not (is_optional and value is None))
+
+
+@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+def test_fields_refuse_what_breaks_their_rules(kind):
+    example = EXAMPLES[kind.__name__]()
+    assert type(example) is kind
+    tried = list(refused_values(kind))
+    assert {name for name, _ in tried} == set(kind.RULES)
+    assert set(kind.RULES) <= {field.name for field in dataclasses.fields(kind) if field.init}
+    for name, value in tried:
+        with pytest.raises(ParameterError, match=rf"^{name}\b"):
+            # One that is refused for another reason would name another field.
+            dataclasses.replace(example, **{name: value})
+
+
+def test_rules_are_read_by_the_base_alone():
+    for kind in CLASSES:
+        assert Checked in kind.__mro__
+    positive = optional(validate.positive)
+    assert positive("x", None) is None
+    assert positive("x", 2) == 2.0
+    with pytest.raises(ParameterError, match="x = 0"):
+        positive("x", 0)
+
+
+def test_a_class_without_its_rule_would_be_seen():
+    @dataclasses.dataclass(frozen=True)
+    class Careless(Checked):
+        rate: float
+
+    @dataclasses.dataclass(frozen=True)
+    class Careful(Careless):
+        RULES: ClassVar = {"rate": validate.positive}
+
+    assert Careless(-1.0).rate == -1.0
+    assert all(name == "rate" for name, _ in refused_values(Careful))
+    for _, value in refused_values(Careful):
+        with pytest.raises(ParameterError, match=r"^rate"):
+            Careful(value)
