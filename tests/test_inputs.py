@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cases import each
 from containers import READ, REFUSED, WithMemory
 from doors import DOORS, PLACES
 
@@ -153,8 +154,8 @@ def run_plain(job, dtype):
     return run(job, lambda values: values.astype(dtype))
 
 
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize(("row", "name"), variants(READ))
+@each("job", JOBS)
+@each(("row", "name"), variants(READ))
 def test_a_container_gives_what_the_plain_array_gives(job, row, name):
     dtype, make = READ[row][name]
     if outcome(row, job) == "no":
@@ -180,8 +181,8 @@ ADVICE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize(("row", "name"), variants(REFUSED))
+@each("job", JOBS)
+@each(("row", "name"), variants(REFUSED))
 def test_what_is_refused_is_refused_by_name(job, row, name):
     function, names = JOBS[job]
     for argument in names:
@@ -205,7 +206,7 @@ def test_what_is_refused_is_refused_by_name(job, row, name):
 OTHERS = {("Features", "X"), ("lower_bound", "data"), ("lower_bound", "neighbor")}
 
 
-@pytest.mark.parametrize(("name", "argument"), [each for each in PLACES if each not in OTHERS])
+@each(("name", "argument"), [each for each in PLACES if each not in OTHERS])
 def test_every_door_reads_the_memory_of_other_libraries(name, argument):
     door = DOORS[name]
     values = np.asarray(door.arguments[argument])

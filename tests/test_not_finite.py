@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cases import each
 
 from hdp_fast import (
     Budget,
@@ -347,13 +348,13 @@ def refused(function, arrays, argument, bad, **given):
     assert not re.search(rf"{MARKED}|\bnan\b|\binf\b|None|\w\[\d|row \d", text), text
 
 
-@pytest.mark.parametrize("name", REFUSING)
+@each("name", REFUSING)
 def test_what_is_finite_is_taken(name):
     function, arrays = REFUSING[name]
     function(**arrays)
 
 
-@pytest.mark.parametrize("name", [name for name in CHARGED if name != "parity.transfer"])
+@each("name", [name for name in CHARGED if name != "parity.transfer"])
 def test_what_is_finite_is_charged(name):
     function, arrays = CHARGED[name]
     budget = Budget(100, 0.5)
@@ -361,13 +362,13 @@ def test_what_is_finite_is_charged(name):
     assert len(budget.records) == 1
 
 
-@pytest.mark.parametrize(("function", "arrays", "argument"), cases(REFUSING))
+@each(("function", "arrays", "argument"), cases(REFUSING))
 def test_it_is_refused_by_name_alone(function, arrays, argument):
     for bad in BAD.values():
         refused(function, arrays, argument, bad)
 
 
-@pytest.mark.parametrize(("function", "arrays", "argument"), cases(CHARGED))
+@each(("function", "arrays", "argument"), cases(CHARGED))
 def test_it_is_refused_before_anything_is_spent(function, arrays, argument):
     for bad in BAD.values():
         budget = Budget(100, 0.5)
@@ -375,8 +376,8 @@ def test_it_is_refused_before_anything_is_spent(function, arrays, argument):
         assert budget.records == ()
 
 
-@pytest.mark.parametrize("entry", [2, -1, 123456])
-@pytest.mark.parametrize(
+@each("entry", [2, -1, 123456])
+@each(
     ("function", "arrays", "argument"),
     [case for case in cases(REFUSING) + cases(CHARGED) if case.values[1] is PAIR],
 )
@@ -518,8 +519,8 @@ DOORS_OF_EMPTY = {
 }
 
 
-@pytest.mark.parametrize("dtype", [[], [("a", float)], "V4", complex], ids=str)
-@pytest.mark.parametrize("door", DOORS_OF_EMPTY)
+@each("dtype", [[], [("a", float)], "V4", complex], ids=str)
+@each("door", DOORS_OF_EMPTY)
 def test_an_empty_array_of_no_numbers_is_refused(door, dtype):
     with pytest.raises(ParameterError, match=rf"^{door.split()[0]} has dtype"):
         DOORS_OF_EMPTY[door](np.zeros((0, 2), dtype))

@@ -8,13 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from checked_classes import EXAMPLES
 
 import hdp_fast
 from hdp_fast._support import validate
 from hdp_fast._support.parameters import Checked, optional
 from hdp_fast.exceptions import ParameterError
-
-from .support.checked_classes import EXAMPLES
 
 NO_NUMBERS = ["1", 1j, [1.0], True]
 NO_INTEGERS = [1.5, "1", True, -1, 1 << 63]

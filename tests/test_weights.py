@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each
 
 from hdp_fast import accounting
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -43,8 +44,8 @@ def exactly(w, kappa):
     raise AssertionError
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 64])
-@pytest.mark.parametrize("kappa", [0.125, 0.3, 0.5, 0.99, 1.0])
+@each("n", [1, 2, 3, 7, 64])
+@each("kappa", [0.125, 0.3, 0.5, 0.99, 1.0])
 def test_projection_of_few_weights_is_exact(n, kappa):
     if kappa * n >= 1:
         for name, w in shapes(n).items():
@@ -158,8 +159,8 @@ def far_apart(kind, n, rng):
 
 
 # Dyadic, so that kappa n is what it is in floats, too.
-@pytest.mark.parametrize("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("kind", ["subnormal", "huge", "anywhere", "both ends"])
+@each("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
+@each("kind", ["subnormal", "huge", "anywhere", "both ends"])
 def test_projection_is_exact_over_the_whole_range_of_floats(kind, kappa):
     done, rng = 0, np.random.default_rng(5)
     for _ in range(100):
