@@ -119,6 +119,9 @@ papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables, and t
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
 
+mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
+	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
+
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \
 	   for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done ) & programs=$$!; \
