@@ -154,6 +154,7 @@ def test_one_step_is_its_best_half_line(noise, rate, epsilon):
     assert exact * (1 - 1e-9) - 1e-14 <= shown <= exact * (1 + 3e-4) + 1e-14
 
 
+@pytest.mark.thorough(beside="test_one_step_is_its_best_half_line")
 def test_many_steps_of_any_kind_are_never_below_their_half_line():
     coins = np.random.default_rng(11)
     for _ in range(300):
@@ -181,6 +182,7 @@ def losses_on_grid(noise, rate, width, down):
     return np.bincount((places - first).astype(int), masses), first
 
 
+@pytest.mark.thorough(cases=["1.0-0.01-10-1.0-0.0005"])
 @pytest.mark.parametrize(
     ("noise", "rate", "rounds", "epsilon", "width"),
     [

@@ -156,7 +156,7 @@ def killer(tree: Path, tests: list[str], workers: str) -> str | None:
 
 def copy_tree(place: Path) -> None:
     for name in COPIED:
-        ignore = shutil.ignore_patterns("__pycache__", "target", "results")
+        ignore = shutil.ignore_patterns("__pycache__", "target")
         shutil.copytree(ROOT / name, place / name, ignore=ignore)
     for path in ROOT.iterdir():
         if path.is_file() and path.name != ".git":
