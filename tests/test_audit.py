@@ -52,6 +52,7 @@ def response(epsilon, rng):
     return lambda bit: bit ^ int(rng.random() < lie)
 
 
+@pytest.mark.thorough(beside="test_the_bound_is_that_of_clopper_and_pearson")
 def test_the_bound_fails_no_more_often_than_it_may():
     """At 80 %, the event searched anew each time."""
     rng, trials = np.random.default_rng(0), 300

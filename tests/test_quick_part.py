@@ -37,7 +37,7 @@ def run(path, mark, *options):
     return taken if code == 0 else code
 
 
-@pytest.mark.thorough(cases=2)
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize(
     ("mark", "kept"),
     [
@@ -52,7 +52,7 @@ def test_a_family_keeps_cases_and_a_test_keeps_a_sibling(tmp_path, mark, kept):
     assert run(tmp_path, mark) == [*(f"test_family[{case}]" for case in kept), "test_other"]
 
 
-@pytest.mark.thorough(cases=3)
+@pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize(
     "mark",
     [

@@ -631,6 +631,7 @@ def hear(processes):
     return [process.stdout.readline().strip() for process in processes]
 
 
+@pytest.mark.thorough(beside="test_racing_threads_never_overspend")
 def test_two_processes_race_for_the_last_epsilon_and_one_wins(tmp_path):
     """The file is made by whoever comes first, too."""
     with racers(2) as pair:

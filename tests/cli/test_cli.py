@@ -65,6 +65,7 @@ def test_version(capsys):
     assert capsys.readouterr().out == f"hdp-fast {hdp_fast.__version__}\n"
 
 
+@pytest.mark.thorough(beside="test_version")
 def test_module_runs():
     done = subprocess.run(
         [sys.executable, "-m", "hdp_fast", "parity", "plan", "--d", "x"],
@@ -506,6 +507,7 @@ def test_whoever_has_read_enough_ends_it_in_silence():
     assert redirected("| head -0; exit 0", *PLAN) == (0, "")
 
 
+@pytest.mark.thorough(beside="test_whoever_has_read_enough_ends_it_in_silence")
 def test_a_closed_input_is_one_line(tmp_path):
     question = tmp_path / "question.json"
     bounds = ("--low", "0", "--high", "1")
@@ -517,6 +519,7 @@ def test_a_closed_input_is_one_line(tmp_path):
         assert "the standard input is closed" in error
 
 
+@pytest.mark.thorough(beside="test_whoever_has_read_enough_ends_it_in_silence")
 def test_a_result_is_printed_where_its_letters_are_missing(capsys, tmp_path, monkeypatch):
     path = tmp_path / "public.csv"
     path.write_text("gr\u00f6\u00dfe,y\n" + "1,a\n2,b\n" * 100, encoding="utf-8")
@@ -525,6 +528,7 @@ def test_a_result_is_printed_where_its_letters_are_missing(capsys, tmp_path, mon
     assert redirected("", *argv, "--epsilon", "1") == (0, "")
 
 
+@pytest.mark.thorough(beside="test_medians_take_turns")
 def test_bench_prints_ratios(capsys):
     assert main(["bench", "--size", "1", "70"]) == 0
     out = capsys.readouterr().out

@@ -256,6 +256,7 @@ def pipe(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
 
 
+@pytest.mark.thorough(beside="test_labels_that_cannot_be_printed_stand_in_the_record")
 def test_a_public_table_goes_through_a_pipe(capsys, folder, monkeypatch):
     run(capsys, *SEED)
     argv = ["label", "private.csv", "-", *OPTIONS, *SEED, "--output"]

@@ -154,7 +154,7 @@ def kernel():
 }
 
 
-@pytest.mark.thorough(cases=6)
+@pytest.mark.thorough(cases=3)
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="needs /proc")
 @pytest.mark.parametrize("name", KERNELS)
 def test_memory_that_is_missing_is_an_error(name):

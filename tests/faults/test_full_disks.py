@@ -92,7 +92,7 @@ def test_a_file_on_a_full_disk_is_the_old_one_or_the_new_one(disk):
     figure(f"full disk ({type(disk).__name__}): an atomic write", cases, f"{written} written")
 
 
-@pytest.mark.thorough(cases=4)
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("name", VERBS)
 def test_a_command_on_a_full_disk_says_so_and_can_be_run_again(disk, inputs, name):
     if name.startswith("label"):
@@ -110,7 +110,7 @@ def test_a_command_on_a_full_disk_says_so_and_can_be_run_again(disk, inputs, nam
     figure(f"full disk ({type(disk).__name__}): {name}", cases, outcome)
 
 
-@pytest.mark.thorough(cases=4)
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("protect", UNWRITABLE)
 @pytest.mark.parametrize("name", VERBS)
 def test_a_command_that_cannot_write_says_so_and_spends_nothing(inputs, name, protect):

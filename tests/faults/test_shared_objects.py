@@ -193,7 +193,7 @@ def finishes(program, **environment):
     return done.stdout
 
 
-@pytest.mark.thorough(cases=4)
+@pytest.mark.thorough(cases=2)
 @pytest.mark.parametrize("threads", ["1", "4"])
 @pytest.mark.parametrize("program", SHARED.values(), ids=SHARED)
 def test_threads_that_share_an_object_wait_for_each_other_and_no_longer(program, threads):

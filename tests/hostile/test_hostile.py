@@ -36,7 +36,7 @@ def clean(tmp_path_factory, monkeypatch):
         yield
 
 
-@pytest.mark.thorough(cases=20)
+@pytest.mark.thorough(cases=12)
 @pytest.mark.parametrize(
     ("case", "where", "labeler"), RUNS, ids=lambda value: getattr(value, "name", value)
 )

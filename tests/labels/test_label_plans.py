@@ -213,6 +213,7 @@ def test_planned_answers_are_right_but_for_the_unstable_ones(opt):
         assert (answers.labels != (points[:, 0] >= 0.3)).sum() < plan.max_unstable
 
 
+@pytest.mark.thorough(beside="test_planned_answers_are_right_but_for_the_unstable_ones")
 def test_a_planned_model_promises_a_few_times_the_error_of_its_members():
     plan = plan_learning(1, alpha=0.1, epsilon=1, delta=1e-6)
     m = pac_sample_size(1, alpha=0.1, beta=0.05 / 4, agnostic=True)

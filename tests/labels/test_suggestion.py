@@ -115,6 +115,7 @@ def test_bad_input_is_refused(changed, error, rule):
         suggest(**arguments | changed)
 
 
+@pytest.mark.thorough(beside="test_few_public_rows_and_few_records_are_enough")
 def test_frames_of_texts_are_ranked_too():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"t": ["u", "v", "w"] * 40, "v": np.arange(120)})

@@ -271,6 +271,7 @@ def test_loss_of_the_figure_is_that_of_correlated_gaussians(fig1):
     assert fig1.disagreement(scaled, problem.bias, np.full(500, 1e-9), 1.0) == pytest.approx(0.01)
 
 
+@pytest.mark.thorough(beside="test_loss_of_the_figure_is_that_of_correlated_gaussians")
 def test_the_figure_can_be_drawn(tmp_path):
     command = [sys.executable, str(SCRIPT), "--quick", "--output", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

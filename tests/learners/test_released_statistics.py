@@ -114,6 +114,7 @@ def test_a_model_is_as_good_as_the_noise_allows(statistics, with_moments):
     assert accuracy(with_moments.solve()) > best - 0.02
 
 
+@pytest.mark.thorough(beside="test_the_penalty_grows_with_the_noise")
 def test_the_chosen_penalty_is_nearly_the_best_of_many(statistics, with_moments):
     for released, pool in ((statistics, POOL), (with_moments, None)):
         chosen = accuracy(released.solve(pool))
@@ -139,6 +140,7 @@ def test_solving_costs_nothing_and_changes_nothing(statistics):
     assert first.record == statistics.record
 
 
+@pytest.mark.thorough(beside="test_the_penalty_grows_with_the_noise")
 def test_the_noise_makes_the_deviation_that_is_stated():
     rows, labels = records(3_000)
     description = describe()

@@ -234,6 +234,7 @@ def whole():
         yield run(Path(name) / "home")
 
 
+@pytest.mark.thorough(beside="test_a_chain_killed_at_its_questions_ends_as_one_that_was_not")
 def test_a_chain_with_real_agents_says_what_is_true_of_them(whole):
     people, results = whole
     assert list(people.sent) == list(SIZES)
