@@ -19,7 +19,7 @@ from _adaptation_data import CLASSIFICATION, REGRESSION, REVIEWS, DataSet, Sampl
 from _report import make_parser, print_json, select_present
 
 from hdp_fast.adaptation import DiscrepancyMinimization, KernelMeanMatching
-from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
+from hdp_fast.adaptation.baselines.reweighting import fit_weighted
 
 NAMES = ("train on source", "train on target", "pooled", "KMM", "DM")
 PENALTIES = {"squared": np.logspace(-7, 0, 15), "logistic": np.logspace(-6, -1, 6)}

@@ -8,6 +8,7 @@ import pytest
 from adaptation_problems import classified, logistic
 from failing_losses import LOSS_BOUNDS, MARK, TROUBLES, loss, troubled
 
+from hdp_fast.adaptation.convex_descent import ProjectedSteps, second_moments
 from hdp_fast.adaptation.discrepancies.moments import Sample
 from hdp_fast.adaptation.nonconvex_descent import (
     CallableDomain,
@@ -21,11 +22,8 @@ from hdp_fast.adaptation.nonconvex_descent import (
     sum_with_noise,
     take_step,
 )
-from hdp_fast.adaptation.objective import NoisyGradient
 from hdp_fast.adaptation.privacy import DescentNoise
-from hdp_fast.adaptation.problem import ProblemBounds, ScaledRecords
-from hdp_fast.adaptation.projected_steps import ProjectedSteps
-from hdp_fast.adaptation.solver import second_moments
+from hdp_fast.adaptation.problem import NoisyGradient, ProblemBounds, ScaledRecords
 
 PENALTIES = [
     NonConvexPenalties(0.3, 0.0, 0.0, 1.0),

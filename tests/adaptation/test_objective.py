@@ -1,4 +1,4 @@
-"""Tests of the private module adaptation.objective: exact sums, and the noise of gradients."""
+"""Tests of the private module adaptation.problem: exact sums, and the noise of gradients."""
 
 from fractions import Fraction
 
@@ -7,9 +7,16 @@ import pytest
 from adaptation_problems import problem
 
 from hdp_fast.adaptation.discrepancies.moments import Sample
-from hdp_fast.adaptation.objective import NoisyGradient, Rounding, evaluate
 from hdp_fast.adaptation.privacy import DescentNoise, choose_grid
-from hdp_fast.adaptation.problem import ProblemBounds, SampleWeighting, as_float_rows, round_to_grid
+from hdp_fast.adaptation.problem import (
+    NoisyGradient,
+    ProblemBounds,
+    Rounding,
+    SampleWeighting,
+    as_float_rows,
+    evaluate,
+    round_to_grid,
+)
 
 
 def test_sums_on_the_grid_are_exact_and_move_by_no_more_than_the_sensitivity():

@@ -11,8 +11,8 @@ import pytest
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import MomentAdaptation
-from hdp_fast.adaptation.moment_release import release_residuals
 from hdp_fast.adaptation.privacy import Privacy
+from hdp_fast.adaptation.residual_moments import release_residuals
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import (
     BudgetExceeded,

@@ -1,11 +1,11 @@
-"""Tests of the private module adaptation.baselines.polytopes: projection and descent."""
+"""Tests of the private module adaptation.baselines.reweighting: projection and descent."""
 
 import numpy as np
 import pytest
 from adaptation_problems import minimize_constrained
 from scipy import optimize
 
-from hdp_fast.adaptation.baselines.polytopes import Polytope, minimize_on_polytope
+from hdp_fast.adaptation.baselines.reweighting import Polytope, minimize_on_polytope
 
 
 def lowest(polytope, costs):

@@ -1,15 +1,15 @@
-"""Tests of the private module adaptation.printed_algorithm: sensitivities at their bounds."""
+"""Tests of the private module adaptation.convex_descent: sensitivities at their bounds."""
 
 import math
 
 import numpy as np
 
-from hdp_fast.adaptation.objective import evaluate
-from hdp_fast.adaptation.printed_algorithm import JOINT, JOINT_ROUNDED
+from hdp_fast.adaptation.convex_descent import JOINT, JOINT_ROUNDED
 from hdp_fast.adaptation.problem import (
     ProblemBounds,
     SampleWeighting,
     ScaledRecords,
+    evaluate,
 )
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import ConvexAdaptation, privacy
-from hdp_fast.adaptation.printed_algorithm import JOINT, JOINT_ROUNDED
+from hdp_fast.adaptation.convex_descent import JOINT, JOINT_ROUNDED
 from hdp_fast.adaptation.privacy import Privacy, calibrate_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")

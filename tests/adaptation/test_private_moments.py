@@ -1,4 +1,4 @@
-"""Tests of the private module adaptation.baselines.private_moments: exact sums and noise."""
+"""Tests of the private module adaptation.baselines.private: exact sums and noise."""
 
 import math
 from fractions import Fraction
@@ -9,7 +9,7 @@ import pytest
 import hdp_fast
 from hdp_fast import _core, accounting
 from hdp_fast.adaptation import PrivateDiscrepancyMinimization, privacy
-from hdp_fast.adaptation.baselines.private_moments import MomentSums
+from hdp_fast.adaptation.baselines.private import MomentSums
 from hdp_fast.adaptation.privacy import Privacy, calibrate_noise
 from hdp_fast.exceptions import BudgetExceeded
 

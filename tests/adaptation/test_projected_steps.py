@@ -1,10 +1,10 @@
-"""Tests of the private module adaptation.projected_steps: projections beside a solver."""
+"""Tests of the private module adaptation.convex_descent: projections beside a solver."""
 
 import numpy as np
 import pytest
 from scipy import optimize
 
-from hdp_fast.adaptation.projected_steps import project_in_metric
+from hdp_fast.adaptation.convex_descent import project_in_metric
 
 
 @pytest.mark.parametrize("seed", range(5))

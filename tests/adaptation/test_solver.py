@@ -1,4 +1,4 @@
-"""Tests of the private module adaptation.solver: the optimum beside other solvers."""
+"""Tests of the private module adaptation.convex_descent: the optimum beside other solvers."""
 
 import math
 
@@ -9,8 +9,8 @@ from scipy import optimize
 from scipy.optimize import minimize_scalar
 
 from hdp_fast.adaptation import ConvexAdaptation, discrepancy
-from hdp_fast.adaptation.objective import evaluate
-from hdp_fast.adaptation.solver import evaluate_objective, majorize_minimize_step, minimize
+from hdp_fast.adaptation.convex_descent import evaluate_objective, majorize_minimize_step, minimize
+from hdp_fast.adaptation.problem import evaluate
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
 

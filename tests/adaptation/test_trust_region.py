@@ -1,9 +1,9 @@
-"""Tests of the private module adaptation.discrepancies.trust_region: known optima."""
+"""Tests of the private module adaptation.discrepancies.exact: known optima."""
 
 import numpy as np
 import pytest
 
-from hdp_fast.adaptation.discrepancies.trust_region import _run_dca, maximize_magnitude
+from hdp_fast.adaptation.discrepancies.exact import _run_dca, maximize_magnitude
 
 METHODS = ["exact", "dca"]
 

@@ -1,4 +1,4 @@
-"""Tests of the private module adaptation.baselines.weighted_fit: ridge and logistic regression."""
+"""Tests of the private module adaptation.baselines.reweighting: ridge and logistic regression."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from adaptation_problems import shifted
 
-from hdp_fast.adaptation.baselines.weighted_fit import fit_weighted
+from hdp_fast.adaptation.baselines.reweighting import fit_weighted
 
 
 def test_ridge_is_that_of_least_squares_with_more_rows():

@@ -8,7 +8,7 @@ from frequencies import Case, misfits, power
 from normal_cells import normal_case, normal_law
 
 from hdp_fast import accounting
-from hdp_fast.adaptation.baselines.private_moments import release_moment
+from hdp_fast.adaptation.baselines.private import release_moment
 from hdp_fast.adaptation.privacy import Privacy
 
 EPSILON, DELTA, BOUND = 1.0, 1e-5, 2.0

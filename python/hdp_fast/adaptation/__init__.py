@@ -23,8 +23,7 @@ from __future__ import annotations
 
 from .._support.lazy import list_only
 from .baselines.nonprivate import DiscrepancyMinimization, KernelMeanMatching
-from .baselines.private_minimization import PrivateDiscrepancyMinimization
-from .baselines.target_sgd import TargetSGD
+from .baselines.private import PrivateDiscrepancyMinimization, TargetSGD
 from .bounds import LearningBound, learning_bound, suggested_alpha
 from .convex import ConvexAdaptation
 from .discrepancies.classification import DiscrepancyLowerBound, classification_discrepancy

@@ -21,16 +21,18 @@ from .._support.validate import (
 )
 from ..budget.account import Budget, spend
 from ..record import PrivacyRecord
-from .discrepancies.exact import Private
-from .fitting import DescentEstimator
-from .objective import NoisyGradient
-from .printed_algorithm import (
+from .base import DescentEstimator
+from .convex_descent import (
+    DEFAULT_STEPS,
     JOINT,
     JOINT_ROUNDED,
     ConvexPenalties,
+    minimize,
+    noisy_descent,
     printed_algorithm,
     printed_gradient_bound,
 )
+from .discrepancies.exact import Private
 from .privacy import (
     Numerics,
     Privacy,
@@ -43,11 +45,10 @@ from .problem import (
     AdaptationProblem,
     Data,
     FeatureMap,
+    NoisyGradient,
     ProblemBounds,
     as_float_rows,
 )
-from .projected_steps import DEFAULT_STEPS, noisy_descent
-from .solver import minimize
 
 Variant = Literal["tight", "paper"]
 

@@ -23,10 +23,9 @@ from .._support.validate import (
 from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_rows
-from .base import check_columns
+from .base import DescentEstimator, check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
-from .fitting import DescentEstimator
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import (
     NonConvexSettings,

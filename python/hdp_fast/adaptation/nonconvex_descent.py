@@ -14,10 +14,9 @@ from .._support.callers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import LEAST
 from ..exceptions import ShapeError
-from .objective import NoisyGradient
+from .convex_descent import ProjectedSteps, Step
 from .privacy import DescentNoise, Rng, add_noise, sum_bits
-from .problem import ScaledRecords, call_silently
-from .projected_steps import ProjectedSteps, Step
+from .problem import NoisyGradient, ScaledRecords, call_silently
 
 # (w, X, y) -> losses (k,) and gradients (k, p)
 PerExample = Callable[[Any, Any, Any], tuple[Any, Any]]

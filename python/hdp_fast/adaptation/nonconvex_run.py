@@ -14,6 +14,7 @@ from .._support.validate import array, bits, integers
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
+from .convex_descent import ProjectedSteps, second_moments
 from .discrepancies.moments import Sample
 from .nonconvex_descent import (
     SHARE,
@@ -28,11 +29,8 @@ from .nonconvex_descent import (
     choose_longest_steps,
     take_step,
 )
-from .objective import NoisyGradient
 from .privacy import DescentNoise, Privacy, Rng, calibrate_noise, make_record, make_stream, sum_bits
-from .problem import AdaptationProblem, ProblemBounds, as_float_rows
-from .projected_steps import ProjectedSteps
-from .solver import second_moments
+from .problem import AdaptationProblem, NoisyGradient, ProblemBounds, as_float_rows
 
 # The least number of steps on the public records alone.
 _PUBLIC_STEPS = 100

@@ -39,11 +39,20 @@ from .base import (
     check_columns,
     validate_domain,
 )
-from .baselines.weighted_fit import Loss
-from .evidence import ChangePosterior, MomentProblem, average_posterior, denoise
-from .moment_release import note_signal, release_residuals, signal_of
+from .baselines.reweighting import Loss
 from .privacy import Privacy
-from .source_optimum import SourceOptimum, fit_source, residuals
+from .residual_moments import (
+    ChangePosterior,
+    MomentProblem,
+    SourceOptimum,
+    average_posterior,
+    denoise,
+    fit_source,
+    note_signal,
+    release_residuals,
+    residuals,
+    signal_of,
+)
 
 Task = Literal["regression", "classification"]
 _LOSSES: dict[Task, Loss] = {"regression": "squared", "classification": "logistic"}

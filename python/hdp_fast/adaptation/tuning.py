@@ -23,8 +23,7 @@ from ..budget.account import spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
-from .convex import ConvexAdaptation
-from .fitting import (
+from .base import (
     check_records,
     fit_silently,
     map_source,
@@ -32,6 +31,7 @@ from .fitting import (
     note_share,
     validate_settings,
 )
+from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
 from .privacy import DescentNoise, Privacy, Rng, add_noise, make_stream, validate_privacy
 from .problem import ProblemBounds

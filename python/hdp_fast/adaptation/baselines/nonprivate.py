@@ -14,9 +14,14 @@ from ..._support.types import Floats
 from ..._support.validate import number, positive, positive_int, probability, read_only, refuse
 from ...exceptions import ShapeError
 from ..base import Estimator, align_source, check_columns, check_loss, validate_domain
-from .polytopes import WeightsResult
-from .reweighting import kernel_width, match_kernel_means, minimize_discrepancy
-from .weighted_fit import Loss, fit_weighted
+from .reweighting import (
+    Loss,
+    WeightsResult,
+    fit_weighted,
+    kernel_width,
+    match_kernel_means,
+    minimize_discrepancy,
+)
 
 _MOST_STEPS = 1 << 40
 

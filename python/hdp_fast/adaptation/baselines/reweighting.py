@@ -1,15 +1,137 @@
-"""Weights of source records that make the source resemble the target, without privacy."""
+"""Weights that make a source resemble the target, and models of weighted records; not private."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.types import Floats
-from .polytopes import Polytope, WeightsResult, minimize_on_polytope
+
+Function = Callable[[Floats], tuple[float, Floats]]
+
+# A step that is too long is divided by the first; one that was right grows by the second.
+_SHRINK, _GROW = 2.0, 1.2
+_ROUNDING = 1e-15
+# At a larger smoothness a step is shorter than the rounding errors.
+_MOST_SMOOTHNESS = 1e30
+
+
+class Polytope(NamedTuple):
+    """All weights in [0, cap] whose sum lies in [low, high].
+
+    Attributes:
+        cap: Largest weight, above 0.
+        low: Least sum, at least 0; it must be in reach with all weights at their cap.
+        high: Largest sum, at least low.
+    """
+
+    cap: float
+    low: float
+    high: float
+
+    def project(self, point: Floats) -> Floats:
+        """Return the nearest weights: the point less a common shift, clipped; by sorting."""
+        clipped: Floats = point.clip(0, self.cap)
+        total = clipped.sum()
+        if self.low <= total <= self.high:
+            return clipped
+        nearest = self.low if total < self.low else self.high
+        # The sum is piecewise linear in the shift; between its kinks it falls by the number of
+        # weights that are neither at 0 nor at the cap.
+        kinks = np.concatenate([point - self.cap, point])
+        order = np.argsort(kinks)
+        inside = np.cumsum(np.where(order < len(point), 1, -1))
+        kinks = kinks[order]
+        sums = np.cumsum(np.diff(kinks) * inside[:-1])
+        shift = np.interp(-nearest, np.append(0, sums) - len(point) * self.cap, kinks)
+        shifted: Floats = (point - shift).clip(0, self.cap)
+        return shifted
+
+    def minimum(self, gradient: Floats) -> float:
+        """Return the least inner product of any of these weights with the gradient."""
+        ordered = np.sort(gradient)
+        negative = self.cap * np.count_nonzero(ordered < 0)
+        total = min(max(negative, self.low), self.high, self.cap * len(ordered))
+        full = min(int(total / self.cap), len(ordered) - 1)
+        return float(self.cap * ordered[:full].sum() + (total - full * self.cap) * ordered[full])
+
+
+class WeightsResult(NamedTuple):
+    """Weights, and a bound on how far they are from the least value.
+
+    Attributes:
+        weights: float64 (m,).
+        value: Value of the function at the weights.
+        gap: The value exceeds the least possible one by at most this much, rounding aside.
+    """
+
+    weights: Floats
+    value: float
+    gap: float
+
+
+def minimize_on_polytope(
+    function: Function, polytope: Polytope, start: Floats, *, steps: int, gap: float
+) -> WeightsResult:
+    """Minimize by accelerated projected descent.
+
+    The descent ends when the gap is small enough or the steps are over.
+
+    function: returns value and gradient of a convex differentiable function. By convexity its value
+    exceeds the least one by at most gradient @ weights - polytope.minimum(gradient), which bounds
+    the least value from below. The returned gap is the best value less the largest of these lower
+    bounds.
+
+    Cost: two calls of the function a step, and one more for each step that was too long. Source:
+    Beck and Teboulle 2009, FISTA, with the restarts of O'Donoghue and Candes 2015.
+    """
+    here = ahead = Point(start, *function(start))
+    best, floor = here, here.value - _duality_gap(polytope, here)
+    momentum, smoothness = 1.0, 1.0
+    for _ in range(steps):
+        if best.value - floor <= gap:
+            break
+        before = here
+        here, smoothness = _backtracking_step(function, polytope, ahead, smoothness / _GROW)
+        best = min(best, here, key=lambda point: point.value)
+        floor = max(floor, here.value - _duality_gap(polytope, here))
+        change, larger = here.weights - before.weights, (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        if (here.weights - ahead.weights) @ change < 0:
+            ahead, momentum = here, 1.0
+        else:
+            weights = here.weights + (momentum - 1) / larger * change
+            ahead, momentum = Point(weights, *function(weights)), larger
+    return WeightsResult(best.weights, best.value, max(best.value - floor, 0.0))
+
+
+class Point(NamedTuple):
+    """Weights, and the value and gradient of the function there."""
+
+    weights: Floats
+    value: float
+    gradient: Floats
+
+
+def _backtracking_step(
+    function: Function, polytope: Polytope, start: Point, smoothness: float
+) -> tuple[Point, float]:
+    """Return the first step, of decreasing lengths, that ends at or below the quadratic model."""
+    while True:
+        weights = polytope.project(start.weights - start.gradient / smoothness)
+        change, end = weights - start.weights, Point(weights, *function(weights))
+        model = start.value + start.gradient @ change + smoothness / 2 * (change @ change)
+        if end.value <= model + _ROUNDING * abs(model) or smoothness > _MOST_SMOOTHNESS:
+            return end, smoothness
+        smoothness *= _SHRINK
+
+
+def _duality_gap(polytope: Polytope, point: Point) -> float:
+    return float(point.gradient @ point.weights) - polytope.minimum(point.gradient)
+
 
 # Number of records whose pairwise distances give the width.
 _PAIRED = 1000
@@ -177,3 +299,81 @@ def _squared_distances(rows: Floats, others: Floats) -> Floats:
     squares = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", others, others)
     distances: Floats = (squares - 2 * rows @ others.T).clip(0)
     return distances
+
+
+Loss = Literal["squared", "logistic"]
+
+LOSSES = ("squared", "logistic")
+_NEWTON_STEPS = 100
+# The logistic objective ends at most this far above its minimum, if rounding allows it.
+_TOLERANCE = 1e-12
+_SHORTEST = 1e-10
+
+
+def fit_weighted(
+    X: NDArray[Any],
+    y: Floats,
+    weights: Floats,
+    *,
+    loss: Loss,
+    l2: float,
+    start: Floats | None = None,
+) -> Floats:
+    """Return the w that minimizes a weighted loss plus a penalty. Not private.
+
+    The objective is `sum_i weights_i loss(w . x_i, y_i) + l2 |w|**2 / 2`.
+
+    X: (m, d); y: float64 (m,). For "logistic" y is -1 or 1 and the loss log(1 + exp(-y w . x)); for
+    "squared" y is any number and the loss `(w . x - y)**2 / 2`. weights: float64 (m,), at least 0.
+    l2: above 0. start: float64 (d,), where "logistic" begins; None means at 0.
+
+    Cost: `O(m d**2 + d**3)` for "squared", as much for each of some ten steps for "logistic".
+    Source: normal equations; Newton's method with backtracking.
+    """
+    rows = np.asarray(X, np.float64)
+    if loss == "squared":
+        moment = _second_moment(rows, weights, l2)
+        return _solve(moment, rows.T @ (weights * y))
+    w = np.zeros(rows.shape[1]) if start is None else start
+    return _minimize_logistic(rows * y[:, None], weights, l2, w)
+
+
+def _second_moment(rows: Floats, weights: Floats, l2: float) -> Floats:
+    moment: Floats = (rows.T * weights) @ rows
+    moment[np.diag_indices_from(moment)] += l2
+    return moment
+
+
+def _solve(matrix: Floats, vector: Floats) -> Floats:
+    return np.linalg.solve(matrix, vector).astype(np.float64, copy=False)
+
+
+def _minimize_logistic(signed: Floats, weights: Floats, l2: float, w: Floats) -> Floats:
+    def objective(w: Floats) -> float:
+        return float(weights @ np.logaddexp(0, -signed @ w) + l2 / 2 * (w @ w))
+
+    for _ in range(_NEWTON_STEPS):
+        wrong = np.exp(-np.logaddexp(0, signed @ w))
+        gradient = l2 * w - signed.T @ (weights * wrong)
+        # The objective is l2-strongly convex.
+        if gradient @ gradient <= 2 * l2 * _TOLERANCE:
+            break
+        hessian = _second_moment(signed, weights * wrong * (1 - wrong), l2)
+        step = _solve(hessian, gradient)
+        length = _backtrack(objective, w, step, float(gradient @ step))
+        if not length:
+            break
+        w = w - length * step
+    return w
+
+
+def _backtrack(
+    objective: Callable[[Floats], float], w: Floats, step: Floats, decrease: float
+) -> float:
+    """Return the first of 1, 1/2, 1/4, ... with sufficient decrease; 0 if rounding hides it."""
+    value, length = objective(w), 1.0
+    while objective(w - length * step) > value - length / 4 * decrease:
+        length /= 2
+        if length < _SHORTEST:
+            return 0.0
+    return length

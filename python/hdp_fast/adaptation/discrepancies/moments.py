@@ -1,7 +1,8 @@
-"""Second moments of labeled rows in one pass, with a bound on their rounding errors."""
+"""Validated samples, balls of weights, and second moments of rows with a bound on their errors."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..._support.feature_names import check_names, names_of
 from ..._support.numbers import floats
 from ..._support.types import Floats
-from ..._support.validate import MOST, numbers
+from ..._support.validate import MOST, array, bounded_positive, numbers, shorten
 from ...exceptions import ParameterError, ShapeError
 
 # Rows per block: they stay in the cache, and sums of block sums lose fewer digits.
@@ -218,6 +219,51 @@ def _project(X: Floats, y: Floats, bounds: RecordBounds) -> tuple[Floats, Floats
         X *= (most / np.maximum(norms, most))[:, None]
         np.minimum(norms, most, out=norms)
     return norms, y.clip(-bounds.label, bounds.label)
+
+
+def restrict_ball(
+    d: int, radius: float, around: ArrayLike | None, local_radius: float | None
+) -> tuple[Ball, bool]:
+    """Return the ball of the supremum, and whether it holds no other weights."""
+    if around is None and local_radius is None:
+        return Ball(np.zeros(d), radius), True
+    if around is None or local_radius is None:
+        pair = f"around = {shorten(around)} and local_radius = {shorten(local_radius)}"
+        raise ParameterError(f"{pair}, but both must be given, or none")
+    center, local = _validate_center(around, d), bounded_positive("local_radius", local_radius)
+    distance = float(np.linalg.norm(center))
+    if distance > radius * (1 + 1e-9):
+        rule = f"its norm must be at most radius = {radius:g}"
+        raise ParameterError(f"around has norm {distance:g}, but {rule}")
+    if distance + local <= radius:
+        return Ball(center, local), True
+    return _enclose_intersection(center, distance, radius, local)
+
+
+def _enclose_intersection(
+    center: Floats, distance: float, radius: float, local: float
+) -> tuple[Ball, bool]:
+    """Return the smallest ball around the intersection of a ball at 0 and one at the center.
+
+    The spheres meet in the plane at `height` along the center. Where the plane lies between both
+    centers, the intersection is at its widest there; otherwise more than half of one ball is left.
+    The result's second entry is whether the ball is the intersection itself.
+    """
+    if local >= distance + radius:
+        return Ball(np.zeros_like(center), radius), True
+    height = (distance**2 + radius**2 - local**2) / (2 * distance)
+    kept = min(max(height, 0.0), distance)
+    widest = math.sqrt(min(radius**2 - kept**2, local**2)) if kept < distance else local
+    return Ball(center * (kept / distance), widest), False
+
+
+def _validate_center(around: ArrayLike, d: int) -> Floats:
+    center = array("around", around)
+    if center.shape != (d,):
+        raise ShapeError(f"around has shape {center.shape}, but it must be ({d},)")
+    if center.dtype.kind not in "buif" or not (np.abs(center) <= MOST).all():
+        raise ParameterError("around holds something else, but it must hold finite numbers")
+    return center.astype(np.float64)
 
 
 WIDE = RecordBounds(MOST, MOST)

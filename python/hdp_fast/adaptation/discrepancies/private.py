@@ -20,9 +20,16 @@ from ...budget.account import Budget, spend
 from ...exceptions import ParameterError
 from ...noise import discrete_laplace, rounded_gaussian
 from ...record import PrivacyRecord, rng_of
-from .exact import DOMAINS, LABEL_BOUND, DiscrepancyProblem, Private, solve, validate_problem
+from .exact import (
+    DOMAINS,
+    LABEL_BOUND,
+    DiscrepancyProblem,
+    Private,
+    gap_bound,
+    solve,
+    validate_problem,
+)
 from .moments import moments_error
-from .trust_region import gap_bound
 
 # The sensitivity in steps of the grid: rounding is small beside the noise, and the accountants
 # compose integer noise of such a sensitivity.

@@ -1,0 +1,437 @@
+"""The private rivals of adaptation: noisy SGD on the target, and discrepancy minimization."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..._support.notes import keep_result, note_large_delta
+from ..._support.random_state import check_random_state
+from ..._support.types import Floats, RandomState
+from ..._support.validate import bounded_positive, positive, positive_int, probability, read_only
+from ...budget.account import Budget, spend
+from ...data.persons import read_persons
+from ...learners.linear_model import ValidRows
+from ...learners.sgd import PrivateSGD
+from ...record import PrivacyRecord
+from ..base import (
+    BoundedEstimator,
+    align_source,
+    bound_records,
+    check_columns,
+    check_loss,
+    validate_domain,
+    validate_features,
+)
+from ..convex_descent import second_moments
+from ..discrepancies.exact import Private
+from ..discrepancies.moments import RecordBounds, Sample, refuse_beyond
+from ..privacy import (
+    DescentNoise,
+    Grid,
+    Numerics,
+    Privacy,
+    Rng,
+    add_noise,
+    calibrate_noise,
+    make_record,
+    make_stream,
+    sum_bits,
+    validate_privacy,
+)
+from ..problem import as_float_rows, round_to_grid
+from .reweighting import Loss, fit_weighted, match_moment
+
+_MOST_STEPS = 1 << 40
+
+
+@dataclass(kw_only=True, eq=False)
+class TargetSGD(BoundedEstimator):
+    """Noisy minibatch SGD on the target alone: a private rival of adaptation.
+
+    It runs learners.PrivateSGD on the target's records. The source is validated, and not used.
+
+    Attributes:
+        epsilon: Privacy parameter, finite and above 0.
+        delta: Privacy parameter in (0, 1).
+        radius: Radius of the ball that holds the coefficients, in [1e-30, 1e30].
+        norm_bound: Norm to which longer records are shrunk, in [1e-30, 1e30].
+        label_bound: Labels of the squared loss are clipped to [-label_bound, label_bound]; in
+            [1e-30, 1e30]. The logistic loss ignores it.
+        loss: "squared" or "logistic".
+        steps: Number T of steps, at least 1. None takes
+            `min(n / 8, epsilon**2 n**2 / (32 d log(1 / delta)))`, at least 1.
+        batch_size: Number of records drawn in a step, at least 1. None takes n sqrt(epsilon / (4
+            T)), from 1 to n.
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before anything is drawn; None charges nothing.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        record_: The PrivacyRecord of the target after fit.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
+
+    Guarantee:
+        fit is (epsilon, delta)-DP for the target under "replace_one", with the guarantee of
+        PrivateSGD.learn. The running time is not protected.
+
+    Cost:
+        That of PrivateSGD.calibrate and PrivateSGD.learn.
+
+    Source:
+        Bassily, Feldman, Talwar and Thakurta 2019, Private Stochastic Convex Optimization with
+        Optimal Rates, Algorithm 1; the lengths of the steps and the noise are those of PrivateSGD.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import TargetSGD
+        >>> X = np.tile([[0.6, 0.8], [-0.6, 0.8], [0.6, -0.8], [-0.6, -0.8]], (500, 1))
+        >>> y_source, y_target = (X > 0).astype(int).T  # the first feature counts, or the second
+        >>> model = TargetSGD(epsilon=4, delta=1e-6, loss="logistic", steps=20)
+        >>> model = model.fit(X, y_source, X, y_target)
+        >>> bool((model.predict(X) == y_target).all()), model.record_.neighbors
+        (True, 'replace_one')
+    """
+
+    epsilon: float
+    delta: float
+    radius: float = 1.0
+    norm_bound: float = 1.0
+    label_bound: float = 1.0
+    loss: Loss = "squared"
+    steps: int | None = None
+    batch_size: int | None = None
+    numerics: Numerics = "exact"
+    random_state: RandomState = None
+    budget: Budget | None = None
+
+    @keep_result
+    def fit(
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+    ) -> Self:
+        """Learns the coefficients from the target.
+
+        fit warns with a UtilityWarning where delta is above 1 / n.
+
+        Args:
+            X_source: Records of the source, finite real numbers of shape (m, d), m and d at
+                least 1. They are validated and not used.
+            y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
+                the logistic loss.
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated. A constant column makes an
+                intercept.
+            y_target: Labels of the target, shape (n,), of the same kind as those of the source.
+                Private labels of the squared loss are validated for shape and finiteness, those of
+                the logistic loss must be 0 and 1.
+            ids: Whose record it is, for each record of the target, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a label
+                is of another kind, the frames of both domains have different columns, or no noise
+                is enough for epsilon.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public. No budget is spent where fit raises.
+        """
+        check_loss(self.loss)
+        X_source, names = align_source(X_source, X_target)
+        d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
+        target = validate_domain("target", X_target, y_target, self.loss)
+        check_columns("X_target", target.X, d)
+        persons = read_persons(ids, rows_per_person, len(target.y))
+        people = persons.count_groups(len(persons.select(target.y)))
+        model = self._make_learner(people, d).learn(
+            ValidRows(target.X),
+            y_target,
+            ids=ids,
+            rows_per_person=rows_per_person,
+            random_state=self.random_state,
+            budget=self.budget,
+        )
+        self.coef_, self.record_ = model.weights, model.record
+        self.feature_names_in_ = names
+        return self
+
+    def _make_learner(self, n: int, d: int) -> PrivateSGD:
+        epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta)
+        affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
+        steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
+        positive_int("steps", steps, _MOST_STEPS)
+        batch_size = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
+        return PrivateSGD(
+            loss=self.loss,
+            steps=steps,
+            batch_size=batch_size if self.batch_size is None else self.batch_size,
+            radius=self.radius,
+            norm_bound=self.norm_bound,
+            label_bound=self.label_bound if self.loss == "squared" else None,
+            numerics=self.numerics,
+            epsilon=epsilon,
+            delta=delta,
+        )
+
+
+# The root of 2, rounded up.
+_ROOT = math.nextafter(math.sqrt(2), 2.0)
+
+
+class MomentSums(NamedTuple):
+    """The sum of z z' over private rows z.
+
+    Attributes:
+        matrix: The sum, float64 (d, d), in squared units; it is exact where the noise is.
+        norm: Bound on the norm of any row, in units.
+        unit: The number that an entry of 1 stands for.
+    """
+
+    matrix: Floats
+    norm: float
+    unit: float
+
+    @classmethod
+    def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: DescentNoise) -> MomentSums:
+        """Return the sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
+
+        Raises: ParameterError where that is too coarse.
+        """
+        bounds = RecordBounds(norm_bound, 0.0)
+        sample = Sample("target", rows, np.zeros(len(rows)))
+        if not noise.exact:
+            return cls(second_moments(as_float_rows(sample, bounds), 1.0), norm_bound, 1.0)
+        # A product of two entries is no larger than the squared norm of a row.
+        units = 1 << sum_bits(noise, len(rows)) // 2
+        records = round_to_grid(sample, bounds, Grid(units, 1))
+        # In float64, where sums of integers below 2**53 are exact in any order.
+        return cls(second_moments(records._replace(unit=1.0), 1.0), float(units), records.unit)
+
+    def add_noise(self, noise: DescentNoise, rng: Rng) -> Floats:
+        """Return the sum, its upper triangle with the noise of release_moment."""
+        upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
+        above = add_noise(self.matrix[upper], square, noise, rng)
+        matrix = np.diag(add_noise(self.matrix.diagonal(), _ROOT * square, noise, rng))
+        matrix[upper] = above
+        matrix.T[upper] = above
+        return matrix
+
+
+class ReleasedMoment(NamedTuple):
+    """A second-moment matrix with noise; any use of it is free of further privacy cost.
+
+    Attributes:
+        matrix: Mean of z z', float64 (d, d), symmetric.
+        deviation: Deviation of the noise on an entry off the diagonal; on the diagonal it is
+            sqrt(2) times as large.
+        record: The PrivacyRecord of the rows.
+    """
+
+    matrix: Floats
+    deviation: float
+    record: PrivacyRecord
+
+
+def release_moment(
+    rows: NDArray[Any],
+    norm_bound: float,
+    privacy: Privacy,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> ReleasedMoment:
+    """Release the mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
+
+    Let r = norm_bound. Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at
+    most `sqrt(2) r**2`, since `|z z'|_F = |z|**2` and the inner product of two such matrices is a
+    square. Take noise of deviation s above the diagonal and sqrt(2) s on it. The squared ratios of
+    change to deviation then add up to `|D|_F**2 / (2 s**2) <= (r**2 / s)**2`, so that
+    `s = r**2 / mu` keeps a budget of mu. Both deviations are the least possible: two orthogonal
+    rows along axes need `sqrt(2) r**2 / mu` on the diagonal, and two rows with entries of +-r /
+    sqrt(d) need `r**2 / mu` off it. The same noise on all entries would have to be
+    `sqrt(2) r**2 / mu`, and its spectral norm would be sqrt(2) times as large.
+
+    Raises: ParameterError, BudgetExceeded.
+    """
+    noise = calibrate_noise(privacy, 1, 0.0)
+    sums = MomentSums.from_rows(rows, norm_bound, noise)
+    mechanism = "adaptation.PrivateDiscrepancyMinimization, 1 step"
+    source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
+    record = make_record(privacy, noise, mechanism, source, random_state)
+    with spend(budget, record):
+        matrix = sums.add_noise(noise, make_stream(random_state))
+    scale = sums.unit**2 / len(rows)
+    return ReleasedMoment(matrix * scale, noise.multiple * sums.norm**2 * scale, record)
+
+
+_MOST_STEPS = 1 << 40
+
+
+@dataclass(kw_only=True, eq=False)
+class PrivateDiscrepancyMinimization(BoundedEstimator):
+    """Regression on a public source, weighted to minimize the discrepancy from a private target.
+
+    DiscrepancyMinimization reads nothing of the target's records but their second-moment matrix,
+    mean z z'. Here this matrix is released once, with noise, and everything else is computed from
+    the release and the source. The target's labels are not used.
+
+    Attributes:
+        epsilon: Privacy parameter, finite and above 0.
+        delta: Privacy parameter in (0, 1).
+        norm_bound: Bound on the norm of all rows, in [1e-30, 1e30]. Rows of the source must keep
+            it, longer rows of the target are shrunk to it.
+        loss: "squared" or "logistic", as in KernelMeanMatching.
+        l2: Weight of the penalty `l2 |w|**2 / 2`, above 0.
+        steps: Largest number of steps of descent in each stage of less smoothing, at least 1.
+        tolerance: Gap at which the descent stops, as a share of the eigenvalue at equal weights,
+            above 0.
+        numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
+            in floats.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
+        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
+        coef_: The coefficients after fit, float64 of shape (d,), read-only.
+        weights_: The weights of the source's records after fit, float64 of shape (m,), at least 0
+            and of sum 1, read-only.
+        gap_: After fit, a bound on how far the largest absolute eigenvalue is above its minimum,
+            for the noisy matrix.
+        moment_: The released matrix after fit, float64 of shape (d, d), symmetric, read-only. The
+            noise may have left it negative eigenvalues. To cut them off would raise its trace, and
+            made errors larger in 15 of 18 trials (wind, gas, news; epsilon 1, 4, 15; measured).
+        noise_: Standard deviation of the noise on an entry of `moment_` off the diagonal, after
+            fit.
+        record_: The PrivacyRecord of the target after fit.
+        feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
+
+    Guarantee:
+        fit is (epsilon, delta)-DP for the target under "replace_one"; the source is public. A
+        record moves the sum of z z' by at most `sqrt(2) norm_bound**2` in the Frobenius norm.
+        Gaussian noise of deviation `s = norm_bound**2 / mu` on each entry above the diagonal and
+        sqrt(2) s on it adds up to a budget of mu (proved), and is the least for this matrix.
+        numerics="exact" rounds the target's rows to integers. The sums of products are exact and
+        get rounded Gaussian noise, which keeps the curve of Gaussian DP. numerics="idealized" adds
+        Gaussian noise in floats, accounted by the same curve as if floats were real numbers. Rows
+        of the target beyond the bound are shrunk to it, silently. The running time is not
+        protected.
+
+    Cost:
+        `O(n d**2)` once, then that of DiscrepancyMinimization.
+
+    Source:
+        Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, who pose
+        this problem; one release of all second moments in place of their noisy steps is ours.
+        Balle and Wang 2018.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import PrivateDiscrepancyMinimization
+        >>> x = np.linspace(-1, 1, 200)
+        >>> X_source = np.concatenate([np.c_[x, 0 * x], np.c_[0 * x, x]])
+        >>> X_target = np.tile(np.c_[x, 0 * x], (10, 1))  # like the first half of the source
+        >>> model = PrivateDiscrepancyMinimization(epsilon=4, delta=1e-6)
+        >>> model = model.fit(X_source, np.r_[x, -x], X_target)
+        >>> model.record_.epsilon, bool(model.weights_[:200].sum() > 0.7)
+        (4.0, True)
+    """
+
+    epsilon: float
+    delta: float
+    norm_bound: float = 1.0
+    loss: Loss = "squared"
+    l2: float = 1e-3
+    steps: int = 300
+    tolerance: float = 0.01
+    numerics: Numerics = "exact"
+    random_state: RandomState = None
+    budget: Budget | None = None
+
+    private: ClassVar[Private] = "target"
+
+    @keep_result
+    def fit(
+        self,
+        X_source: ArrayLike,
+        y_source: ArrayLike,
+        X_target: ArrayLike,
+        y_target: ArrayLike | None = None,
+        *,
+        ids: ArrayLike | None = None,
+        rows_per_person: int = 1,
+    ) -> Self:
+        """Learns the coefficients from the source, weighted by the released matrix of the target.
+
+        fit warns with a UtilityWarning where delta is above 1 / n.
+
+        Args:
+            X_source: Records of the public source, finite real numbers of shape (m, d), m and d at
+                least 1. A constant column makes an intercept. The columns of a frame are put into
+                the target's order.
+            y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
+                the logistic loss.
+            X_target: Records of the private target, finite real numbers of shape (n, d), n at
+                least 1. Only their shape and finiteness are validated.
+            y_target: Never read; it may be None.
+            ids: Whose record it is, for each record of the target, as data.bound_rows takes
+                them: the guarantee is then for people, who may have several records. None protects
+                each record.
+            rows_per_person: The most records of a person that are used, the others being left out;
+                public.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ShapeError: An array has another shape than described.
+            ParameterError: A parameter is out of range, an entry is no finite real number, a label
+                is of another kind, a row of the source exceeds norm_bound, the frames of both
+                domains have different columns, or no noise that can be drawn is enough for epsilon.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+
+        Guarantee:
+            That of the class. With ids it is for whatever a person's records hold, and ids are
+            public. No budget is spent where fit raises.
+        """
+        check_loss(self.loss)
+        check_random_state(self.random_state)
+        positive("epsilon", self.epsilon)
+        privacy, norm_bound = (
+            validate_privacy(self),
+            bounded_positive("norm_bound", self.norm_bound),
+        )
+        l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
+        steps = positive_int("steps", self.steps, _MOST_STEPS)
+        X_target, _, persons = bound_records(X_target, None, ids, rows_per_person)
+        privacy = privacy._replace(persons=persons)
+        X_source, names = align_source(X_source, X_target)
+        source = validate_domain("source", X_source, y_source, self.loss)
+        refuse_beyond(Sample("source", *source), RecordBounds(norm_bound, math.inf))
+        rows = validate_features("target", X_target)
+        check_columns("X_target", rows, source.X.shape[1])
+        note_large_delta(privacy.delta, len(rows))
+        released = release_moment(rows, norm_bound, privacy, self.random_state, self.budget)
+        result = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
+        weights = result.weights / result.weights.sum()
+        coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
+        self.coef_, self.weights_, self.gap_ = read_only(coef), read_only(weights), result.gap
+        self.moment_, self.noise_ = read_only(released.matrix), released.deviation
+        self.record_, self.feature_names_in_ = released.record, names
+        return self

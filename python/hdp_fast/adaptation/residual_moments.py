@@ -1,0 +1,354 @@
+"""The moments of residuals around the public optimum: the optimum, their release, what it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._support.notes import note, note_large_delta
+from .._support.types import Floats, RandomState
+from ..budget.account import Budget, spend
+from ..exceptions import ParameterError
+from ..learners.feature_maps import FeatureMap
+from ..learners.released_statistics import ReleasedStatistics
+from ..learners.statistics_checks import LEVEL, chi_square_quantile, least_records
+from ..learners.statistics_privacy import MOST_BITS
+from ..learners.sufficient_statistics import (
+    SufficientStatistics,
+    add_noise,
+    add_up,
+    calibrate,
+    deviations_of,
+)
+from ..record import PrivacyRecord, gaussian_law, rng_of
+from .privacy import Privacy
+
+# Blocks of consecutive records that are left out in turn.
+BLOCKS = 8
+# Penalties, as shares of the largest second moment.
+_PENALTIES = 10.0 ** np.arange(-6, 1.01, 0.5)
+# Rows that are made float64 at a time.
+_CHUNK = 1 << 14
+_LARGEST_LABEL = 1e30
+
+
+class SourceMoments(NamedTuple):
+    """What ridge regression needs of public records: means of x x' and of x y, and how many."""
+
+    second: Floats
+    cross: Floats
+    size: int
+
+    def minus(self, other: SourceMoments) -> SourceMoments:
+        """Return the moments of the records that are not among the others."""
+        size = self.size - other.size
+        second = self.second * self.size - other.second * other.size
+        cross = self.cross * self.size - other.cross * other.size
+        return SourceMoments(second / size, cross / size, size)
+
+
+class SourceOptimum(NamedTuple):
+    """The public optimum.
+
+    Attributes:
+        coef: Its coefficients, float64 (d,).
+        penalty: The penalty, as a share of the largest second moment.
+        residual: Root of the mean squared residual on the source.
+        second: Mean of x x' over the source, float64 (d, d).
+    """
+
+    coef: Floats
+    penalty: float
+    residual: float
+    second: Floats
+
+
+def fit_source(X: NDArray[Any], y: Floats, penalty: float | None) -> SourceOptimum:
+    """Fit ridge regression to the source, with the penalty that choose_penalty takes for None.
+
+    Raises: ParameterError where the rows are too large for their squares, or all 0.
+    """
+    whole = _moments(X, y)
+    if not np.isfinite(whole.second).all() or not np.isfinite(whole.cross).all():
+        raise ParameterError("X_source has entries beyond 1e150, but their squares must be finite")
+    if not np.abs(y).max() <= _LARGEST_LABEL:
+        raise ParameterError("y_source has entries beyond 1e30, but all must lie within")
+    largest = float(np.linalg.eigvalsh(whole.second)[-1])
+    if not largest > 0:
+        raise ParameterError("X_source has only entries of 0, but some must differ from 0")
+    if penalty is None:
+        penalty = _choose_penalty(X, y, whole, largest)
+    coef = _ridge_path(whole, largest, np.array([penalty]))[:, 0]
+    residual = math.sqrt(float(np.square(residuals(X, y, coef)).mean()))
+    return SourceOptimum(coef, penalty, residual, whole.second)
+
+
+def residuals(X: NDArray[Any], y: Floats, coef: Floats) -> Floats:
+    """Return y - <coef, x> for every record; what overflows becomes 0.
+
+    einsum adds up every row alone, in an order that does not depend on other rows.
+    """
+    left = np.empty(len(y))
+    with np.errstate(all="ignore"):
+        for start in range(0, len(y), _CHUNK):
+            rows = np.ascontiguousarray(X[start : start + _CHUNK], np.float64)
+            part = slice(start, start + len(rows))
+            left[part] = y[part] - np.einsum("ij,j->i", rows, coef)
+    left[np.isnan(left)] = 0.0
+    return left
+
+
+def _moments(X: NDArray[Any], y: Floats) -> SourceMoments:
+    d = X.shape[1]
+    second, cross = np.zeros((d, d)), np.zeros(d)
+    with np.errstate(all="ignore"):
+        for start in range(0, len(y), _CHUNK):
+            rows = np.array(X[start : start + _CHUNK], np.float64)
+            second += rows.T @ rows
+            cross += rows.T @ y[start : start + _CHUNK]
+    return SourceMoments(second / len(y), cross / len(y), len(y))
+
+
+def _ridge_path(moments: SourceMoments, largest: float, penalties: Floats) -> Floats:
+    """Return the coefficients for each penalty, (d, penalties)."""
+    values, vectors = np.linalg.eigh(moments.second)
+    shrunk = np.maximum(values, 0.0)[:, None] + penalties * largest
+    path: Floats = vectors @ ((vectors.T @ moments.cross)[:, None] / shrunk)
+    return path
+
+
+def _choose_penalty(X: NDArray[Any], y: Floats, whole: SourceMoments, largest: float) -> float:
+    """Return the largest penalty that predicts blocks left out about as well as the best one.
+
+    The blocks are consecutive records, so that in a table by time or place they differ from each
+    other as populations do. "About" is one standard error of the differences between blocks.
+    """
+    count = min(BLOCKS, len(y))
+    if count < 2:
+        return float(_PENALTIES[-1])
+    cuts = np.arange(count + 1) * len(y) // count
+    losses = np.array(
+        [_left_out(X[start:stop], y[start:stop], whole, largest) for start, stop in pairwise(cuts)]
+    )
+    best = int(losses.mean(axis=0).argmin())
+    excess = losses - losses[:, [best]]
+    allowed = excess.std(axis=0, ddof=1) / math.sqrt(count)
+    while best + 1 < len(_PENALTIES) and excess[:, best + 1].mean() <= allowed[best + 1]:
+        best += 1
+    return float(_PENALTIES[best])
+
+
+def _left_out(X: NDArray[Any], y: Floats, whole: SourceMoments, largest: float) -> Floats:
+    """Return the mean squared error on a block of what the others learn, for each penalty."""
+    path = _ridge_path(whole.minus(_moments(X, y)), largest, _PENALTIES)
+    errors: Floats = np.square(np.asarray(X, np.float64) @ path - y[:, None]).mean(axis=0)
+    return errors
+
+
+_SOURCE = (
+    "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
+)
+
+
+def release_residuals(
+    features: FeatureMap,
+    records: tuple[NDArray[Any], Floats],
+    clip: float,
+    ratio: float,
+    privacy: Privacy,
+    random_state: RandomState,
+    budget: Budget | None,
+) -> ReleasedStatistics:
+    """Release the sums of z r and of z z' over private records, with noise.
+
+    z are the features of a row, of norm at most 1. records: rows, and residuals r, which are
+    clipped to [-clip, clip]. ratio: deviation of the noise on the diagonal of the sum of z z' over
+    that on the sum of z r / clip.
+
+    Raises: ParameterError, BudgetExceeded.
+    """
+    rows, residuals = records
+    n, drawn, record = len(residuals), None, None
+    description = SufficientStatistics(features, label_bound=clip, second_moments=True, ratio=ratio)
+    if privacy.protects:
+        share = privacy.persons.gaussian_share(privacy.epsilon, privacy.delta)
+        drawn = calibrate(description, n, *share)
+        deviations = deviations_of(description, drawn)
+        record = _make_record(deviations, features, privacy, random_state)
+        note_large_delta(privacy.delta, n)
+        _note_before(n, deviations[0], features.columns, privacy.epsilon)
+    # Clipped before they are divided, so that none overflows.
+    targets = residuals.clip(-clip, clip) / clip
+    sums = add_up(description, rows, targets, MOST_BITS if drawn is None else drawn.bits)
+    with nullcontext() if record is None else spend(budget, record):
+        return add_noise(description, sums, n, drawn, record, random_state)
+
+
+def _make_record(
+    deviations: tuple[float, float, float],
+    features: FeatureMap,
+    privacy: Privacy,
+    random_state: RandomState,
+) -> PrivacyRecord:
+    sums, diagonal, _ = deviations
+    record = PrivacyRecord(
+        mechanism=f"adaptation.MomentAdaptation, {features.columns} directions",
+        source=_SOURCE,
+        neighbors="replace_one",
+        epsilon=privacy.epsilon,
+        delta=privacy.delta,
+        noise=f"rounded normal on integers, deviations {sums:.6g} on the residual sums, "
+        f"{diagonal:.6g} on the diagonal of the second moments",
+        rng=rng_of(random_state),
+        **gaussian_law(privacy.epsilon, privacy.delta),
+    )
+    return privacy.persons.state(record)
+
+
+def _note_before(n: int, deviation: float, columns: int, epsilon: float) -> None:
+    """Warn where no residuals could add up to more than the noise hides."""
+    least = least_records(1.0, deviation, columns)
+    if n < least:
+        rule = f"the noise hides what fewer than {math.ceil(least):,} residuals can add up to"
+        advice = "more records, fewer directions or a larger epsilon would help"
+        note(f"n = {n:,} target records, but at epsilon = {epsilon:g} {rule}: {advice}")
+
+
+def signal_of(statistics: ReleasedStatistics) -> float:
+    """Return the squared norm of the released residual sums over that of their noise."""
+    deviation = statistics.sums_deviation
+    if not deviation:
+        return math.inf
+    sums = statistics.cross_moments / deviation
+    return float((sums**2).mean())
+
+
+def note_signal(signal: float, columns: int) -> None:
+    """Warn where the released residual sums look like noise alone."""
+    if signal * columns <= chi_square_quantile(columns, 1 - LEVEL):
+        rule = f"as {1 - LEVEL:.0%} of sums without any signal have at most"
+        advice = "more target records, fewer directions or a larger epsilon would help"
+        note(
+            f"signal_ = {signal:.2g} is the square of the released residual sums over that of "
+            f"their noise, {rule}: the target is not seen to differ from the source, whose own "
+            f"optimum source_coef_ is about as good; {advice}"
+        )
+
+
+# Prior deviations of a prediction's change, in residuals of the source.
+_SCALES = 10.0 ** np.arange(-3, 1.51, 0.125)
+# Exponents of the second moment with which the prior variance of a direction goes.
+_POWERS = (0.0, 0.5, 1.0)
+
+
+class MomentProblem(NamedTuple):
+    """Released numbers and public facts, in the k coordinates of the release.
+
+    Attributes:
+        sums: The released sum of z r, float64 (k,).
+        moments: The released sum of z z', float64 (k, k), symmetric.
+        size: Number n of target records.
+        sums_deviation: Deviation of the noise on `sums`.
+        moments_deviation: Deviation of the noise on the diagonal of `moments`; above it is
+            sqrt(2) times less.
+        source_moments: Mean of z z' over the source, float64 (k, k).
+        shape: Second moments of the directions, over the largest, float64 (k,).
+        variance: Expected square of a clipped residual.
+        centers: Changes of the coefficients that the target may be near, float64 (centers, k).
+        priors: Probability of each before the release, float64 (centers,).
+    """
+
+    sums: Floats
+    moments: Floats
+    size: int
+    sums_deviation: float
+    moments_deviation: float
+    source_moments: Floats
+    shape: Floats
+    variance: float
+    centers: Floats
+    priors: Floats
+
+
+class ChangePosterior(NamedTuple):
+    """The mean change of the coefficients, and the probabilities of the centers."""
+
+    change: Floats
+    centers: Floats
+
+
+def average_posterior(problem: MomentProblem) -> ChangePosterior:
+    """Average the posterior means of all priors, weighed by their evidence.
+
+    Given the target's second moments H and a change b of the coefficients, the released sums g are
+    H b, the noise, and what residuals add: a variance of v H. A prior takes b as normal around a
+    center, with a variance that goes with t**2 and a power of the direction's second moment. Its
+    evidence is the density of g. H is estimated first, and the noise that stays in it counts as
+    noise on g. Everything is computed from released numbers and public facts.
+    """
+    moments, left = denoise(problem)
+    changes, logs, owners = [], [], []
+    for owner, center in enumerate(problem.centers):
+        for change, log in _posteriors(problem, moments, left, center):
+            changes.append(change)
+            logs.append(log + math.log(problem.priors[owner]))
+            owners.append(owner)
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    shares: Floats = np.bincount(owners, weights, len(problem.centers)).astype(np.float64)
+    return ChangePosterior(weights @ np.array(changes), shares)
+
+
+def denoise(problem: MomentProblem) -> tuple[Floats, float]:
+    """Estimate the target's sum of z z', and the deviation of the noise that stays in it.
+
+    Its distance from what the source has loses, in each of its directions, the norm that noise of
+    this deviation has as a symmetric matrix, about s sqrt(2 k): what is below counts as noise, so
+    that the source's moments stay where the release does not contradict them. Without noise the
+    released sum is returned.
+    """
+    if not problem.moments_deviation:
+        return problem.moments, 0.0
+    expected = problem.size * problem.source_moments
+    values, vectors = np.linalg.eigh(problem.moments - expected)
+    edge = problem.moments_deviation * math.sqrt(2 * len(values))
+    kept = np.sign(values) * np.maximum(np.abs(values) - edge, 0.0)
+    total = expected + (vectors * kept) @ vectors.T
+    values, vectors = np.linalg.eigh(total)
+    positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return positive, problem.moments_deviation * math.sqrt(float((kept != 0).mean()))
+
+
+def _posteriors(
+    problem: MomentProblem, moments: Floats, left: float, center: Floats
+) -> Iterator[tuple[Floats, float]]:
+    """Yield the posterior mean and the log evidence of every prior around a center."""
+    sums = problem.sums - moments @ center
+    noise = problem.sums_deviation**2 + left**2 / 2 * float(center @ center)
+    base = problem.variance * moments
+    base.flat[:: len(base) + 1] += max(noise, 1e-12 * float(np.trace(base)), 1e-300)
+    scale = 1 / np.sqrt(np.maximum(np.diag(problem.source_moments), 1e-300))
+    for power in _POWERS:
+        widths = problem.shape ** (power / 2) * scale
+        whitened = np.linalg.cholesky(base)
+        spread = left**2 / 2 * float(widths @ widths)
+        for t in _SCALES:
+            variance = t**2 * problem.variance
+            if spread:
+                inflated = base.copy()
+                inflated.flat[:: len(base) + 1] += spread * variance
+                whitened = np.linalg.cholesky(inflated)
+            part = np.linalg.solve(whitened, moments * widths)
+            target = np.linalg.solve(whitened, sums)
+            inner = np.eye(len(widths)) + variance * (part.T @ part)
+            mean = np.linalg.solve(inner, variance * (part.T @ target))
+            # The density of the sums, whose variance is that of base and of the prior together.
+            fit = target @ target - (part.T @ target) @ mean
+            volume = np.linalg.slogdet(inner)[1] / 2 + np.log(np.diag(whitened)).sum()
+            yield center + widths * mean, float(-fit / 2 - volume)
