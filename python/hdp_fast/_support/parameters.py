@@ -14,6 +14,16 @@ Rule = Callable[[str, Any], Any]
 Rules = Mapping[str, Rule]
 
 
+def check_fields(instance: Any) -> dict[str, Any]:
+    """What the RULES of an instance make of its fields, by name; the fields stay as they are.
+
+    The fit of an object with SettableParameters calls it: what was set there is kept as it was set.
+
+    Raises: ParameterError where a rule refuses a field.
+    """
+    return {name: rule(name, getattr(instance, name)) for name, rule in instance.RULES.items()}
+
+
 def store(instance: object, **values: Any) -> None:
     """Set fields of a frozen instance once they are validated."""
     for name, value in values.items():
@@ -31,8 +41,7 @@ class Checked:
 
     def __post_init__(self) -> None:
         """Check each field that has a rule, and keep what the rule makes of it."""
-        for name, rule in self.RULES.items():
-            store(self, **{name: rule(name, getattr(self, name))})
+        store(self, **check_fields(self))
 
 
 def optional(rule: Rule) -> Rule:
@@ -75,7 +84,12 @@ class Parameters:
 
 
 class SettableParameters(Parameters):
-    """The base of a dataclass whose parameters can be changed, and are checked by fit."""
+    """The base of a dataclass whose parameters can be changed, and are checked by fit.
+
+    RULES are those that its fit passes to check_fields; tests/test_rules.py tries them there.
+    """
+
+    RULES: ClassVar[Rules] = {}
 
     def set_params(self, **parameters: Any) -> Self:
         """Changes some parameters; fit validates their values.

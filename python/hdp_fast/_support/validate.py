@@ -145,6 +145,14 @@ def positive(name: str, value: Any) -> float:
     return real
 
 
+def positive_or_infinite(name: str, value: Any) -> float:
+    """The value as a float above 0; an infinite epsilon protects nobody.
+
+    Raises: ParameterError otherwise.
+    """
+    return math.inf if number(name, value) == math.inf else positive(name, value)
+
+
 def finite_nonnegative(name: str, value: Any) -> float:
     """The value as a finite float of at least 0.
 

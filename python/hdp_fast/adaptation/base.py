@@ -17,14 +17,15 @@ from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.notes import note, note_large_delta
 from .._support.parameters import SettableParameters
 from .._support.stages import log_stage
-from .._support.types import Floats
-from .._support.validate import array, one_of
+from .._support.types import Floats, RandomState
+from .._support.validate import array
+from ..budget.account import Budget
 from ..data.persons import Persons, read_persons
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_labels, validate_rows
 from ..record import PrivacyRecord
-from .baselines.reweighting import LOSSES, Loss
-from .discrepancies.exact import DOMAINS, Private
+from .baselines.reweighting import Loss
+from .discrepancies.exact import Private
 from .discrepancies.moments import Sample, shrink_rows
 from .privacy import Privacy
 from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
@@ -223,14 +224,6 @@ def check_columns(name: str, rows: NDArray[Any], d: int) -> None:
         raise ShapeError(f"{name} has {rows.shape[1]} columns, but there must be {d}")
 
 
-def check_loss(loss: object) -> None:
-    """Refuse every loss but those of the baselines.
-
-    Raises: ParameterError.
-    """
-    one_of("loss", loss, LOSSES)
-
-
 # Above this share of the source, the target's records hardly count.
 _LARGEST_SHARE = 0.95
 
@@ -247,8 +240,8 @@ class DescentEstimator(BoundedEstimator):
     private: Private
 
     @abstractmethod
-    def _validate_settings(self) -> Any:
-        """Validate the parameters."""
+    def _validate_settings(self, budget: Budget | None, random_state: RandomState) -> Any:
+        """Validate the parameters, and what a call promises and whom it charges."""
 
     @abstractmethod
     def _validate_problem(self, settings: Any, data: Data) -> AdaptationProblem:
@@ -263,12 +256,18 @@ class DescentEstimator(BoundedEstimator):
         """Learn the coefficients from validated records."""
 
     def _fit(
-        self, data: Data, progress: bool, owners: tuple[ArrayLike | None, int] = (None, 1)
+        self,
+        data: Data,
+        owners: tuple[ArrayLike | None, int],
+        budget: Budget | None,
+        random_state: RandomState,
+        progress: bool,
     ) -> Self:
         """Fit, with notes and logs of the stages, and with a bar where progress is wanted."""
+        settings = self._validate_settings(budget, random_state)
         data, persons = self._bound(data, owners)
-        settings, problem, names = self._validate(data)
-        settings = settings._replace(privacy=settings.privacy._replace(persons=persons))
+        settings = settings._replace(privacy=settings.privacy.change(persons=persons))
+        problem, names = self._state_problem(settings, data)
         if settings.privacy.protects:
             note_large_delta(settings.privacy.delta, len(problem.private_sample.y))
         name, steps = type(self).__name__, self._count_steps(settings)
@@ -282,7 +281,6 @@ class DescentEstimator(BoundedEstimator):
 
     def _bound(self, data: Data, owners: tuple[ArrayLike | None, int]) -> tuple[Data, Persons]:
         """Return the records that are used, and who owns the private ones."""
-        one_of("private", self.private, DOMAINS)
         X_source, y_source, X_target, y_target = data
         if self.private == "target":
             X_target, y_target, persons = bound_records(X_target, y_target, *owners)
@@ -290,20 +288,20 @@ class DescentEstimator(BoundedEstimator):
             X_source, y_source, persons = bound_records(X_source, y_source, *owners)
         return (X_source, y_source, X_target, y_target), persons
 
-    def _fit_silently(self, data: Data) -> Self:
-        """Fit without notes, logs and bars: nobody must see how often private tuning fits."""
-        settings, problem, names = self._validate(data)
+    def _fit_silently(self, data: Data, random_state: RandomState) -> Self:
+        """Fit without notes, logs, bars and charges: private tuning shows none of its fits."""
+        settings = self._validate_settings(None, random_state)
+        problem, names = self._state_problem(settings, data)
         self._learn(settings, problem, progress_module.NoBar())
         self.feature_names_in_ = names
         return self
 
-    def _validate(self, data: Data) -> tuple[Any, AdaptationProblem, FeatureNames]:
-        """Validate parameters and records, and find the names of their features."""
-        settings = self._validate_settings()
+    def _state_problem(self, settings: Any, data: Data) -> tuple[AdaptationProblem, FeatureNames]:
+        """Validate records, the source's put into the target's space, and name their features."""
         X_source, y_source, X_target, y_target = data
         X_source, names = self._map_source(settings.privacy, X_source, X_target)
         problem = self._validate_problem(settings, (X_source, y_source, X_target, y_target))
-        return settings, problem, names
+        return problem, names
 
     def _map_source(
         self, privacy: Privacy, X_source: Any, X_target: Any
@@ -377,16 +375,18 @@ def map_source(
     return estimator._map_source(privacy, X_source, X_target)
 
 
-def validate_settings(estimator: DescentEstimator) -> None:
-    """Refuse unfit parameters, before any record is seen."""
-    estimator._validate_settings()
+def validate_settings(
+    estimator: DescentEstimator, budget: Budget | None = None, random_state: RandomState = None
+) -> Any:
+    """Return an estimator's settings: refuse unfit parameters, before any record is seen."""
+    return estimator._validate_settings(budget, random_state)
 
 
 def check_records(estimator: DescentEstimator, data: Data) -> None:
     """Refuse unfit parameters or records, the source's already in the target's space."""
-    estimator._validate_problem(estimator._validate_settings(), data)
+    estimator._validate_problem(validate_settings(estimator), data)
 
 
-def fit_silently(estimator: Descent, data: Data) -> Descent:
+def fit_silently(estimator: Descent, data: Data, random_state: RandomState) -> Descent:
     """Fit without notes, logs and bars: nobody must see how often private tuning fits."""
-    return estimator._fit_silently(data)
+    return estimator._fit_silently(data, random_state)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
 from .._support.notes import keep_result
-from .._support.random_state import check_random_state
+from .._support.parameters import Rules, check_fields, optional
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded_positive,
@@ -20,6 +21,7 @@ from .._support.validate import (
     refuse,
 )
 from ..budget.account import Budget, spend
+from ..learners.noisy_steps import Numerics
 from ..record import PrivacyRecord
 from .base import DescentEstimator
 from .convex_descent import (
@@ -34,12 +36,12 @@ from .convex_descent import (
 )
 from .discrepancies.exact import Private
 from .privacy import (
-    Numerics,
+    PRIVACY_RULES,
     Privacy,
     calibrate_noise,
     make_record,
     make_stream,
-    validate_privacy,
+    set_privacy,
 )
 from .problem import (
     AdaptationProblem,
@@ -60,6 +62,7 @@ class ConvexSettings(NamedTuple):
     """The validated parameters of a run."""
 
     privacy: Privacy
+    bounds: ProblemBounds
     alpha: float | None
     penalties: ConvexPenalties
     steps: int | None
@@ -102,24 +105,21 @@ def run_without_noise(
 def run_with_noise(
     settings: ConvexSettings,
     problem: AdaptationProblem,
-    random_state: RandomState,
-    budget: Budget | None,
     bar: Any,
 ) -> ConvexOutcome:
     """Take the noisy steps; the budget is charged before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
-    steps, bounds = _count_steps(settings), problem.bounds
+    steps, bounds, goal = _count_steps(settings), problem.bounds, settings.privacy.goal
     noise = calibrate_noise(settings.privacy, steps, settings.share, _joint_sensitivity(settings))
     records = as_float_rows(problem.public_sample, bounds.record_bounds)
     gradient = NoisyGradient.from_sample(problem.private_sample, bounds.record_bounds, noise)
     mechanism = f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps"
-    record = make_record(settings.privacy, noise, mechanism, _SOURCE, random_state)
-    with spend(budget, record):
-        gradient = gradient._replace(rng=make_stream(random_state))
-        delta = settings.privacy.delta
-        discrepancy = problem.released_discrepancy(noise, delta, gradient.rng)
+    record = make_record(settings.privacy, noise, mechanism, _SOURCE)
+    with spend(goal.budget, record):
+        gradient = gradient._replace(rng=make_stream(goal.random_state))
+        discrepancy = problem.released_discrepancy(noise, settings.privacy.delta, gradient.rng)
         alpha = problem.choose_alpha(settings.alpha, discrepancy)
         weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
         public, private = (records, weightings[0]), (gradient, weightings[1])
@@ -209,9 +209,6 @@ class ConvexAdaptation(DescentEstimator):
             record of zeros, and count as zero where it fails.
         numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
-        random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
-        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
         coef_: The coefficients after fit, float64 of shape (d,), read-only.
         alpha_: The share of the source that fit used.
         discrepancy_: The released discrepancy after fit; the exact one if epsilon = math.inf.
@@ -266,8 +263,20 @@ class ConvexAdaptation(DescentEstimator):
     private: Private = "target"
     feature_map: FeatureMap | None = None
     numerics: Numerics = "exact"
-    random_state: RandomState = None
-    budget: Budget | None = None
+
+    RULES: ClassVar[Rules] = {
+        **PRIVACY_RULES,
+        "radius": bounded_positive,
+        "norm_bound": bounded_positive,
+        "alpha": optional(probability),
+        "kappa_1": bounded_positive,
+        "kappa_2": nonnegative,
+        "kappa_inf": nonnegative,
+        "steps": optional(partial(positive_int, most=_MOST_STEPS)),
+        "initial_distance": optional(bounded_positive),
+        "discrepancy_share": probability,
+        "variant": partial(one_of, allowed=_VARIANTS),
+    }
 
     loss = "squared"
 
@@ -281,6 +290,8 @@ class ConvexAdaptation(DescentEstimator):
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
         progress: bool = False,
     ) -> Self:
         """Learns the coefficients from records of both domains.
@@ -301,6 +312,9 @@ class ConvexAdaptation(DescentEstimator):
                 each record.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
+            budget: What fit is charged to before any coin is drawn; None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
             progress: Whether to show a bar (tqdm) over the steps. The optimum without noise has no
                 steps and no bar.
 
@@ -322,12 +336,13 @@ class ConvexAdaptation(DescentEstimator):
             public; a person's mu is rows_per_person times that of a record. The warnings depend on
             public records and released numbers alone. No budget is spent where fit raises.
         """
-        return self._fit((X_source, y_source, X_target, y_target), progress, (ids, rows_per_person))
+        data = X_source, y_source, X_target, y_target
+        return self._fit(data, (ids, rows_per_person), budget, random_state, progress)
 
     def _learn(self, settings: ConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the coefficients from validated records."""
         if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
+            outcome = run_with_noise(settings, problem, bar)
         else:
             outcome = run_without_noise(settings, problem, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
@@ -341,37 +356,26 @@ class ConvexAdaptation(DescentEstimator):
 
     def _validate_problem(self, settings: ConvexSettings, data: Data) -> AdaptationProblem:
         """Validate the records, which are in the target's space."""
-        bounds = ProblemBounds.validate(self.radius, self.norm_bound)
         protected = settings.privacy.protected_domain(self.private)
-        return AdaptationProblem.validate(data, bounds, self.private, protected)
+        return AdaptationProblem.validate(data, settings.bounds, self.private, protected)
 
-    def _validate_settings(self) -> ConvexSettings:
+    def _validate_settings(
+        self, budget: Budget | None, random_state: RandomState
+    ) -> ConvexSettings:
         """Validate the parameters."""
-        check_random_state(self.random_state)
-        one_of("variant", self.variant, _VARIANTS)
+        fields = check_fields(self)
+        penalties = ConvexPenalties(*(fields[name] for name in ConvexPenalties._fields))
+        for name in ("kappa_2", "kappa_inf"):
+            if self.variant == "tight" and fields[name]:
+                rule = 'it couples weights that have no noise: 0, or variant="paper"'
+                refuse(name, getattr(self, name), rule)
         return ConvexSettings(
-            validate_privacy(self),
-            None if self.alpha is None else probability("alpha", self.alpha),
-            self._validate_penalties(),
-            None if self.steps is None else positive_int("steps", self.steps, _MOST_STEPS),
-            None
-            if self.initial_distance is None
-            else bounded_positive("initial_distance", self.initial_distance),
-            probability("discrepancy_share", self.discrepancy_share),
+            set_privacy(fields, budget, random_state),
+            ProblemBounds(fields["radius"], fields["norm_bound"]),
+            fields["alpha"],
+            penalties,
+            fields["steps"],
+            fields["initial_distance"],
+            fields["discrepancy_share"],
             self.variant,
         )
-
-    def _validate_penalties(self) -> ConvexPenalties:
-        penalties = ConvexPenalties(
-            bounded_positive("kappa_1", self.kappa_1),
-            nonnegative("kappa_2", self.kappa_2),
-            nonnegative("kappa_inf", self.kappa_inf),
-        )
-        for name in ("kappa_2", "kappa_inf"):
-            if self.variant == "tight" and getattr(penalties, name):
-                refuse(
-                    name,
-                    getattr(self, name),
-                    'it couples weights that have no noise: 0, or variant="paper"',
-                )
-        return penalties

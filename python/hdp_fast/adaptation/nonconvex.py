@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result
-from .._support.random_state import check_random_state
+from .._support.parameters import Rules, check_fields, optional
 from .._support.types import Floats, RandomState
 from .._support.validate import (
+    MOST,
     bounded_positive,
     nonnegative,
     one_of,
@@ -23,6 +25,7 @@ from .._support.validate import (
 from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_rows
+from ..learners.noisy_steps import Numerics
 from .base import DescentEstimator, check_columns
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
@@ -34,7 +37,7 @@ from .nonconvex_run import (
     run_with_noise,
     run_without_noise,
 )
-from .privacy import Numerics, validate_privacy
+from .privacy import PRIVACY_RULES, set_privacy
 from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
@@ -104,9 +107,6 @@ class NonConvexAdaptation(DescentEstimator):
             record of zeros, and count as zero where it fails.
         numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
-        random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
-        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
         coef_: The predictor after fit, float64 of shape (d,), (classes, d) or (p,), read-only.
         alpha_: The share of the source that fit used.
         discrepancy_: The discrepancy after fit: the public one, the released one, or the exact one
@@ -172,8 +172,23 @@ class NonConvexAdaptation(DescentEstimator):
     private: Private = "target"
     feature_map: FeatureMap | None = None
     numerics: Numerics = "exact"
-    random_state: RandomState = None
-    budget: Budget | None = None
+
+    RULES: ClassVar[Rules] = {
+        **PRIVACY_RULES,
+        "classes": partial(positive_int, most=_MOST_CLASSES),
+        "radius": bounded_positive,
+        "norm_bound": bounded_positive,
+        "alpha": optional(probability),
+        "discrepancy": optional(nonnegative),
+        "lambda_1": bounded_positive,
+        "lambda_2": nonnegative,
+        "lambda_inf": nonnegative,
+        "mu": bounded_positive,
+        "steps": partial(positive_int, most=_MOST_STEPS),
+        "initial_distance": optional(bounded_positive),
+        "iterate": partial(one_of, allowed=_ITERATES),
+        "discrepancy_share": probability,
+    }
 
     @keep_result
     def fit(
@@ -185,6 +200,8 @@ class NonConvexAdaptation(DescentEstimator):
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
         progress: bool = False,
     ) -> Self:
         """Learns the predictor from records of both domains.
@@ -207,6 +224,9 @@ class NonConvexAdaptation(DescentEstimator):
                 each record.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
+            budget: What fit is charged to before any coin is drawn; None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
             progress: Whether to show a bar (tqdm) over the steps, those on the public records alone
                 included. A random iterate ends it early.
 
@@ -230,14 +250,13 @@ class NonConvexAdaptation(DescentEstimator):
             public records and released numbers alone. No budget is spent where fit raises, with one
             exception: what a callable raises for public records comes after the budget is charged.
         """
-        return self._fit((X_source, y_source, X_target, y_target), progress, (ids, rows_per_person))
+        data = X_source, y_source, X_target, y_target
+        return self._fit(data, (ids, rows_per_person), budget, random_state, progress)
 
     def _learn(self, settings: NonConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the predictor from validated records."""
-        if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, self.random_state, self.budget, bar)
-        else:
-            outcome = run_without_noise(settings, problem, self.random_state, bar)
+        run = run_with_noise if settings.privacy.protects else run_without_noise
+        outcome = run(settings, problem, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.gradient_mapping_, self.record_ = outcome.gradient_mapping, outcome.record
@@ -302,66 +321,50 @@ class NonConvexAdaptation(DescentEstimator):
     def _validate_problem(self, settings: NonConvexSettings, data: Data) -> AdaptationProblem:
         """Validate the records, which are in the target's space."""
         X_source, y_source, X_target, y_target = data
-        bounds = ProblemBounds.validate(self.radius, self.norm_bound)
         y_source = convert_labels(settings, "y_source", y_source)
         y_target = convert_labels(settings, "y_target", y_target)
-        if self.loss != "logistic":
-            bounds = bounds._replace(label=1e30)
         data = X_source, y_source, X_target, y_target
         protected = settings.privacy.protected_domain(self.private)
-        problem = AdaptationProblem.validate(data, bounds, self.private, protected)
+        problem = AdaptationProblem.validate(data, settings.bounds, self.private, protected)
         self._check_mu(problem)
         return problem
 
-    def _validate_settings(self) -> NonConvexSettings:
+    def _validate_settings(
+        self, budget: Budget | None, random_state: RandomState
+    ) -> NonConvexSettings:
         """Validate the parameters."""
-        check_random_state(self.random_state)
         if not callable(self.loss) and self.loss not in _LOSSES:
             refuse("loss", self.loss, f"it must be callable, or one of {', '.join(_LOSSES)}")
-        one_of("iterate", self.iterate, _ITERATES)
-        return NonConvexSettings(
-            privacy=validate_privacy(self),
-            loss=self.loss,
-            classes=self._validate_classes(),
-            start=self._validate_start(),
-            loss_bounds=self._validate_loss_bounds(),
-            alpha=None if self.alpha is None else probability("alpha", self.alpha),
-            discrepancy=self._validate_discrepancy(),
-            penalties=NonConvexPenalties(
-                bounded_positive("lambda_1", self.lambda_1),
-                nonnegative("lambda_2", self.lambda_2),
-                nonnegative("lambda_inf", self.lambda_inf),
-                bounded_positive("mu", self.mu),
-            ),
-            steps=positive_int("steps", self.steps, _MOST_STEPS),
-            initial_distance=None
-            if self.initial_distance is None
-            else bounded_positive("initial_distance", self.initial_distance),
-            last=self.iterate == "last",
-            share=probability("discrepancy_share", self.discrepancy_share),
-        )
-
-    def _validate_classes(self) -> int:
-        classes = positive_int("classes", self.classes, _MOST_CLASSES)
-        if classes < 2:
-            refuse("classes", classes, "it must be at least 2")
-        return classes
-
-    def _validate_discrepancy(self) -> float | None:
-        if self.discrepancy is not None:
-            return nonnegative("discrepancy", self.discrepancy)
-        if self.loss != "logistic":
+        fields = check_fields(self)
+        if fields["classes"] < 2:
+            refuse("classes", self.classes, "it must be at least 2")
+        if self.loss != "logistic" and self.discrepancy is None:
             rule = "only the logistic loss has one to release: it must be a public number"
             refuse("discrepancy", None, rule)
-        return None
+        bounds = ProblemBounds(fields["radius"], fields["norm_bound"])
+        return NonConvexSettings(
+            privacy=set_privacy(fields, budget, random_state),
+            loss=self.loss,
+            bounds=bounds if self.loss == "logistic" else bounds._replace(label=MOST),
+            classes=fields["classes"],
+            start=self._validate_start(bounds.radius),
+            loss_bounds=self._validate_loss_bounds(),
+            alpha=fields["alpha"],
+            discrepancy=fields["discrepancy"],
+            penalties=NonConvexPenalties(*(fields[name] for name in NonConvexPenalties._fields)),
+            steps=fields["steps"],
+            initial_distance=fields["initial_distance"],
+            last=self.iterate == "last",
+            share=fields["discrepancy_share"],
+        )
 
-    def _validate_start(self) -> Floats | None:
+    def _validate_start(self, radius: float) -> Floats | None:
         if not callable(self.loss):
             return None
         start = np.array([] if self.start is None else self.start, np.float64)
         if start.ndim != 1 or not start.size:
             raise ShapeError(f"start has shape {start.shape}, but a callable needs one of (p,)")
-        if not np.linalg.norm(start) <= bounded_positive("radius", self.radius):
+        if not np.linalg.norm(start) <= radius:
             raise ParameterError("start is too long, but its norm must be at most radius")
         return start
 

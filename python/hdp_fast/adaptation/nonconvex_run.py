@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import noise as draws
-from .._support.types import Floats, RandomState
+from .._support.types import Floats
 from .._support.validate import array, bits, integers
-from ..budget.account import Budget, spend
+from ..budget.account import spend
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .convex_descent import ProjectedSteps, second_moments
@@ -41,6 +41,7 @@ class NonConvexSettings(NamedTuple):
     """The validated parameters of a run."""
 
     privacy: Privacy
+    bounds: ProblemBounds
     loss: str | PerExample
     classes: int
     start: Floats | None
@@ -108,7 +109,7 @@ def _score_smoothness(settings: NonConvexSettings) -> float:
 
 
 def run_without_noise(
-    settings: NonConvexSettings, problem: AdaptationProblem, random_state: RandomState, bar: Any
+    settings: NonConvexSettings, problem: AdaptationProblem, bar: Any
 ) -> NonConvexOutcome:
     """Take the steps without noise."""
     discrepancy = settings.discrepancy
@@ -119,7 +120,8 @@ def run_without_noise(
     public = _PublicDomain.start(settings, problem, terms, states[0])
     w = _descend_alone(settings, terms, public, bar)
     path = _choose_steps(settings, terms, states, len(w))
-    w = _descend(settings, terms, states, w, path, make_stream(random_state), bar)
+    rng = make_stream(settings.privacy.goal.random_state)
+    w = _descend(settings, terms, states, w, path, rng, bar)
     longest = choose_longest_steps(terms, len(w))
     mapping = math.sqrt(take_step(states, w, terms, longest).gradient_mapping_norm2)
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
@@ -127,21 +129,17 @@ def run_without_noise(
 
 
 def run_with_noise(
-    settings: NonConvexSettings,
-    problem: AdaptationProblem,
-    random_state: RandomState,
-    budget: Budget | None,
-    bar: Any,
+    settings: NonConvexSettings, problem: AdaptationProblem, bar: Any
 ) -> NonConvexOutcome:
     """Take the noisy steps; the budget is charged before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
     """
-    noise = _calibrate(settings, problem)
+    noise, goal = _calibrate(settings, problem), settings.privacy.goal
     mechanism = f"adaptation.NonConvexAdaptation, {settings.steps} steps"
-    record = make_record(settings.privacy, noise, mechanism, _SOURCE, random_state)
-    with spend(budget, record):
-        rng, discrepancy = make_stream(random_state), settings.discrepancy
+    record = make_record(settings.privacy, noise, mechanism, _SOURCE)
+    with spend(goal.budget, record):
+        rng, discrepancy = make_stream(goal.random_state), settings.discrepancy
         if discrepancy is None:
             released = problem.released_discrepancy(noise, settings.privacy.delta, rng)
             discrepancy = _clip_discrepancy(released, settings, problem)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,18 +12,18 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import FeatureNames
 from .._support.json_text import JsonText
 from .._support.notes import keep_result
-from .._support.random_state import check_random_state
+from .._support.parameters import Rules, check_fields, optional
 from .._support.stages import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
+    bounded,
     bounded_positive,
-    number,
     one_of,
     positive,
     positive_int,
+    positive_or_infinite,
     probability,
     read_only,
-    refuse,
     unit_interval,
 )
 from ..budget.account import Budget
@@ -40,7 +40,7 @@ from .base import (
     validate_domain,
 )
 from .baselines.reweighting import Loss
-from .privacy import Privacy
+from .privacy import Privacy, set_privacy
 from .residual_moments import (
     ChangePosterior,
     MomentProblem,
@@ -163,9 +163,6 @@ class MomentAdaptation(Estimator):
             largest second moment of the source. None takes the rule above.
         ratio: Standard deviation of the noise on the diagonal of the sum of z z' over that on the
             sum of z r / clip, in [0.01, 100].
-        random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
-        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
         coef_: The adapted coefficients after fit, float64 of shape (d,), read-only.
         source_coef_: The public optimum after fit, float64 of shape (d,), read-only.
         signal_: Squared norm of the released residual sums over that of their noise, after fit.
@@ -213,8 +210,17 @@ class MomentAdaptation(Estimator):
     clip: float | None = None
     source_penalty: float | None = None
     ratio: float = 1.2
-    random_state: RandomState = None
-    budget: Budget | None = None
+
+    RULES: ClassVar[Rules] = {
+        "epsilon": positive_or_infinite,
+        "delta": probability,
+        "task": partial(one_of, allowed=tuple(_LOSSES)),
+        "directions": optional(partial(positive_int, most=_MOST_DIRECTIONS)),
+        "whitening": unit_interval,
+        "clip": optional(bounded_positive),
+        "source_penalty": optional(partial(bounded, low=1e-12, high=1e12)),
+        "ratio": partial(bounded, low=0.01, high=100),
+    }
 
     @property
     def loss(self) -> Loss:  # type: ignore[override]
@@ -231,6 +237,8 @@ class MomentAdaptation(Estimator):
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
     ) -> Self:
         """Learns the coefficients from the public source and one release of the target.
 
@@ -249,6 +257,9 @@ class MomentAdaptation(Estimator):
                 each record.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
+            budget: What fit is charged to before any coin is drawn; None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
 
         Returns:
             The estimator itself.
@@ -266,7 +277,7 @@ class MomentAdaptation(Estimator):
             public. The warnings depend on public facts and released numbers alone. No
             budget is spent where fit raises.
         """
-        settings = self._validate_settings()
+        settings = self._validate_settings(budget, random_state)
         X_target, y_target, persons = bound_records(X_target, y_target, ids, rows_per_person)
         source, target, names = _validate_records(
             (X_source, y_source, X_target, y_target), settings.loss
@@ -282,9 +293,7 @@ class MomentAdaptation(Estimator):
             (target.X, left),
             clip,
             settings.ratio,
-            settings.privacy._replace(persons=persons),
-            self.random_state,
-            self.budget,
+            settings.privacy.change(persons=persons),
         )
         problem = _state_problem(statistics, features, matrix, shape, source, optimum, settings)
         posterior = average_posterior(problem)
@@ -345,34 +354,22 @@ class MomentAdaptation(Estimator):
         self.coef_, self.source_coef_ = self.result_.coef, self.result_.source_coef
         self.signal_ = self.result_.signal
 
-    def _validate_settings(self) -> _ReleaseSettings:
-        """Validate the parameters.
+    def _validate_settings(
+        self, budget: Budget | None, random_state: RandomState
+    ) -> _ReleaseSettings:
+        """Validate the parameters, and what the call promises and whom it charges.
 
         Raises: ParameterError.
         """
-        check_random_state(self.random_state)
-        one_of("task", self.task, tuple(_LOSSES))
-        delta, epsilon = probability("delta", self.delta), number("epsilon", self.epsilon)
-        if epsilon != math.inf:
-            epsilon = positive("epsilon", self.epsilon)
-        elif self.budget is not None:
-            refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
-        unit_interval("whitening", self.whitening)
-        if not 0.01 <= number("ratio", self.ratio) <= 100:
-            refuse("ratio", self.ratio, "it must lie in [0.01, 100]")
-        penalty = self.source_penalty
-        if penalty is not None and not 1e-12 <= number("source_penalty", penalty) <= 1e12:
-            refuse("source_penalty", penalty, "it must lie in [1e-12, 1e12]")
+        fields = check_fields(self)
         return _ReleaseSettings(
-            Privacy(epsilon, delta, "exact"),
-            _LOSSES[self.task],
-            None
-            if self.directions is None
-            else positive_int("directions", self.directions, _MOST_DIRECTIONS),
-            float(self.whitening),
-            None if self.clip is None else bounded_positive("clip", self.clip),
-            None if penalty is None else float(penalty),
-            float(self.ratio),
+            set_privacy(fields, budget, random_state),
+            self.loss,
+            fields["directions"],
+            fields["whitening"],
+            fields["clip"],
+            fields["source_penalty"],
+            fields["ratio"],
         )
 
 

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import accounting
-from .._support.random_state import make_generator
+from .._support.parameters import Rules
+from .._support.random_state import check_random_state, make_generator
 from .._support.types import Floats, RandomState
-from .._support.validate import number, one_of, positive, probability, refuse
-from ..data.persons import Persons
+from .._support.validate import one_of, positive_or_infinite, probability, refuse
+from ..budget.account import Budget
+from ..data.goal import Goal
 from ..exceptions import ParameterError
+from ..learners.noisy_steps import Numerics
 from ..noise import rounded_gaussian
 from ..record import PrivacyRecord, rng_of
 from .discrepancies.exact import DOMAINS, Private
 
-Numerics = Literal["exact", "idealized"]
 Rng = np.random.Generator | None
 
-_NUMERICS = ("exact", "idealized")
+NUMERICS = ("exact", "idealized")
 # Sums of integers stay below 2**53, where floats hold them exactly, and noise below what is drawn.
 _MOST_BITS, _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 40, 52, 48, 16
 # Bound on an integer coefficient, on the coarsest grid.
@@ -32,20 +36,25 @@ _LEAST_MU, _MOST_MU = 1e-9, 1e6
 _STRETCH = 1 - 1e-5
 
 
+# Rules of the parameters that say how much is protected, and whom.
+PRIVACY_RULES: Rules = {
+    "epsilon": positive_or_infinite,
+    "delta": probability,
+    "private": partial(one_of, allowed=DOMAINS),
+    "numerics": partial(one_of, allowed=NUMERICS),
+}
+
+
 class Privacy(NamedTuple):
-    """The privacy parameters of a run, and the kind of its noise.
+    """The goal of a run, and the kind of its noise.
 
     Attributes:
-        epsilon: Above 0; math.inf protects nobody.
-        delta: In (0, 1).
+        goal: What is promised, with an infinite epsilon where nobody is protected.
         numerics: "exact" for noise on integers, or "idealized" for noise in floats.
-        persons: Who owns the private records.
     """
 
-    epsilon: float
-    delta: float
+    goal: Goal
     numerics: Numerics
-    persons: Persons = Persons()
 
     @property
     def exact(self) -> bool:
@@ -55,7 +64,16 @@ class Privacy(NamedTuple):
     @property
     def protects(self) -> bool:
         """Whether anybody is protected."""
-        return math.isfinite(self.epsilon)
+        return math.isfinite(self.goal.epsilon)
+
+    @property
+    def delta(self) -> float:
+        """The delta of the goal, which no run of adaptation does without."""
+        return self.goal.settled_delta
+
+    def change(self, **parts: Any) -> Privacy:
+        """Return the same with other parts of the goal."""
+        return self._replace(goal=self.goal._replace(**parts))
 
     def protected_domain(self, private: Private) -> Private | None:
         """Return the domain whose records are protected: `private`, or None without privacy."""
@@ -68,7 +86,7 @@ class Privacy(NamedTuple):
         after it was added to integers, with a sensitivity that holds for these integers. A person
         with k records has k times the mu of a record (Dong, Roth and Su 2022, Theorem 2.14).
         """
-        mu, rows = _largest_mu(self.epsilon, self.delta), self.persons.rows
+        mu, rows = _largest_mu(self.goal.epsilon, self.delta), self.goal.persons.rows
         return mu if rows == 1 else mu / rows * _STRETCH
 
 
@@ -85,19 +103,20 @@ def _largest_mu(epsilon: float, delta: float) -> float:
     return mu
 
 
-def validate_privacy(estimator: Any) -> Privacy:
-    """Validate an estimator's epsilon, delta, numerics, private and budget.
+def set_privacy(
+    fields: Mapping[str, Any], budget: Budget | None, random_state: RandomState
+) -> Privacy:
+    """Return the privacy that an estimator's checked parameters and a call's arguments ask for.
 
-    Raises: ParameterError.
+    Raises: ParameterError for a random_state of another kind, and for a budget without privacy.
     """
-    one_of("numerics", estimator.numerics, _NUMERICS)
-    one_of("private", estimator.private, DOMAINS)
-    delta = probability("delta", estimator.delta)
-    if number("epsilon", estimator.epsilon) != math.inf:
-        return Privacy(positive("epsilon", estimator.epsilon), delta, estimator.numerics)
-    if estimator.budget is not None:
-        refuse("epsilon", estimator.epsilon, "only a private run can be charged to a budget")
-    return Privacy(math.inf, delta, estimator.numerics)
+    check_random_state(random_state)
+    epsilon, numerics = fields["epsilon"], fields.get("numerics", "exact")
+    if epsilon == math.inf and budget is not None:
+        refuse("epsilon", epsilon, "only a private run can be charged to a budget")
+    return Privacy(
+        Goal(epsilon, fields["delta"], budget=budget, random_state=random_state), numerics
+    )
 
 
 class DescentNoise(NamedTuple):
@@ -128,9 +147,9 @@ def calibrate_noise(privacy: Privacy, steps: int, share: float, joint: float = 1
     discrepancy = min(total * math.sqrt(share), _MOST_MU)
     if share and discrepancy < _LEAST_MU:
         rule = f"at delta = {privacy.delta:g} it needs more noise than is drawn"
-        raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
+        raise ParameterError(f"epsilon = {privacy.goal.epsilon:g}, but {rule}")
     multiple = math.sqrt(joint * steps / (1 - share)) / total
-    return DescentNoise(discrepancy, multiple, privacy.exact, privacy.epsilon)
+    return DescentNoise(discrepancy, multiple, privacy.exact, privacy.goal.epsilon)
 
 
 class Grid(NamedTuple):
@@ -199,18 +218,21 @@ def make_stream(random_state: RandomState) -> Rng:
 
 
 def make_record(
-    privacy: Privacy, noise: DescentNoise, mechanism: str, source: str, random_state: RandomState
+    privacy: Privacy, noise: DescentNoise, mechanism: str, source: str
 ) -> PrivacyRecord:
     """Return the record of a run."""
-    kind = "rounded Gaussian on integers" if noise.exact else "Gaussian in floats"
+    kind, goal = (
+        "rounded Gaussian on integers" if noise.exact else "Gaussian in floats",
+        privacy.goal,
+    )
     record = PrivacyRecord(
         mechanism=mechanism,
         source=source,
-        neighbors="replace_one",
-        epsilon=privacy.epsilon,
+        neighbors=goal.neighbors,
+        epsilon=goal.epsilon,
         delta=privacy.delta,
         noise=f"{kind}, {noise.multiple:g} sensitivities on each step",
         numerics=privacy.numerics,
-        rng=rng_of(random_state),
+        rng=rng_of(goal.random_state),
     )
-    return privacy.persons.state(record)
+    return goal.persons.state(record)

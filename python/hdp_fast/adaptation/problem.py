@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.callers import freeze, silence
 from .._support.types import Floats
-from .._support.validate import array, bounded_positive, refuse
+from .._support.validate import array, refuse
 from ..exceptions import ShapeError
 from .bounds import least_alpha
 from .discrepancies.exact import LABEL_BOUND, Private, discrepancy
@@ -43,14 +43,6 @@ class ProblemBounds(NamedTuple):
     radius: float
     norm_bound: float
     label: float = LABEL_BOUND
-
-    @classmethod
-    def validate(cls, radius: Any, norm_bound: Any) -> ProblemBounds:
-        """Validate radius and norm_bound.
-
-        Raises: ParameterError.
-        """
-        return cls(bounded_positive("radius", radius), bounded_positive("norm_bound", norm_bound))
 
     @property
     def residual(self) -> float:

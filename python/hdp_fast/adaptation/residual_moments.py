@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.notes import note, note_large_delta
-from .._support.types import Floats, RandomState
-from ..budget.account import Budget, spend
+from .._support.types import Floats
+from ..budget.account import spend
 from ..exceptions import ParameterError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
@@ -162,8 +162,6 @@ def release_residuals(
     clip: float,
     ratio: float,
     privacy: Privacy,
-    random_state: RandomState,
-    budget: Budget | None,
 ) -> ReleasedStatistics:
     """Release the sums of z r and of z z' over private records, with noise.
 
@@ -176,39 +174,38 @@ def release_residuals(
     rows, residuals = records
     n, drawn, record = len(residuals), None, None
     description = SufficientStatistics(features, label_bound=clip, second_moments=True, ratio=ratio)
+    goal = privacy.goal
     if privacy.protects:
-        share = privacy.persons.gaussian_share(privacy.epsilon, privacy.delta)
+        share = goal.persons.gaussian_share(goal.epsilon, privacy.delta)
         drawn = calibrate(description, n, *share)
         deviations = deviations_of(description, drawn)
-        record = _make_record(deviations, features, privacy, random_state)
+        record = _make_record(deviations, features, privacy)
         note_large_delta(privacy.delta, n)
-        _note_before(n, deviations[0], features.columns, privacy.epsilon)
+        _note_before(n, deviations[0], features.columns, goal.epsilon)
     # Clipped before they are divided, so that none overflows.
     targets = residuals.clip(-clip, clip) / clip
     sums = add_up(description, rows, targets, MOST_BITS if drawn is None else drawn.bits)
-    with nullcontext() if record is None else spend(budget, record):
-        return add_noise(description, sums, n, drawn, record, random_state)
+    with nullcontext() if record is None else spend(goal.budget, record):
+        return add_noise(description, sums, n, drawn, record, goal.random_state)
 
 
 def _make_record(
-    deviations: tuple[float, float, float],
-    features: FeatureMap,
-    privacy: Privacy,
-    random_state: RandomState,
+    deviations: tuple[float, float, float], features: FeatureMap, privacy: Privacy
 ) -> PrivacyRecord:
     sums, diagonal, _ = deviations
+    goal = privacy.goal
     record = PrivacyRecord(
         mechanism=f"adaptation.MomentAdaptation, {features.columns} directions",
         source=_SOURCE,
-        neighbors="replace_one",
-        epsilon=privacy.epsilon,
+        neighbors=goal.neighbors,
+        epsilon=goal.epsilon,
         delta=privacy.delta,
         noise=f"rounded normal on integers, deviations {sums:.6g} on the residual sums, "
         f"{diagonal:.6g} on the diagonal of the second moments",
-        rng=rng_of(random_state),
-        **gaussian_law(privacy.epsilon, privacy.delta),
+        rng=rng_of(goal.random_state),
+        **gaussian_law(goal.epsilon, privacy.delta),
     )
-    return privacy.persons.state(record)
+    return goal.persons.state(record)
 
 
 def _note_before(n: int, deviation: float, columns: int, epsilon: float) -> None:

@@ -17,9 +17,9 @@ from .._support import progress as progress_module
 from .._support.json_text import to_text
 from .._support.notes import keep_result, note_large_delta
 from .._support.stages import log_stage
-from .._support.types import Floats
+from .._support.types import Floats, RandomState
 from .._support.validate import array, number, one_of, probability, refuse, shorten
-from ..budget.account import spend
+from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
 from ..noise import bernoulli, uniform_integers
 from ..record import PrivacyRecord, rng_of
@@ -33,8 +33,7 @@ from .base import (
 )
 from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
-from .privacy import DescentNoise, Privacy, Rng, add_noise, make_stream, validate_privacy
-from .problem import ProblemBounds
+from .privacy import DescentNoise, Privacy, Rng, add_noise, make_stream
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
@@ -42,7 +41,9 @@ _Data = tuple[Any, Any, Any, Any]
 
 _METHODS = ("private_selection", "not_private")
 # The guarantee depends on these parameters: tuning must not change them.
-_FIXED = ("epsilon", "delta", "numerics", "private", "random_state", "budget", "feature_map")
+_FIXED = ("epsilon", "delta", "numerics", "private", "feature_map")
+# A trial's source is mapped already.
+_MAPPED = {"feature_map": None}
 _ORDERS = tuple(1 + 10 ** (exponent / 20) for exponent in range(-40, 101))
 _UNITS = 1 << 20
 _LARGEST_SQUARE = 4.0
@@ -88,7 +89,7 @@ class TuningResult:
         """Returns the choice as a JSON object: parameters, score, record and the estimator.
 
         The estimator is described by kind, coef, alpha, discrepancy, noise and feature_names, and
-        by those of its parameters that are numbers or texts, except random_state.
+        by those of its parameters that are numbers or texts.
 
         Returns:
             The JSON text.
@@ -97,7 +98,7 @@ class TuningResult:
         kept: dict[str, Any] = {
             name: value
             for name, value in fitted.get_params(deep=False).items()
-            if isinstance(value, int | float | str) and name != "random_state"
+            if isinstance(value, int | float | str)
         }
         names = ("coef", "alpha", "discrepancy", "noise")
         kept |= {name: getattr(fitted, f"{name}_") for name in names}
@@ -167,6 +168,8 @@ def tune(
     method: Method = "private_selection",
     trials: float | None = None,
     validation: float = 0.2,
+    budget: Budget | None = None,
+    random_state: RandomState = None,
     progress: bool = False,
 ) -> TuningResult:
     """Chooses hyperparameters on a part of the target that is not learned from.
@@ -182,10 +185,10 @@ def tune(
 
     Args:
         estimator: A ConvexAdaptation, or a NonConvexAdaptation whose loss is no callable. Its
-            epsilon and delta are those of the whole tuning, and its budget is charged once.
+            epsilon and delta are those of the whole tuning.
         grid: Names of parameters, each with a sequence of public values; every combination is a
             candidate, at most `2**20` of them. Parameters that the guarantee depends on can't be
-            tuned: epsilon, delta, numerics, private, random_state, budget and feature_map.
+            tuned: epsilon, delta, numerics, private and feature_map.
         X_source: Records of the source, finite real numbers of shape (m, d), or what feature_map
             takes.
         y_source: Labels of the source, shape (m,), as fit takes them.
@@ -198,6 +201,10 @@ def tune(
         trials: Mean number of trials of "private_selection", in (1, 1e9]. None takes twice the
             number of combinations.
         validation: Share of the target for validation, in (0, 1).
+        budget: The budget that the whole tuning is charged to, once and before any trial; None
+            charges nothing.
+        random_state: None draws from the operating system. An int or a Generator makes a
+            reproducible stream for tests, which protects nobody who knows it.
         progress: Whether to show a bar (tqdm) over the combinations. It is refused for private
             selection, whose number of trials must not be seen.
 
@@ -238,12 +245,15 @@ def tune(
     """
     candidates = _list_candidates(estimator, grid)
     one_of("method", method, _METHODS)
-    privacy, share = validate_privacy(estimator), probability("validation", validation)
+    privacy = validate_settings(estimator, budget, random_state).privacy
+    share = probability("validation", validation)
     X_source, names = map_source(estimator, privacy, X_source, X_target)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
-    rng = make_stream(estimator.random_state)
+    rng = make_stream(random_state)
     split = _split(data, share, rng)
-    if method == "not_private" or privacy.epsilon == math.inf:
+    if method == "not_private" or not privacy.protects:
+        if budget is not None:
+            raise ParameterError("budget is given, but only private tuning can be charged to one")
         log_stage("adaptation.tune: %d combinations", len(candidates))
         with progress_module.bar(len(candidates), "fit", progress) as bar:
             best = _tune_without_privacy(estimator, candidates, split, rng, bar)
@@ -260,16 +270,16 @@ def tune(
         mechanism=f"adaptation.tune, {type(estimator).__name__}, {mean:g} trials on average",
         source="Papernot and Steinke 2022, Theorem 2",
         neighbors="replace_one",
-        epsilon=privacy.epsilon,
+        epsilon=privacy.goal.epsilon,
         delta=privacy.delta,
-        noise=f"as {type(estimator).__name__} at epsilon = {trial.epsilon:g}, for each trial",
+        noise=f"as {type(estimator).__name__} at epsilon = {trial.goal.epsilon:g}, for each trial",
         numerics=privacy.numerics,
-        rng=rng_of(estimator.random_state),
+        rng=rng_of(random_state),
     )
     private = data[3] if estimator.private == "target" else y_source
     note_large_delta(privacy.delta, len(array("y_source", private)))
     log_stage("adaptation.tune: trials of %d combinations", len(candidates))
-    with spend(estimator.budget, record):
+    with spend(budget, record):
         best = _select_privately(estimator, candidates, split, trial, 1 / mean, rng)
     log_stage("adaptation.tune: chosen")
     best.estimator.record_, best.estimator.feature_names_in_ = record, names
@@ -304,7 +314,6 @@ def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
         if callable(candidate.loss):
             raise ParameterError("loss is a callable, but tuning needs predictions")
         validate_settings(candidate)
-        ProblemBounds.validate(candidate.radius, candidate.norm_bound)
     return candidates
 
 
@@ -364,20 +373,21 @@ def _calibrate_trial(privacy: Privacy, mean: float) -> Privacy:
     """Return the privacy of each trial with which the whole tuning keeps its own."""
 
     def composed_epsilon(epsilon: float) -> float:
-        mu = privacy._replace(epsilon=epsilon).mu()
+        mu = privacy.change(epsilon=epsilon).mu()
         return selection_epsilon(mu**2 / 2 * (1 + 1e-9), trials=mean, delta=privacy.delta)
 
-    bad = privacy.epsilon
+    whole = privacy.goal.epsilon
+    bad = whole
     good = bad / 2
-    while composed_epsilon(good) > privacy.epsilon:
+    while composed_epsilon(good) > whole:
         bad, good = good, good / 2
-        if good < 1e-6 * privacy.epsilon:
+        if good < 1e-6 * whole:
             rule = f"with {mean:g} trials nothing is left for each"
-            raise ParameterError(f"epsilon = {privacy.epsilon:g}, but {rule}")
+            raise ParameterError(f"epsilon = {whole:g}, but {rule}")
     while bad > good * (1 + _TOLERANCE):
         middle = (good + bad) / 2
-        good, bad = (middle, bad) if composed_epsilon(middle) <= privacy.epsilon else (good, middle)
-    return privacy._replace(epsilon=good)
+        good, bad = (middle, bad) if composed_epsilon(middle) <= whole else (good, middle)
+    return privacy.change(epsilon=good)
 
 
 def _select_privately(
@@ -392,12 +402,11 @@ def _select_privately(
     best: TuningResult | None = None
     while True:
         chosen = candidates[int(uniform_integers(len(candidates), random_state=rng))]
-        changes = {"epsilon": trial.epsilon, "budget": None, **_trial_parameters(rng)}
-        fitted = _with_parameters(estimator, {**chosen, **changes})
-        fitted = fit_silently(fitted, split.training)
+        fitted = _with_parameters(estimator, {**chosen, "epsilon": trial.goal.epsilon, **_MAPPED})
+        fitted = fit_silently(fitted, split.training, rng)
         noise = None
         if estimator.private == "target":
-            noise = DescentNoise(0.0, 1 / trial.mu(), trial.exact, trial.epsilon)
+            noise = DescentNoise(0.0, 1 / trial.mu(), trial.exact, trial.goal.epsilon)
         score = _score(fitted, split, noise, rng)
         if best is None or score < best.score:
             best = TuningResult(_restore(fitted, estimator), chosen, score, None)
@@ -413,12 +422,10 @@ def _tune_without_privacy(
     bar: Any,
 ) -> TuningResult:
     """Return the best of all candidates, scored without noise."""
-    if estimator.budget is not None:
-        raise ParameterError("budget is given, but only private tuning can be charged to one")
     results = []
     for chosen in candidates:
-        fitted = _with_parameters(estimator, {**chosen, **_trial_parameters(rng)})
-        fitted = fit_silently(fitted, split.training)
+        fitted = _with_parameters(estimator, {**chosen, **_MAPPED})
+        fitted = fit_silently(fitted, split.training, rng)
         if fitted.record_ is not None:
             mechanism = f"{fitted.record_.mechanism}, tuned without privacy: NO GUARANTEE"
             fitted.record_ = dataclasses.replace(
@@ -428,11 +435,6 @@ def _tune_without_privacy(
         results.append(TuningResult(_restore(fitted, estimator), chosen, score, fitted.record_))
         bar.update()
     return min(results, key=lambda result: result.score)
-
-
-def _trial_parameters(rng: Rng) -> dict[str, Any]:
-    """Return the parameters that a trial has for itself: its source is mapped already."""
-    return {"random_state": rng, "feature_map": None}
 
 
 def _restore(fitted: Tunable, estimator: Tunable) -> Tunable:

@@ -103,7 +103,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
             *_read_records(arguments, "target", features),
         ]
         _say_roles(arguments, [len(rows) for rows in data[::2]])
-        learner.set_params(budget=budget).fit(*data)
+        learner.fit(*data, budget=budget, random_state=arguments.seed)
         summary = _summarize(learner, features)
         deliver_predictor(
             arguments,
@@ -138,7 +138,6 @@ def _make_learner(arguments: argparse.Namespace) -> _Learner:
     """Makes the estimator; wrong flags are refused before any file is read."""
     kind: Any
     kind, parameters = _choose_estimator(arguments)
-    parameters |= {"random_state": arguments.seed}
     price = read_price(arguments)
     if price.protects:
         parameters |= {"delta": price.delta}

@@ -41,6 +41,12 @@ class Goal(NamedTuple):
         """The probability of an interval that misses."""
         return 1 - self.confidence
 
+    @property
+    def settled_delta(self) -> float:
+        """The delta of a goal that is not pure."""
+        assert self.delta is not None
+        return self.delta
+
     def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Goal:
         """The same about people, who own the n rows. Raises as read_persons does."""
         return self._replace(persons=read_persons(ids, rows_per_person, n))

@@ -14,6 +14,7 @@ from .._support.validate import one_of, probability, refuse
 from ..adaptation import MomentAdaptation
 from ..adaptation.discrepancies.exact import DOMAINS
 from ..budget.account import Budget, check_charge
+from ..data.goal import Goal
 from ..data.schema import Schema
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.statistics_model import divide_rows
@@ -21,7 +22,6 @@ from .adaptation_models import (
     ClassModels,
     Domains,
     Private,
-    Promise,
     adapt_classes,
     adapt_targets,
     center_by_public,
@@ -42,7 +42,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
     _methods = ("auto", "moments", "descent")
 
     @abstractmethod
-    def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
+    def _adapt(self, method: str, domains: Domains, goal: Goal) -> Any:
         """Learn from both domains: a model with a record_."""
 
     @keep_result
@@ -95,9 +95,9 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         centered, norm = center_by_public(unit, public, self.delta)
         domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)
         method = self._choose_adaptation() if self.method == "auto" else self.method
-        promise = Promise(epsilon, self.delta, self.test_seed, budget)
+        goal = Goal(epsilon, self.delta, budget=budget, random_state=self.test_seed)
         with MissingFit(budget, epsilon, self.delta):
-            model = self._adapt(method, domains, promise)
+            model = self._adapt(method, domains, goal)
         self.method_, self.record_ = method, model.record_
         self.rows_, self.model_ = centered, model
         self.domain_sizes_ = domains.sizes
@@ -238,8 +238,8 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
             scores = to_halves(scores)
         return softmax(scores)
 
-    def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
-        return adapt_classes(method, len(self.classes_), self.alpha, domains, promise)
+    def _adapt(self, method: str, domains: Domains, goal: Goal) -> Any:
+        return adapt_classes(method, len(self.classes_), self.alpha, domains, goal)
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
         return accuracy_score(labels, predictions, weights)
@@ -332,8 +332,8 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         self.alpha = alpha
         self.test_seed = test_seed
 
-    def _adapt(self, method: str, domains: Domains, promise: Promise) -> Any:
-        return adapt_targets(method, self.alpha, domains, promise)
+    def _adapt(self, method: str, domains: Domains, goal: Goal) -> Any:
+        return adapt_targets(method, self.alpha, domains, goal)
 
     def _measure(self, labels: NDArray[Any], predictions: NDArray[Any], weights: Any) -> float:
         return r2_score(labels, predictions, weights)

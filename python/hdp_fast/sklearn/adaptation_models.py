@@ -15,7 +15,8 @@ from .._support.types import Floats
 from .._support.validate import positive
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation
 from ..adaptation.discrepancies.moments import shrink_rows
-from ..budget.account import Budget, spend
+from ..budget.account import spend
+from ..data.goal import Goal
 from ..learners import FeatureMap, SufficientStatistics
 from ..learners.centered_rows import CenteredRows, center
 from ..learners.sufficient_statistics import calibrate
@@ -89,19 +90,6 @@ class Domains(NamedTuple):
         return X_source, y_source, X_target, y_target
 
 
-class Promise(NamedTuple):
-    """What an adaptation promises, and whom it charges."""
-
-    epsilon: float
-    delta: float
-    random_state: Any
-    budget: Budget | None
-
-    def settings(self) -> dict[str, Any]:
-        """The promise as settings of a learner."""
-        return self._asdict()
-
-
 @dataclass(frozen=True, eq=False)
 class ClassModels:
     """A model for each class, which predicts 1 for the class and -1 for the others.
@@ -132,40 +120,44 @@ def center_by_public(unit: UnitRows, public: Floats, delta: float) -> tuple[Cent
     return limited, norm
 
 
-def adapt_targets(method: str, alpha: float | None, domains: Domains, promise: Promise) -> Learner:
+def adapt_targets(method: str, alpha: float | None, domains: Domains, goal: Goal) -> Learner:
     """Learn to predict targets in [-1, 1]."""
     radius, residual = _measure(*domains.public())
     if method == "moments":
-        clip = _choose_clip(residual, domains, promise)
-        learner = MomentAdaptation(**promise.settings(), clip=clip)
-        return _fit(learner, domains.split(domains.labels))
+        clip = _choose_clip(residual, domains, goal)
+        learner = MomentAdaptation(epsilon=goal.epsilon, delta=goal.settled_delta, clip=clip)
+        return _fit(learner, domains.split(domains.labels), goal)
     norm, (low, high) = _REACH * domains.norm, _KAPPA_RANGE
     descent = ConvexAdaptation(
-        **promise.settings(),
+        epsilon=goal.epsilon,
+        delta=goal.settled_delta,
         radius=radius,
         norm_bound=norm,
         alpha=alpha,
         kappa_1=min(max(_KAPPA * residual**2, low), high),
         private=domains.private,
     )
-    return _fit(descent, domains.split_within(norm, promise.epsilon))
+    return _fit(descent, domains.split_within(norm, goal.epsilon), goal)
 
 
 def adapt_classes(
-    method: str, classes: int, alpha: float | None, domains: Domains, promise: Promise
+    method: str, classes: int, alpha: float | None, domains: Domains, goal: Goal
 ) -> Learner | ClassModels:
     """Learn to predict codes of classes, from 0 on."""
     if method == "moments":
         if classes > 2:
-            return _adapt_each(classes, domains, promise)
-        learner = MomentAdaptation(**promise.settings(), task="classification")
-        return _fit(learner, domains.split(domains.labels))
+            return _adapt_each(classes, domains, goal)
+        learner = MomentAdaptation(
+            epsilon=goal.epsilon, delta=goal.settled_delta, task="classification"
+        )
+        return _fit(learner, domains.split(domains.labels), goal)
     norm = _REACH * domains.norm
     loss: dict[str, Any] = {"loss": "logistic"}
     if classes > 2:
         loss = {"loss": "softmax", "classes": classes, "discrepancy": 0.0}
     descent = NonConvexAdaptation(
-        **promise.settings(),
+        epsilon=goal.epsilon,
+        delta=goal.settled_delta,
         **loss,
         radius=_LOGISTIC_RADIUS * math.sqrt(classes),
         lambda_1=_CROSS_ENTROPY * math.log(classes),
@@ -174,13 +166,11 @@ def adapt_classes(
         iterate="last",
         private=domains.private,
     )
-    return _fit(descent, domains.split_within(norm, promise.epsilon))
+    return _fit(descent, domains.split_within(norm, goal.epsilon), goal)
 
 
-def _fit(learner: L, data: tuple[Any, ...]) -> L:
-    learner.fit(*data)
-    # What is kept of a fit holds no account.
-    learner.budget = None
+def _fit(learner: L, data: tuple[Any, ...], goal: Goal) -> L:
+    learner.fit(*data, budget=goal.budget, random_state=goal.random_state)
     return learner
 
 
@@ -192,31 +182,31 @@ def _measure(rows: Floats, targets: Floats) -> tuple[float, float]:
     return max(_LEAST_RADIUS, 2 * float(np.linalg.norm(coef))), residual
 
 
-def _choose_clip(residual: float, domains: Domains, promise: Promise) -> float:
+def _choose_clip(residual: float, domains: Domains, goal: Goal) -> float:
     """The magnitude that residuals of targets in [-1, 1] around the public optimum are clipped to.
 
     It follows the residuals of the source, and goes further where the noise that grows with it
     stays a small part of them, since the target may differ by more.
     """
     usual = max(_CLIP * residual, _LEAST_CLIP * float(domains.public()[1].std()), _TINY_CLIP)
-    if promise.epsilon == math.inf:
+    if goal.epsilon == math.inf:
         return _LARGEST_CLIP
-    mu = accounting.gaussian_mu(promise.epsilon, promise.delta)
+    mu = accounting.gaussian_mu(goal.epsilon, goal.settled_delta)
     n, columns = domains.sizes[1], domains.rows.shape[1]
     noise = _NOISE / mu * math.sqrt(columns) / n
     return min(max(usual, usual * _PART / noise), _LARGEST_CLIP)
 
 
-def _adapt_each(classes: int, domains: Domains, promise: Promise) -> ClassModels:
+def _adapt_each(classes: int, domains: Domains, goal: Goal) -> ClassModels:
     """Learn a model for each class; their releases share one Gaussian budget.
 
     A release with the curve of mu / sqrt(K) costs mu / sqrt(K); K of them cost mu.
     """
     data = [domains.split((domains.labels == code).astype(np.int64)) for code in range(classes)]
-    if promise.epsilon == math.inf:
-        models = [_fit(_class_learner(math.inf, promise.delta), part) for part in data]
+    if goal.epsilon == math.inf:
+        models = [_learn_class(part, Goal(math.inf, goal.delta)) for part in data]
         return ClassModels(tuple(models), None)
-    epsilon, delta = share_of_class(promise.epsilon, promise.delta, classes)
+    epsilon, delta = share_of_class(goal.epsilon, goal.settled_delta, classes)
     # What the settings or the public records make impossible is refused before it is charged.
     columns = FeatureMap.identity(domains.rows.shape[1], norm_bound=1.0)
     described = SufficientStatistics(
@@ -224,26 +214,27 @@ def _adapt_each(classes: int, domains: Domains, promise: Promise) -> ClassModels
     )
     calibrate(described, domains.sizes[1], epsilon, delta)
     public = data[0][:2]
-    _class_learner(math.inf, delta).fit(*public, *public)
+    _learn_class((*public, *public), Goal(math.inf, delta))
     record = PrivacyRecord(
         mechanism=f"sklearn.AdaptationClassifier, {classes} of adaptation.MomentAdaptation",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
-        neighbors="replace_one",
-        epsilon=float(promise.epsilon),
-        delta=float(promise.delta),
+        neighbors=goal.neighbors,
+        epsilon=float(goal.epsilon),
+        delta=float(goal.settled_delta),
         noise=f"rounded normal on integers, ({epsilon:g}, {delta:g}) for each class",
-        rng=rng_of(promise.random_state),
+        rng=rng_of(goal.random_state),
     )
-    stream = make_stream(promise.random_state)
-    with spend(promise.budget, record):
-        models = [_fit(_class_learner(epsilon, delta, stream), part) for part in data]
+    share = Goal(epsilon, delta, random_state=make_stream(goal.random_state))
+    with spend(goal.budget, record):
+        models = [_learn_class(part, share) for part in data]
     return ClassModels(tuple(models), record)
 
 
-def _class_learner(epsilon: float, delta: float, stream: Any = None) -> MomentAdaptation:
-    return MomentAdaptation(
-        epsilon=epsilon, delta=delta, task="classification", random_state=stream
+def _learn_class(data: tuple[Any, ...], goal: Goal) -> MomentAdaptation:
+    learner = MomentAdaptation(
+        epsilon=goal.epsilon, delta=goal.settled_delta, task="classification"
     )
+    return _fit(learner, data, goal)
 
 
 def share_of_class(epsilon: float, delta: float, classes: int) -> tuple[float, float]:

@@ -5,16 +5,28 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import partial
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.notes import keep_result
+from ..._support.parameters import Rules, check_fields, optional
 from ..._support.types import Floats
-from ..._support.validate import number, positive, positive_int, probability, read_only, refuse
+from ..._support.validate import (
+    number,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    read_only,
+    refuse,
+)
 from ...exceptions import ShapeError
-from ..base import Estimator, align_source, check_columns, check_loss, validate_domain
+from ..base import Estimator, align_source, check_columns, validate_domain
 from .reweighting import (
+    LOSSES,
+    MOST_STEPS,
     Loss,
     WeightsResult,
     fit_weighted,
@@ -23,7 +35,16 @@ from .reweighting import (
     minimize_discrepancy,
 )
 
-_MOST_STEPS = 1 << 40
+
+def _at_least_one(name: str, value: Any) -> float:
+    """The value as a finite float of at least 1.
+
+    Raises: ParameterError otherwise.
+    """
+    real = number(name, value)
+    if not 1 <= real < math.inf:
+        refuse(name, value, "it must be finite and at least 1")
+    return real
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -32,6 +53,8 @@ class _Reweighted(Estimator):
 
     loss: Loss = "squared"
     l2: float = 1e-3
+    RULES: ClassVar[Rules] = {"loss": partial(one_of, allowed=LOSSES), "l2": positive}
+
     weights_: Floats = dataclasses.field(init=False)
     gap_: float = dataclasses.field(init=False)
 
@@ -76,21 +99,22 @@ class _Reweighted(Estimator):
             `O(k d**2 + d**3)` for k records to learn from, about ten times that for the logistic
             loss; and the search for weights of a reweighting estimator.
         """
-        check_loss(self.loss)
-        l2 = positive("l2", self.l2)
+        fields = check_fields(self)
         X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, source.X.shape[1])
-        result = self._match_target(source.X, target.X)
+        result = self._match_target(source.X, target.X, fields)
         weights = result.weights / result.weights.sum()
-        coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
+        coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=fields["l2"])
         self.coef_, self.feature_names_in_ = read_only(coef), names
         self.weights_, self.gap_ = read_only(result.weights), result.gap
         return self
 
-    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
-        """Return the weights of the source's records."""
+    def _match_target(
+        self, source: NDArray[Any], target: NDArray[Any], fields: dict[str, Any]
+    ) -> WeightsResult:
+        """Return the weights of the source's records, by the checked parameters."""
         raise NotImplementedError
 
 
@@ -152,29 +176,30 @@ class KernelMeanMatching(_Reweighted):
     steps: int = 500
     tolerance: float = 0.01
 
-    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
-        m, bound = len(source), number("bound", self.bound)
-        if not 1 <= bound < math.inf:
-            refuse("bound", self.bound, "it must be finite and at least 1")
+    RULES: ClassVar[Rules] = {
+        **_Reweighted.RULES,
+        "width": optional(positive),
+        "bound": _at_least_one,
+        "slack": optional(partial(probability, zero=True)),
+        "landmarks": partial(positive_int, most=1 << 20),
+        "steps": partial(positive_int, most=MOST_STEPS),
+        "tolerance": positive,
+    }
+
+    def _match_target(
+        self, source: NDArray[Any], target: NDArray[Any], fields: dict[str, Any]
+    ) -> WeightsResult:
+        settings = {name: fields[name] for name in ("bound", "landmarks", "steps", "tolerance")}
+        slack, width = fields["slack"], fields["width"]
+        if width is None and len(source) < 2:
+            raise ShapeError("X_source has 1 record, but two are needed for a width of None")
         return match_kernel_means(
             source,
             target,
-            width=self._width(source),
-            bound=bound,
-            slack=1 - m**-0.5
-            if self.slack is None
-            else probability("slack", self.slack, zero=True),
-            landmarks=positive_int("landmarks", self.landmarks, 1 << 20),
-            steps=positive_int("steps", self.steps, _MOST_STEPS),
-            tolerance=positive("tolerance", self.tolerance),
+            width=kernel_width(source) if width is None else width,
+            slack=1 - len(source) ** -0.5 if slack is None else slack,
+            **settings,
         )
-
-    def _width(self, source: NDArray[Any]) -> float:
-        if self.width is not None:
-            return positive("width", self.width)
-        if len(source) < 2:
-            raise ShapeError("X_source has 1 record, but two are needed for a width of None")
-        return kernel_width(source)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -221,7 +246,15 @@ class DiscrepancyMinimization(_Reweighted):
     steps: int = 300
     tolerance: float = 0.01
 
-    def _match_target(self, source: NDArray[Any], target: NDArray[Any]) -> WeightsResult:
-        steps = positive_int("steps", self.steps, _MOST_STEPS)
-        tolerance = positive("tolerance", self.tolerance)
-        return minimize_discrepancy(source, target, steps=steps, tolerance=tolerance)
+    RULES: ClassVar[Rules] = {
+        **_Reweighted.RULES,
+        "steps": partial(positive_int, most=MOST_STEPS),
+        "tolerance": positive,
+    }
+
+    def _match_target(
+        self, source: NDArray[Any], target: NDArray[Any], fields: dict[str, Any]
+    ) -> WeightsResult:
+        return minimize_discrepancy(
+            source, target, steps=fields["steps"], tolerance=fields["tolerance"]
+        )

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.notes import keep_result, note_large_delta
-from ..._support.random_state import check_random_state
+from ..._support.parameters import Rules, check_fields, optional
 from ..._support.types import Floats, RandomState
-from ..._support.validate import bounded_positive, positive, positive_int, probability, read_only
+from ..._support.validate import (
+    bounded_positive,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    read_only,
+)
 from ...budget.account import Budget, spend
 from ...data.persons import read_persons
 from ...learners.linear_model import ValidRows
+from ...learners.noisy_steps import Numerics
 from ...learners.sgd import PrivateSGD
 from ...record import PrivacyRecord
 from ..base import (
@@ -23,30 +33,26 @@ from ..base import (
     align_source,
     bound_records,
     check_columns,
-    check_loss,
     validate_domain,
     validate_features,
 )
 from ..convex_descent import second_moments
-from ..discrepancies.exact import Private
 from ..discrepancies.moments import RecordBounds, Sample, refuse_beyond
 from ..privacy import (
+    NUMERICS,
     DescentNoise,
     Grid,
-    Numerics,
     Privacy,
     Rng,
     add_noise,
     calibrate_noise,
     make_record,
     make_stream,
+    set_privacy,
     sum_bits,
-    validate_privacy,
 )
 from ..problem import as_float_rows, round_to_grid
-from .reweighting import Loss, fit_weighted, match_moment
-
-_MOST_STEPS = 1 << 40
+from .reweighting import LOSSES, MOST_STEPS, Loss, fit_weighted, match_moment
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,9 +75,6 @@ class TargetSGD(BoundedEstimator):
             T)), from 1 to n.
         numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
-        random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
-        budget: The budget that fit is charged to before anything is drawn; None charges nothing.
         coef_: The coefficients after fit, float64 of shape (d,), read-only.
         record_: The PrivacyRecord of the target after fit.
         feature_names_in_: The names of the features after fit, if fit took a frame; otherwise None.
@@ -107,8 +110,13 @@ class TargetSGD(BoundedEstimator):
     steps: int | None = None
     batch_size: int | None = None
     numerics: Numerics = "exact"
-    random_state: RandomState = None
-    budget: Budget | None = None
+
+    RULES: ClassVar[Rules] = {
+        "epsilon": positive,
+        "delta": probability,
+        "loss": partial(one_of, allowed=LOSSES),
+        "steps": optional(partial(positive_int, most=MOST_STEPS)),
+    }
 
     @keep_result
     def fit(
@@ -120,6 +128,8 @@ class TargetSGD(BoundedEstimator):
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
     ) -> Self:
         """Learns the coefficients from the target.
 
@@ -141,6 +151,9 @@ class TargetSGD(BoundedEstimator):
                 each record.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
+            budget: What fit is charged to before any coin is drawn; None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
 
         Returns:
             The estimator itself.
@@ -156,30 +169,29 @@ class TargetSGD(BoundedEstimator):
             That of the class. With ids it is for whatever a person's records hold, and ids are
             public. No budget is spent where fit raises.
         """
-        check_loss(self.loss)
+        fields = check_fields(self)
         X_source, names = align_source(X_source, X_target)
         d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
         target = validate_domain("target", X_target, y_target, self.loss)
         check_columns("X_target", target.X, d)
         persons = read_persons(ids, rows_per_person, len(target.y))
         people = persons.count_groups(len(persons.select(target.y)))
-        model = self._make_learner(people, d).learn(
+        model = self._make_learner(fields, people, d).learn(
             ValidRows(target.X),
             y_target,
             ids=ids,
             rows_per_person=rows_per_person,
-            random_state=self.random_state,
-            budget=self.budget,
+            random_state=random_state,
+            budget=budget,
         )
         self.coef_, self.record_ = model.weights, model.record
         self.feature_names_in_ = names
         return self
 
-    def _make_learner(self, n: int, d: int) -> PrivateSGD:
-        epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta)
+    def _make_learner(self, fields: Mapping[str, Any], n: int, d: int) -> PrivateSGD:
+        epsilon, delta, steps = (fields[name] for name in ("epsilon", "delta", "steps"))
         affordable = epsilon * n * epsilon * n / (32 * d * math.log(1 / delta))
-        steps = max(1, int(min(n / 8, affordable))) if self.steps is None else self.steps
-        positive_int("steps", steps, _MOST_STEPS)
+        steps = steps or max(1, int(min(n / 8, affordable)))
         batch_size = min(n, max(1, round(n * math.sqrt(epsilon / (4 * steps)))))
         return PrivateSGD(
             loss=self.loss,
@@ -252,13 +264,7 @@ class ReleasedMoment(NamedTuple):
     record: PrivacyRecord
 
 
-def release_moment(
-    rows: NDArray[Any],
-    norm_bound: float,
-    privacy: Privacy,
-    random_state: RandomState,
-    budget: Budget | None,
-) -> ReleasedMoment:
+def release_moment(rows: NDArray[Any], norm_bound: float, privacy: Privacy) -> ReleasedMoment:
     """Release the mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
 
     Let r = norm_bound. Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at
@@ -276,14 +282,11 @@ def release_moment(
     sums = MomentSums.from_rows(rows, norm_bound, noise)
     mechanism = "adaptation.PrivateDiscrepancyMinimization, 1 step"
     source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
-    record = make_record(privacy, noise, mechanism, source, random_state)
-    with spend(budget, record):
-        matrix = sums.add_noise(noise, make_stream(random_state))
+    record = make_record(privacy, noise, mechanism, source)
+    with spend(privacy.goal.budget, record):
+        matrix = sums.add_noise(noise, make_stream(privacy.goal.random_state))
     scale = sums.unit**2 / len(rows)
     return ReleasedMoment(matrix * scale, noise.multiple * sums.norm**2 * scale, record)
-
-
-_MOST_STEPS = 1 << 40
 
 
 @dataclass(kw_only=True, eq=False)
@@ -306,9 +309,6 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
             above 0.
         numerics: "exact" for rounded Gaussian noise on integers, or "idealized" for Gaussian noise
             in floats.
-        random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
-        budget: The budget that fit is charged to before any coin is drawn; None charges nothing.
         coef_: The coefficients after fit, float64 of shape (d,), read-only.
         weights_: The weights of the source's records after fit, float64 of shape (m,), at least 0
             and of sum 1, read-only.
@@ -361,10 +361,17 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
     steps: int = 300
     tolerance: float = 0.01
     numerics: Numerics = "exact"
-    random_state: RandomState = None
-    budget: Budget | None = None
 
-    private: ClassVar[Private] = "target"
+    RULES: ClassVar[Rules] = {
+        "epsilon": positive,
+        "delta": probability,
+        "norm_bound": bounded_positive,
+        "loss": partial(one_of, allowed=LOSSES),
+        "l2": positive,
+        "steps": partial(positive_int, most=MOST_STEPS),
+        "tolerance": positive,
+        "numerics": partial(one_of, allowed=NUMERICS),
+    }
 
     @keep_result
     def fit(
@@ -376,6 +383,8 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
     ) -> Self:
         """Learns the coefficients from the source, weighted by the released matrix of the target.
 
@@ -395,6 +404,9 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
                 each record.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
+            budget: What fit is charged to before any coin is drawn; None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects nobody who knows it.
 
         Returns:
             The estimator itself.
@@ -410,25 +422,20 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
             That of the class. With ids it is for whatever a person's records hold, and ids are
             public. No budget is spent where fit raises.
         """
-        check_loss(self.loss)
-        check_random_state(self.random_state)
-        positive("epsilon", self.epsilon)
-        privacy, norm_bound = (
-            validate_privacy(self),
-            bounded_positive("norm_bound", self.norm_bound),
-        )
-        l2, tolerance = positive("l2", self.l2), positive("tolerance", self.tolerance)
-        steps = positive_int("steps", self.steps, _MOST_STEPS)
+        fields = check_fields(self)
+        norm_bound, l2 = fields["norm_bound"], fields["l2"]
         X_target, _, persons = bound_records(X_target, None, ids, rows_per_person)
-        privacy = privacy._replace(persons=persons)
+        privacy = set_privacy(fields, budget, random_state).change(persons=persons)
         X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), RecordBounds(norm_bound, math.inf))
         rows = validate_features("target", X_target)
         check_columns("X_target", rows, source.X.shape[1])
         note_large_delta(privacy.delta, len(rows))
-        released = release_moment(rows, norm_bound, privacy, self.random_state, self.budget)
-        result = match_moment(source.X, released.matrix, steps=steps, tolerance=tolerance)
+        released = release_moment(rows, norm_bound, privacy)
+        result = match_moment(
+            source.X, released.matrix, steps=fields["steps"], tolerance=fields["tolerance"]
+        )
         weights = result.weights / result.weights.sum()
         coef = fit_weighted(source.X, source.y, weights, loss=self.loss, l2=l2)
         self.coef_, self.weights_, self.gap_ = read_only(coef), read_only(weights), result.gap

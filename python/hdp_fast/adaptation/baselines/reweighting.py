@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from ..._support.types import Floats
 
+Loss = Literal["squared", "logistic"]
+LOSSES = ("squared", "logistic")
+# The most steps of a descent that anybody may ask for.
+MOST_STEPS = 1 << 40
+
 Function = Callable[[Floats], tuple[float, Floats]]
 
 # A step that is too long is divided by the first; one that was right grows by the second.
@@ -301,9 +306,6 @@ def _squared_distances(rows: Floats, others: Floats) -> Floats:
     return distances
 
 
-Loss = Literal["squared", "logistic"]
-
-LOSSES = ("squared", "logistic")
 _NEWTON_STEPS = 100
 # The logistic objective ends at most this far above its minimum, if rounding allows it.
 _TOLERANCE = 1e-12

@@ -27,9 +27,9 @@ from .moments import (
 
 Method = Literal["exact", "dca"]
 
-# A quadratic is a symmetric matrix H of shape (d + 1, d + 1) and stands for v'Hv at v = (z, -1). Its
-# maximum and its minimum are two trust-region problems, and neither is convex. The certificate holds
-# for any eigenvectors, multiplier and point that a numerical routine returns: the point has a value,
+# A quadratic is a symmetric matrix H of shape (d + 1, d + 1) and stands for v'Hv at v = (z, -1).
+# Its maximum and its minimum are two trust-region problems, and neither is convex. The certificate
+# holds for any eigenvectors, multiplier and point that a routine returns: the point has a value,
 # the multiplier a dual bound, and both are corrected for all rounding errors on the way. The
 # correction is the classical bound gamma_k = k u / (1 - k u) for sums of k products in any order.
 
