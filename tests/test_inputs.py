@@ -57,8 +57,8 @@ def release_statistics(X, y):
 
 
 def adapt(X, y):
-    estimator = adaptation.ConvexAdaptation(epsilon=4.0, norm_bound=2.0, steps=2, random_state=0)
-    return estimator.fit(X, y, X, y).coef_
+    estimator = adaptation.ConvexAdaptation(epsilon=4.0, norm_bound=2.0, steps=2)
+    return estimator.fit(X, y, X, y, random_state=0).coef_
 
 
 def label(X, y, Q):

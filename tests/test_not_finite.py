@@ -154,18 +154,21 @@ def handed_over(X, y, budget):
 
 def adapted(kind, **options):
     estimator = getattr(adaptation, kind)
-    given = {} if kind in MIRRORED else {"epsilon": 4.0, "delta": 1e-3, "random_state": 0}
+    given = {} if kind in MIRRORED else {"epsilon": 4.0, "delta": 1e-3}
+    coins = {} if kind in MIRRORED else {"random_state": 0}
 
     def fit(budget=None, **data):
         charged = {} if budget is None else {"budget": budget}
-        return estimator(**given, **options, **charged).fit(**data)
+        return estimator(**given, **options).fit(**data, **coins, **charged)
 
     return fit
 
 
 def tuned(budget, **data):
-    model = adaptation.ConvexAdaptation(epsilon=4.0, steps=1, budget=budget, random_state=0)
-    return adaptation.tune(model, {"kappa_1": [0.1]}, **data, trials=1.5)
+    model = adaptation.ConvexAdaptation(epsilon=4.0, steps=1)
+    return adaptation.tune(
+        model, {"kappa_1": [0.1]}, **data, trials=1.5, budget=budget, random_state=0
+    )
 
 
 def labeled(kind, **options):

@@ -74,9 +74,9 @@ def fitted(names=None, **parameters):
     rng = np.random.default_rng(1)
     X, y = rng.uniform(-0.5, 0.5, (200, 3)), rng.integers(0, 2, 200)
     estimator = adaptation.NonConvexAdaptation(
-        epsilon=2.0, norm_bound=1.0, alpha=0.5, steps=5, random_state=1, **parameters
+        epsilon=2.0, norm_bound=1.0, alpha=0.5, steps=5, **parameters
     )
-    estimator.fit(X, y, X[:50], y[:50])
+    estimator.fit(X, y, X[:50], y[:50], random_state=1)
     estimator.feature_names_in_ = names
     return estimator
 

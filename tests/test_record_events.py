@@ -79,8 +79,8 @@ RELEASES = {
         .record
     ),
     "moment_adaptation": lambda: (
-        adaptation.MomentAdaptation(epsilon=1.0, delta=1e-6, random_state=0)
-        .fit(ROWS / 3, ROWS[:, 0] / 3, ROWS / 3, ROWS[:, 1] / 3)
+        adaptation.MomentAdaptation(epsilon=1.0, delta=1e-6)
+        .fit(ROWS / 3, ROWS[:, 0] / 3, ROWS / 3, ROWS[:, 1] / 3, random_state=0)
         .record_
     ),
 }

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from checked_classes import EXAMPLES
+from checked_classes import EXAMPLES, FITS
 
 import hdp_fast
 from hdp_fast._support import validate
-from hdp_fast._support.parameters import Checked, optional
+from hdp_fast._support.parameters import Checked, SettableParameters, check_fields, optional
 from hdp_fast.exceptions import ParameterError
 
 NO_NUMBERS = ["1", 1j, [1.0], True]
@@ -20,6 +20,7 @@ NO_INTEGERS = [1.5, "1", True, -1, 1 << 63]
 # What a rule refuses, whatever else it is told.
 BREAKS = {
     validate.positive: [*NO_NUMBERS, 0, -1.0, np.inf, np.nan],
+    validate.positive_or_infinite: [*NO_NUMBERS, 0, -1.0, -np.inf, np.nan],
     validate.finite_nonnegative: [*NO_NUMBERS, -1.0, np.inf, np.nan],
     validate.bounded_positive: [*NO_NUMBERS, 0, -1.0, 1e31, np.inf, np.nan],
     validate.nonnegative: [*NO_NUMBERS, -1.0, 1e-31, 1e31, np.nan],
@@ -47,18 +48,23 @@ def known_rule(rule):
 
 
 def checked_classes():
-    """All classes with rules."""
+    """All classes with rules that users make instances of."""
     for module in pkgutil.walk_packages(hdp_fast.__path__, "hdp_fast."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    todo, classes = [Checked], []
+    todo, classes = [Checked, SettableParameters], []
     while todo:
         todo += (below := todo.pop().__subclasses__())
         classes += [kind for kind in below if kind.__module__.startswith("hdp_fast.")]
-    return [kind for kind in dict.fromkeys(classes) if kind.RULES]
+    return [
+        kind for kind in dict.fromkeys(classes) if kind.RULES and not kind.__name__.startswith("_")
+    ]
 
 
 CLASSES = checked_classes()
+FROZEN = [kind for kind in CLASSES if issubclass(kind, Checked)]
+# Those that can be set to anything, and check what they find in their fit.
+SETTABLE = [kind for kind in CLASSES if issubclass(kind, SettableParameters)]
 
 
 def refused_values(kind):
@@ -69,7 +75,7 @@ def refused_values(kind):
         yield from ((name, value) for value in values if not (is_optional and value is None))
 
 
-@pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", FROZEN, ids=lambda kind: kind.__name__)
 def test_fields_refuse_what_breaks_their_rules(kind):
     example = EXAMPLES[kind.__name__]()
     assert type(example) is kind
@@ -82,9 +88,32 @@ def test_fields_refuse_what_breaks_their_rules(kind):
             dataclasses.replace(example, **{name: value})
 
 
-def test_rules_are_read_by_the_base_alone():
-    for kind in CLASSES:
-        assert Checked in kind.__mro__
+@pytest.mark.parametrize("kind", SETTABLE, ids=lambda kind: kind.__name__)
+def test_a_fit_refuses_what_breaks_the_rules_of_its_fields(kind):
+    make, fit = FITS[kind.__name__]
+    assert type(make()) is kind
+    tried = list(refused_values(kind))
+    assert {name for name, _ in tried} == set(kind.RULES) <= make().get_params(deep=False).keys()
+    for name, value in tried:
+        estimator = make().set_params(**{name: value})
+        with pytest.raises(ParameterError, match=rf"^{name}\b"):
+            fit(estimator)
+        # What was set stays as it was set.
+        assert getattr(estimator, name) is value
+    fit(make())
+
+
+def test_checked_fields_are_returned_and_not_kept():
+    make, _ = FITS["ConvexAdaptation"]
+    estimator = make().set_params(steps=np.int64(2), radius=1)
+    fields = check_fields(estimator)
+    assert fields.keys() == estimator.RULES.keys()
+    assert [type(fields[name]) for name in ("steps", "radius")] == [int, float]
+    assert [type(estimator.steps), type(estimator.radius)] == [np.int64, int]
+
+
+def test_rules_are_read_by_the_bases_alone():
+    assert {*FROZEN, *SETTABLE} == set(CLASSES)
     positive = optional(validate.positive)
     assert positive("x", None) is None
     assert positive("x", 2) == 2.0

@@ -51,8 +51,8 @@ def label(seed):
 
 def adapt(seed):
     (X, y), (Z, z) = records(seed, 200), records(seed + 1, 100)
-    model = adaptation.NonConvexAdaptation(epsilon=1.0, norm_bound=2.0, steps=3, random_state=1)
-    model.fit(X / 2, y, Z / 2, z)
+    model = adaptation.NonConvexAdaptation(epsilon=1.0, norm_bound=2.0, steps=3)
+    model.fit(X / 2, y, Z / 2, z, random_state=1)
 
 
 def reweigh(seed):

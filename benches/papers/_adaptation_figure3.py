@@ -73,9 +73,9 @@ def compare(data: DataSet, split: Split, seed: int) -> Iterator[float]:
 
 
 def private_dm(data: DataSet, split: Split, penalty: float, epsilon: float, seed: int) -> Outcome:
-    given = {"epsilon": epsilon, "delta": DELTA, "random_state": seed}
+    given = {"epsilon": epsilon, "delta": DELTA}
     model = PrivateDiscrepancyMinimization(l2=penalty, **given, **MINIMIZING)
-    return measure(data, split, fit_coefficients(model, data, split))
+    return measure(data, split, fit_coefficients(model, data, split, seed))
 
 
 def figure(results: list[Any]) -> Figure:

@@ -240,39 +240,44 @@ def private_fit(
     seed: int,
 ) -> Any:
     """The coefficients that a private method has."""
-    given = {"epsilon": epsilon, "delta": delta, "random_state": seed}
+    given = {"epsilon": epsilon, "delta": delta}
     if method in (ONE_RELEASE, CHOSEN_RELEASE):
         model = MomentAdaptation(task=data.task, **settings._asdict(), **given)
-        return fit_coefficients(model, data, split)
+        return fit_coefficients(model, data, split, seed)
     if method == "SGD":
         model = TargetSGD(loss=data.loss, radius=settings.radius, **given)
-        return fit_coefficients(model, data, split)
+        return fit_coefficients(model, data, split, seed)
     given["initial_distance"] = settings.initial_distance * settings.radius
     if data.task == "classification":
-        return fit_classes(data, split, settings, steps=CLOSED_STEPS, **given)
+        return fit_classes(data, split, settings, seed, steps=CLOSED_STEPS, **given)
     steps = CLOSED_STEPS if method == "tight" else PAPER_STEPS
-    return fit_convex(data, split, settings, variant=method, steps=steps, **given)
+    return fit_convex(data, split, settings, seed, variant=method, steps=steps, **given)
 
 
-def fit_convex(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
+def fit_convex(
+    data: DataSet, split: Split, settings: Settings, seed: int | None = None, **given: Any
+) -> Any:
     alpha, kappa, radius, _ = settings
     model = ConvexAdaptation(alpha=alpha, kappa_1=kappa, radius=radius, **given)
-    return fit_coefficients(model, data, split)
+    return fit_coefficients(model, data, split, seed)
 
 
-def fit_classes(data: DataSet, split: Split, settings: Settings, **given: Any) -> Any:
+def fit_classes(
+    data: DataSet, split: Split, settings: Settings, seed: int | None = None, **given: Any
+) -> Any:
     """No penalty on the source: its share is chosen, and no budget spent on a discrepancy."""
     alpha, kappa, radius, _ = settings
     shape = {"alpha": alpha, "lambda_1": kappa, "radius": radius}
     model = NonConvexAdaptation(discrepancy=0.0, iterate="last", **shape, **given)
-    return fit_coefficients(model, data, split)
+    return fit_coefficients(model, data, split, seed)
 
 
-def fit_coefficients(model: Any, data: DataSet, split: Split) -> Any:
+def fit_coefficients(model: Any, data: DataSet, split: Split, seed: int | None = None) -> Any:
     """The coefficients; classes are given as bits."""
     kind = np.uint8 if data.task == "classification" else np.float64
     (X, y), (X_target, y_target) = split.source, split.training
-    return model.fit(X, y.astype(kind), X_target, y_target.astype(kind)).coef_
+    labels = y.astype(kind), y_target.astype(kind)
+    return model.fit(X, labels[0], X_target, labels[1], random_state=seed).coef_
 
 
 def measure(data: DataSet, split: Split, w: Any) -> Outcome:

@@ -283,8 +283,8 @@ def test_private_rows_may_lie_anywhere_in_memory():
     assert not misaligned.flags.aligned
 
     def learned(X):
-        learner = ConvexAdaptation(epsilon=1.0, delta=1e-5, steps=2, random_state=1)
-        return learner.fit(misaligned.copy(), y, X, y).coef_
+        learner = ConvexAdaptation(epsilon=1.0, delta=1e-5, steps=2)
+        return learner.fit(misaligned.copy(), y, X, y, random_state=1).coef_
 
     np.testing.assert_array_equal(learned(misaligned), learned(misaligned.copy()))
 

@@ -65,7 +65,7 @@ def test_the_iterate_is_uniform():
     settings = {**CALLED, "loss": count, "epsilon": 1.0, "steps": 3}
     for seed in range(200):
         calls.clear()
-        NonConvexAdaptation(**settings, random_state=seed).fit(*data)
+        NonConvexAdaptation(**settings).fit(*data, random_state=seed)
         numbers.append(len(calls))
     counts = np.bincount(numbers, minlength=4)
     assert counts[0] == 0
@@ -84,8 +84,8 @@ def test_steps_arrive_where_the_target_has_a_column_of_its_own():
     ys, yt = ((rows @ w + rng.logistic(size=len(rows)) > 0).astype(np.uint8) for rows in (X, Z))
     given = {"alpha": 0.5, "radius": 64.0, "lambda_1": 1e6, "discrepancy": 0.0, "iterate": "last"}
     best = NonConvexAdaptation(epsilon=math.inf, steps=300, **given).fit(X, ys, Z, yt)
-    settings = {"steps": 50, "initial_distance": 6.0, "random_state": 0, "delta": 1e-5, **given}
-    found = NonConvexAdaptation(epsilon=20.0, **settings).fit(X, ys, Z, yt)
+    settings = {"steps": 50, "initial_distance": 6.0, "delta": 1e-5, **given}
+    found = NonConvexAdaptation(epsilon=20.0, **settings).fit(X, ys, Z, yt, random_state=0)
     assert np.linalg.norm(found.coef_ - best.coef_) < 0.5
 
 
@@ -93,8 +93,8 @@ def test_much_epsilon_comes_near_what_no_noise_gives():
     given = classified(m=2000, n=2000)
     settings = {"delta": 1e-5, "alpha": 0.3, "radius": 3.0, "steps": 60, "iterate": "last"}
     plain = NonConvexAdaptation(epsilon=math.inf, **settings).fit(*given)
-    noisy = NonConvexAdaptation(epsilon=100.0, random_state=1, **settings).fit(*given)
-    coarse = NonConvexAdaptation(epsilon=0.01, random_state=1, **settings).fit(*given)
+    noisy = NonConvexAdaptation(epsilon=100.0, **settings).fit(*given, random_state=1)
+    coarse = NonConvexAdaptation(epsilon=0.01, **settings).fit(*given, random_state=1)
     assert np.linalg.norm(noisy.coef_ - plain.coef_) < 0.3
     assert np.linalg.norm(coarse.coef_ - plain.coef_) > 0.3
 
@@ -104,10 +104,8 @@ def test_a_seed_gives_the_same_whatever_the_threads(loss, monkeypatch):
     given, found = classified(m=40_000, n=40_000), []
     for threads in ("1", "2"):
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
-        model = NonConvexAdaptation(
-            epsilon=1.0, steps=4, loss=loss, discrepancy=0.0, lambda_2=0.1, random_state=5
-        )
-        found.append(model.fit(*given).coef_)
+        model = NonConvexAdaptation(epsilon=1.0, steps=4, loss=loss, discrepancy=0.0, lambda_2=0.1)
+        found.append(model.fit(*given, random_state=5).coef_)
     np.testing.assert_array_equal(*found)
 
 
@@ -140,11 +138,14 @@ def test_the_reverse_scenario_protects_the_source():
 
 def test_private_rows_are_shrunk_and_public_ones_refused():
     Xs, ys, Xt, yt = classified()
-    settings = {"epsilon": 1.0, "steps": 3, "random_state": 2, "alpha": 0.5}
-    long = [NonConvexAdaptation(**settings).fit(Xs, ys, k * Xt, yt).coef_ for k in (1e3, 1e6)]
+    settings = {"epsilon": 1.0, "steps": 3, "alpha": 0.5}
+    long = [
+        NonConvexAdaptation(**settings).fit(Xs, ys, k * Xt, yt, random_state=2).coef_
+        for k in (1e3, 1e6)
+    ]
     np.testing.assert_allclose(*long, atol=1e-6)
     with pytest.raises(ParameterError, match="X_source"):
-        NonConvexAdaptation(**settings).fit(1e3 * Xs, ys, Xt, yt)
+        NonConvexAdaptation(**settings).fit(1e3 * Xs, ys, Xt, yt, random_state=2)
 
 
 CALLED = {"loss": logistic, "start": [0.0] * 3, "loss_bounds": (2, 1, 0.25), "discrepancy": 0.1}
@@ -177,9 +178,9 @@ CALLED = {"loss": logistic, "start": [0.0] * 3, "loss_bounds": (2, 1, 0.25), "di
 )
 def test_bad_parameters_are_named_before_anything_is_spent(change, said):
     budget = Budget(1, 1e-3)
-    settings = {"epsilon": 1.0, "delta": 1e-4, "steps": 3, "budget": budget, **change}
+    settings = {"epsilon": 1.0, "delta": 1e-4, "steps": 3, **change}
     with pytest.raises(HdpFastError, match=said):
-        NonConvexAdaptation(**settings).fit(*classified())
+        NonConvexAdaptation(**settings).fit(*classified(), budget=budget)
     assert budget.spent == (0, 0)
 
 

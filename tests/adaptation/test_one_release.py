@@ -8,12 +8,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from adaptation_problems import fit
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import MomentAdaptation
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.adaptation.residual_moments import release_residuals
 from hdp_fast.budget import Budget
+from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import (
     BudgetExceeded,
     HdpFastError,
@@ -25,7 +27,7 @@ from hdp_fast.learners import FeatureMap, ReleasedStatistics, sufficient_statist
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
 
-PRIVACY = Privacy(2.0, 1e-3, "exact")
+PRIVACY = Privacy(Goal(2.0, 1e-3), "exact")
 RATIOS = (0.3, 0.8, 1.2, 5.0)
 
 
@@ -74,7 +76,7 @@ def moved(one, other, deviations):
 def release(records, ratio):
     rows, residuals = (np.array(part) for part in zip(*records, strict=True))
     features = FeatureMap.identity(2)
-    return release_residuals(features, (rows, residuals), 0.5, ratio, PRIVACY, None, None)
+    return release_residuals(features, (rows, residuals), 0.5, ratio, PRIVACY)
 
 
 def largest_mu(ratio, deviations):
@@ -89,7 +91,7 @@ def largest_mu(ratio, deviations):
 
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_no_neighbors_move_the_release_by_more_than_the_budget(no_noise, ratio):
-    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta) ** 2
+    promised = accounting.gaussian_mu(PRIVACY.goal.epsilon, PRIVACY.delta) ** 2
     largest = largest_mu(ratio, no_noise)
     # The grid of angles misses the worst pair by little.
     assert 0.98 * promised < largest <= promised * (1 + 1e-9)
@@ -98,7 +100,7 @@ def test_no_neighbors_move_the_release_by_more_than_the_budget(no_noise, ratio):
 @pytest.mark.parametrize("name", ["sums", "diagonal", "above"])
 def test_less_noise_is_seen(no_noise, name):
     """The check above fails where one deviation is smaller than it must be."""
-    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta) ** 2
+    promised = accounting.gaussian_mu(PRIVACY.goal.epsilon, PRIVACY.delta) ** 2
     release([((0.0, 0.0), 0.0)], 1.2)
     smaller = {**no_noise, name: no_noise[name] / Fraction(6, 5)}
     rows = [(math.cos(a), math.sin(a)) for a in np.arange(0, 24) * math.pi / 24]
@@ -114,12 +116,9 @@ def test_a_canary_is_seen_as_often_as_promised():
     for row, residual in (((1.0, 0.0), 0.5), ((0.8, 0.6), -0.5)):
         rows[0] = row
         records = (rows, np.array([residual, 0.0, 0.0]))
-        stream = np.random.default_rng(len(draws))
+        privacy = PRIVACY.change(random_state=np.random.default_rng(len(draws)))
         features = FeatureMap.identity(2)
-        released = [
-            release_residuals(features, records, 0.5, 1.2, PRIVACY, stream, None)
-            for _ in range(1_500)
-        ]
+        released = [release_residuals(features, records, 0.5, 1.2, privacy) for _ in range(1_500)]
         draws.append(
             np.array(
                 [
@@ -137,7 +136,7 @@ def test_a_canary_is_seen_as_often_as_promised():
     seen = (scores[0].mean() - scores[1].mean()) / math.sqrt(
         (scores[0].var() + scores[1].var()) / 2
     )
-    promised = accounting.gaussian_mu(PRIVACY.epsilon, PRIVACY.delta)
+    promised = accounting.gaussian_mu(PRIVACY.goal.epsilon, PRIVACY.delta)
     assert 0.8 * promised < seen < 1.15 * promised
     # All coordinates have the noise that they are priced by.
     deviations = np.concatenate([part - part.mean(axis=0) for part in draws]).std(axis=0)
@@ -146,7 +145,7 @@ def test_a_canary_is_seen_as_often_as_promised():
 
 def test_it_learns_what_differs():
     data = domains()
-    model = MomentAdaptation(epsilon=4.0, delta=1e-5, clip=0.6, random_state=1).fit(*data)
+    model = MomentAdaptation(epsilon=4.0, delta=1e-5, clip=0.6).fit(*data, random_state=1)
     truth = np.linspace(0.5, -0.5, 4) + 0.5 * np.eye(4)[0]
     assert np.linalg.norm(model.coef_ - truth) < 0.4 * np.linalg.norm(model.source_coef_ - truth)
     assert model.signal_ > 5
@@ -164,7 +163,7 @@ def test_without_noise_it_is_as_good_as_training_on_the_target():
 def test_classes_are_learned():
     X, y, Z, t = domains(shift=-1.0)
     data = X, (y > 0).astype(int), Z, (t > 0).astype(int)
-    model = MomentAdaptation(epsilon=4.0, task="classification", random_state=2).fit(*data)
+    model = MomentAdaptation(epsilon=4.0, task="classification").fit(*data, random_state=2)
     right = [((Z @ w > 0) == (t > 0)).mean() for w in (model.source_coef_, model.coef_)]
     assert right[1] > right[0] + 0.1
     assert set(model.predict(Z)) == {0, 1}
@@ -172,8 +171,8 @@ def test_classes_are_learned():
 
 def test_the_model_is_a_function_of_the_release():
     X, y, Z, t = domains()
-    settings = {"epsilon": 1.0, "random_state": 3}
-    model = MomentAdaptation(**settings).fit(X, y, Z, t)
+    settings = {"epsilon": 1.0}
+    model = MomentAdaptation(**settings).fit(X, y, Z, t, random_state=3)
     released = ReleasedStatistics.from_json(model.statistics_.to_json())
     np.testing.assert_array_equal(released.sums, model.statistics_.sums)
     coef = model.solve(1e9)
@@ -187,7 +186,7 @@ def test_the_order_of_target_records_does_not_show():
     X, y, Z, t = domains()
     order = np.random.default_rng(0).permutation(len(t))
     one, other = (
-        MomentAdaptation(epsilon=1.0, random_state=4).fit(X, y, *part)
+        MomentAdaptation(epsilon=1.0).fit(X, y, *part, random_state=4)
         for part in ((Z, t), (Z[order], t[order]))
     )
     np.testing.assert_array_equal(one.coef_, other.coef_)
@@ -207,21 +206,21 @@ def test_extreme_private_records_are_bounded_silently():
 
 def test_a_gap_within_its_noise_is_noted_and_keeps_most_of_the_source():
     X, y, Z, t = domains(n=60, shift=0.0)
-    model = MomentAdaptation(epsilon=0.3, delta=1e-5, random_state=5)
+    model = MomentAdaptation(epsilon=0.3, delta=1e-5)
     with pytest.warns(UtilityWarning, match="signal_ = .*source_coef_ is about as good"):
-        model.fit(X, y, Z, t)
+        model.fit(X, y, Z, t, random_state=5)
     moved = np.linalg.norm(model.coef_ - model.source_coef_)
     assert moved < 0.4 * np.linalg.norm(model.source_coef_)
 
 
 def test_too_few_records_are_noted_before_anything_is_spent():
     X, y, Z, t = domains(n=5)
-    model = MomentAdaptation(epsilon=0.3, budget=Budget(0.1, 1e-3))
+    model = MomentAdaptation(epsilon=0.3)
     with (
         pytest.warns(UtilityWarning, match="n = 5 target records, but at epsilon = 0.3"),
         pytest.raises(BudgetExceeded),
     ):
-        model.fit(X, y, Z, t)
+        model.fit(X, y, Z, t, budget=Budget(0.1, 1e-3))
     assert not hasattr(model, "coef_")
 
 
@@ -233,7 +232,7 @@ def test_a_delta_above_one_in_n_is_noted():
 
 def test_a_budget_is_charged_once():
     budget = Budget(3.0, 1e-4)
-    model = MomentAdaptation(epsilon=1.0, delta=1e-5, budget=budget).fit(*domains())
+    model = MomentAdaptation(epsilon=1.0, delta=1e-5).fit(*domains(), budget=budget)
     assert budget.remaining.epsilon == 2.0
     assert (model.record_.epsilon, model.record_.neighbors) == (1.0, "replace_one")
     fields = json.loads(model.result_.to_json())
@@ -268,7 +267,7 @@ WRONG = [
 def test_bad_parameters_are_refused_before_anything_is_spent(settings, message):
     budget = Budget(9.0, 1e-3)
     with pytest.raises(ParameterError, match=message):
-        MomentAdaptation(**{"epsilon": 1.0, "budget": budget, **settings}).fit(*domains())
+        fit(MomentAdaptation, {"epsilon": 1.0, "budget": budget, **settings}, domains())
     assert budget.remaining.epsilon == 9.0
 
 

@@ -14,6 +14,7 @@ from hdp_fast.adaptation import (
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.budget import Budget
 from hdp_fast.data import bound_rows
+from hdp_fast.data.goal import Goal
 from hdp_fast.data.persons import Persons
 from hdp_fast.exceptions import ParameterError, ShapeError
 
@@ -21,7 +22,7 @@ RNG = np.random.default_rng(0)
 SOURCE = RNG.uniform(-0.5, 0.5, (400, 2))
 TARGET = RNG.uniform(-0.5, 0.5, (600, 2))
 Y_SOURCE, Y_TARGET = SOURCE[:, 0], TARGET[:, 1]
-PRICE = {"epsilon": 2.0, "delta": 1e-6, "random_state": 1}
+PRICE, SEED = {"epsilon": 2.0, "delta": 1e-6}, 1
 BALL = {"radius": 1.0, "norm_bound": 1.0}
 SOFTMAX = {**PRICE, **BALL, "steps": 3, "alpha": 0.5}
 LEARNERS = {
@@ -44,9 +45,8 @@ def fit(name, part=slice(None), **more):
     labels = [Y_SOURCE, Y_TARGET]
     if cut is not None:
         labels = [(y > cut).astype(int) for y in labels]
-    return learner.fit(
-        SOURCE[some[0]], labels[0][some[0]], TARGET[some[1]], labels[1][some[1]], **more
-    )
+    data = SOURCE[some[0]], labels[0][some[0]], TARGET[some[1]], labels[1][some[1]]
+    return learner.fit(*data, random_state=SEED, **more)
 
 
 def size(name):
@@ -80,28 +80,24 @@ def test_noise_is_as_many_times_more(name):
 
 
 def test_the_mu_of_a_person_is_that_of_the_price():
-    row = Privacy(2.0, 1e-6, "exact")
-    person = row._replace(persons=Persons(np.ones(3, bool), 3))
+    row = Privacy(Goal(2.0, 1e-6), "exact")
+    person = row.change(persons=Persons(np.ones(3, bool), 3))
     assert 3 * person.mu() <= row.mu() <= accounting.gaussian_mu(2.0, 1e-6)
     assert person.mu() == pytest.approx(row.mu() / 3, rel=1e-4)
 
 
 @everyone
 def test_the_fit_is_charged_to_a_budget_of_people(name):
-    learner, _ = LEARNERS[name]
-    learner.set_params(budget=Budget(2.0, 1e-6, neighbors="replace_person"))
-    try:
-        with pytest.raises(ParameterError, match="replace_person"):
-            fit(name)
-        for more, error in (
-            ({"ids": [1, 2]}, ShapeError),
-            ({"rows_per_person": 2}, ParameterError),
-            ({"ids": np.arange(size(name)), "rows_per_person": 0}, ParameterError),
-        ):
-            with pytest.raises(error):
-                fit(name, **more)
-        assert learner.budget.spent.epsilon == 0
-        fit(name, ids=np.arange(size(name)) // 2)
-        assert learner.budget.spent.epsilon > 1.9
-    finally:
-        learner.set_params(budget=None)
+    budget = Budget(2.0, 1e-6, neighbors="replace_person")
+    with pytest.raises(ParameterError, match="replace_person"):
+        fit(name, budget=budget)
+    for more, error in (
+        ({"ids": [1, 2]}, ShapeError),
+        ({"rows_per_person": 2}, ParameterError),
+        ({"ids": np.arange(size(name)), "rows_per_person": 0}, ParameterError),
+    ):
+        with pytest.raises(error):
+            fit(name, budget=budget, **more)
+    assert budget.spent.epsilon == 0
+    fit(name, budget=budget, ids=np.arange(size(name)) // 2)
+    assert budget.spent.epsilon > 1.9

@@ -11,6 +11,7 @@ from hdp_fast import accounting
 from hdp_fast.adaptation import ConvexAdaptation, privacy
 from hdp_fast.adaptation.convex_descent import JOINT, JOINT_ROUNDED
 from hdp_fast.adaptation.privacy import Privacy, calibrate_noise
+from hdp_fast.data.goal import Goal
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
 
@@ -23,7 +24,7 @@ def gaussian_delta(mu, epsilon):
 def test_noise_is_the_least_that_keeps_the_whole_promise(epsilon, delta):
     for steps in (1, 77):
         for numerics in ("exact", "idealized"):
-            noise = calibrate_noise(Privacy(epsilon, delta, numerics), steps, 0.05)
+            noise = calibrate_noise(Privacy(Goal(epsilon, delta), numerics), steps, 0.05)
             mu = math.sqrt(noise.discrepancy**2 + steps / noise.multiple**2)
             assert 0.999 * delta < gaussian_delta(mu, epsilon) <= delta * (1 + 1e-6)
 
@@ -34,7 +35,7 @@ def printed_multiple(epsilon, delta, steps):
 
 def test_the_numbers_of_the_page_on_theory():
     """They are those of docs/theory/one_gaussian_budget.md."""
-    ours = calibrate_noise(Privacy(1.0, 1e-6, "idealized"), 100, 0.05)
+    ours = calibrate_noise(Privacy(Goal(1.0, 1e-6), "idealized"), 100, 0.05)
     assert ours.multiple == pytest.approx(4.33 * 10, rel=2e-3)
     # Printed, with half of epsilon for the steps.
     assert printed_multiple(0.5, 1e-6, 100) == pytest.approx(15.4 * 10, rel=5e-3)
@@ -52,7 +53,7 @@ def test_the_printed_noise_is_enough_for_the_squared_loss_and_not_for_others(
         mu = math.sqrt(joint * 50) / printed_multiple(epsilon, 0.01, 50)
         assert gaussian_delta(mu, epsilon) == pytest.approx(leaks, rel=0.02)
     assert (squared <= 0.01) == (epsilon < 17.5)
-    ours = calibrate_noise(Privacy(epsilon, 0.01, "idealized"), 50, 0.05)
+    ours = calibrate_noise(Privacy(Goal(epsilon, 0.01), "idealized"), 50, 0.05)
     mu = math.sqrt(ours.discrepancy**2 + 50 / ours.multiple**2)
     assert gaussian_delta(mu, epsilon) <= 0.01
 
@@ -70,7 +71,7 @@ def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
         "numerics": numerics,
     }
     model = ConvexAdaptation(**settings, variant=variant).fit(*data)
-    whole = Privacy(2.0, 1e-3, numerics)
+    whole = Privacy(Goal(2.0, 1e-3), numerics)
     factor = 1.0 if variant == "tight" else {"exact": JOINT_ROUNDED, "idealized": JOINT}[numerics]
     multiple = math.sqrt(factor * 7 / 0.95) / whole.mu()
     gradient_bound = 0.6 / 20 * 2 * (math.sqrt(0.05) if variant == "tight" else 2)
@@ -83,7 +84,7 @@ def test_fit_adds_the_noise_that_the_record_promises(variant, numerics):
 
 def test_exact_and_idealized_noise_are_of_the_same_size():
     exact, ideal = (
-        calibrate_noise(Privacy(1.0, 1e-6, each), 9, 0.05) for each in ("exact", "idealized")
+        calibrate_noise(Privacy(Goal(1.0, 1e-6), each), 9, 0.05) for each in ("exact", "idealized")
     )
     assert exact[:2] == ideal[:2]
     assert accounting.gaussian_mu(1.0, 1e-6) == pytest.approx(0.2367, rel=1e-4)
@@ -92,7 +93,7 @@ def test_exact_and_idealized_noise_are_of_the_same_size():
 @pytest.mark.parametrize("steps", [1, 60])
 def test_exact_noise_is_an_integer_law_that_keeps_the_curve(monkeypatch, steps):
     """What is drawn for integers is rounded Gaussian, with at least the deviation of the plan."""
-    noise, drawn = calibrate_noise(Privacy(1.0, 1e-6, "exact"), steps, 0.0), []
+    noise, drawn = calibrate_noise(Privacy(Goal(1.0, 1e-6), "exact"), steps, 0.0), []
 
     def none(sigma, size, *, random_state):
         drawn.append(sigma)

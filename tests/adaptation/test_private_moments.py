@@ -11,9 +11,10 @@ from hdp_fast import _core, accounting
 from hdp_fast.adaptation import PrivateDiscrepancyMinimization, privacy
 from hdp_fast.adaptation.baselines.private import MomentSums
 from hdp_fast.adaptation.privacy import Privacy, calibrate_noise
+from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import BudgetExceeded
 
-PRIVATE = {"epsilon": 1.0, "delta": 1e-5, "random_state": 3}
+PRIVATE = {"epsilon": 1.0, "delta": 1e-5}
 
 
 def shrunk(X, bound=1.0):
@@ -30,7 +31,7 @@ def domains(m=60, n=400, d=3):
     return source, source @ w, target, target @ w
 
 
-EXACT = Privacy(2.0, 1e-5, "exact")
+EXACT = Privacy(Goal(2.0, 1e-5), "exact")
 NOISE = calibrate_noise(EXACT, 1, 0.0)
 
 
@@ -74,7 +75,7 @@ def spent(rows, others, draws):
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_no_neighbors_spend_more_than_promised(draws, kind, d):
     coins = np.random.default_rng(d)
-    promised = accounting.gaussian_mu(EXACT.epsilon, EXACT.delta) ** 2 / 2
+    promised = accounting.gaussian_mu(EXACT.goal.epsilon, EXACT.delta) ** 2 / 2
     for scale in (0.1, 1.0, 1e3):
         for n in (1, 7):
             rows = (scale * coins.standard_normal((n, d))).astype(kind)
@@ -86,7 +87,7 @@ def test_no_neighbors_spend_more_than_promised(draws, kind, d):
 @pytest.mark.parametrize("pair", [([9.0, 0], [0, 9.0]), ([9.0, 9.0], [9.0, -9.0])])
 def test_orthogonal_rows_need_all_the_noise(draws, pair):
     rows, others = (np.array([row, [0.1, 0.2]]) for row in pair)
-    promised = accounting.gaussian_mu(EXACT.epsilon, EXACT.delta) ** 2 / 2
+    promised = accounting.gaussian_mu(EXACT.goal.epsilon, EXACT.delta) ** 2 / 2
     assert (1 - 1e-4) * promised <= spent(rows, others, draws) <= promised
 
 
@@ -116,7 +117,7 @@ def test_sums_are_exact_in_any_order(kind, n):
 
 
 def test_much_noise_leaves_room_for_itself():
-    noise = calibrate_noise(Privacy(1e-6, 1e-5, "exact"), 1, 0.0)
+    noise = calibrate_noise(Privacy(Goal(1e-6, 1e-5), "exact"), 1, 0.0)
     sums = MomentSums.from_rows(np.ones((5, 2)), 1.0, noise)
     assert noise.multiple * math.sqrt(2) * sums.norm**2 < 2**50
 
@@ -128,11 +129,11 @@ def test_the_budget_is_charged_before_any_coin(monkeypatch):
         assert budget.spent == (1.0, 1e-5)
         raise KeyboardInterrupt
 
-    model = PrivateDiscrepancyMinimization(**PRIVATE, budget=budget)
+    model = PrivateDiscrepancyMinimization(**PRIVATE)
     with monkeypatch.context() as patch:
         patch.setattr(privacy, "rounded_gaussian", stop)
         with pytest.raises(KeyboardInterrupt):
-            model.fit(*domains())
+            model.fit(*domains(), random_state=3, budget=budget)
     with pytest.raises(BudgetExceeded):
-        model.fit(*domains())
+        model.fit(*domains(), random_state=3, budget=budget)
     assert not hasattr(model, "coef_")

@@ -117,7 +117,7 @@ def skewed(n, scales, seed=0):
 def test_steps_arrive_where_the_source_says_little_of_the_target(scales):
     data = skewed(50_000, np.array(scales))
     given = {"delta": 1e-5, "alpha": 0.3, "radius": 2.0, "kappa_1": 0.1}
-    model = ConvexAdaptation(epsilon=50.0, random_state=1, **given).fit(*data)
+    model = ConvexAdaptation(epsilon=50.0, **given).fit(*data, random_state=1)
     best = ConvexAdaptation(epsilon=math.inf, **given).fit(*data)
     weighed = parts(data, 0.3, 0.1, 0.0)
     start = minimize(weighed[:1], 2.0)

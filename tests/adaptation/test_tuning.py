@@ -18,6 +18,7 @@ from hdp_fast.adaptation import (
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.adaptation.tuning import _calibrate_trial, _score, _Split
 from hdp_fast.budget import Budget
+from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import BudgetExceeded, HdpFastError
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
@@ -84,7 +85,7 @@ def test_the_promise_is_the_theorem_at_its_best_orders():
 @pytest.mark.parametrize("numerics", ["exact", "idealized"])
 def test_each_trial_may_spend_what_the_whole_allows(numerics):
     for epsilon, mean in ((0.3, 4.0), (2.0, 50.0)):
-        each = _calibrate_trial(Privacy(epsilon, 1e-5, numerics), mean)
+        each = _calibrate_trial(Privacy(Goal(epsilon, 1e-5), numerics), mean)
         rho = each.mu() ** 2 / 2
         assert selection_epsilon(rho, trials=mean, delta=1e-5) <= epsilon
         assert selection_epsilon(1.01 * rho, trials=mean, delta=1e-5) > epsilon
@@ -95,18 +96,18 @@ GRID = {"alpha": [0.02, 0.9], "radius": [1.0, 1.5]}
 
 def test_the_better_combination_is_found_and_charged_once():
     budget = Budget(60, 1e-3)
-    model = ConvexAdaptation(epsilon=50, delta=1e-4, steps=30, random_state=1, budget=budget)
-    found = tune(model, GRID, *data())
+    model = ConvexAdaptation(epsilon=50, delta=1e-4, steps=30)
+    found = tune(model, GRID, *data(), random_state=1, budget=budget)
     assert budget.spent == (50, 1e-4)
     assert found.parameters["alpha"] == found.estimator.alpha_ == 0.02
     assert found.estimator.record_ == found.record
     assert (found.record.epsilon, found.record.delta) == (50, 1e-4)
     assert "8 trials on average" in found.record.mechanism
     assert found.estimator.epsilon == 50
-    assert found.estimator.budget is budget
+    assert not hasattr(found.estimator, "budget")
     assert set(vars(found)) == {"estimator", "parameters", "score", "record"}
     with pytest.raises(BudgetExceeded):
-        tune(model, GRID, *data())
+        tune(model, GRID, *data(), random_state=1, budget=budget)
 
 
 def test_the_number_of_trials_is_geometric(monkeypatch):
@@ -136,7 +137,7 @@ def test_trials_have_the_noise_of_their_share(monkeypatch):
     )
     model = ConvexAdaptation(epsilon=1.0, steps=1, alpha=0.5)
     tune(model, GRID, *data(m=3, n=5), trials=5)
-    assert set(spent) == {_calibrate_trial(Privacy(1.0, 1e-6, "exact"), 5.0).epsilon}
+    assert set(spent) == {_calibrate_trial(Privacy(Goal(1.0, 1e-6), "exact"), 5.0).goal.epsilon}
 
 
 def test_scores_of_private_records_have_noise_and_others_none():
@@ -158,7 +159,7 @@ def test_tuning_without_privacy_says_so():
     assert "NO GUARANTEE" in found.record.mechanism
     assert "NO GUARANTEE" in found.estimator.record_.mechanism
     with pytest.raises(HdpFastError, match="only private tuning"):
-        tune(model.set_params(budget=Budget(2, 1e-3)), GRID, *data(), method="not_private")
+        tune(model, GRID, *data(), method="not_private", budget=Budget(2, 1e-3))
     plain = tune(ConvexAdaptation(epsilon=math.inf), GRID, *data())
     assert plain.record is None
     assert plain.parameters["alpha"] == 0.02
@@ -166,9 +167,11 @@ def test_tuning_without_privacy_says_so():
 
 def test_classifiers_are_tuned_by_their_errors():
     Xs, ys, Xt, yt = data(n=1000)
-    model = NonConvexAdaptation(epsilon=50, delta=1e-4, steps=30, radius=3.0, random_state=0)
+    model = NonConvexAdaptation(epsilon=50, delta=1e-4, steps=30, radius=3.0)
     labels = (ys > 0).astype(int), (yt > 0).astype(int)
-    found = tune(model, {"alpha": [0.02, 0.95]}, Xs, labels[0], Xt, labels[1], trials=20)
+    found = tune(
+        model, {"alpha": [0.02, 0.95]}, Xs, labels[0], Xt, labels[1], trials=20, random_state=0
+    )
     assert found.parameters == {"alpha": 0.02}
     # With noise, hence perhaps below 0.
     assert abs(found.score) < 0.3
@@ -176,8 +179,8 @@ def test_classifiers_are_tuned_by_their_errors():
 
 @pytest.mark.parametrize("private", ["source", "target"])
 def test_a_seed_gives_the_same_choice(private):
-    model = ConvexAdaptation(epsilon=5, steps=3, random_state=4, private=private)
-    found = [tune(model, GRID, *data()) for _ in range(2)]
+    model = ConvexAdaptation(epsilon=5, steps=3, private=private)
+    found = [tune(model, GRID, *data(), random_state=4) for _ in range(2)]
     assert found[0].score == found[1].score
     np.testing.assert_array_equal(*(each.estimator.coef_ for each in found))
 
@@ -200,9 +203,9 @@ def test_a_seed_gives_the_same_choice(private):
 )
 def test_bad_input_is_named_before_anything_is_spent(model, grid, change, said):
     budget = Budget(2, 1e-3)
-    estimator = ConvexAdaptation(**{"epsilon": 1, "budget": budget, **model})
+    estimator = ConvexAdaptation(**{"epsilon": 1, **model})
     with pytest.raises(HdpFastError, match=said):
-        tune(estimator, grid, *data(), **change)
+        tune(estimator, grid, *data(), budget=budget, **change)
     assert budget.spent == (0, 0)
 
 

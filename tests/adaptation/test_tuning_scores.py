@@ -91,9 +91,9 @@ def test_a_held_out_record_moves_the_score_by_its_share(kind, private, numerics)
     estimator, grid, label = KINDS[kind]
     model = estimator(
         epsilon=2.0, delta=1e-5, radius=5.0, steps=3, numerics=numerics, private=private
-    ).set_params(random_state=5)
+    )
     given = data(label)
-    options = {"trials": 2.0, "validation": HELD / N}
+    options = {"random_state": 5, "trials": 2.0, "validation": HELD / N}
     place, before = held_out(model, grid, given, **options)
     # What is public must keep the bounds.
     hostile = ROWS if private == "target" else {"ordinary": ROWS["ordinary"]}
@@ -122,11 +122,13 @@ def test_what_is_not_finite_is_refused_before_the_split(argument, value, private
         budget = None if method == "not_private" else Budget(9, 1e-3)
         coins = np.random.default_rng(seed)
         model = ConvexAdaptation(
-            epsilon=2.0, steps=1, private=private, random_state=coins, budget=budget
+            epsilon=2.0,
+            steps=1,
+            private=private,
         )
         given = with_bad(data(lambda y: y), argument, value)
         with pytest.raises(ParameterError, match=domain):
-            tune(model, {"alpha": [0.5]}, *given, method=method)
+            tune(model, {"alpha": [0.5]}, *given, method=method, random_state=coins, budget=budget)
         assert budget is None or budget.records == ()
         assert coins.random() == np.random.default_rng(seed).random()
 
@@ -138,12 +140,15 @@ def test_labels_of_classes_are_refused_before_the_split(loss, y):
     for seed in range(4):
         budget = Budget(9, 1e-3)
         model = NonConvexAdaptation(
-            epsilon=2.0, loss=loss, discrepancy=0.1, steps=1, random_state=seed, budget=budget
+            epsilon=2.0,
+            loss=loss,
+            discrepancy=0.1,
+            steps=1,
         )
         given = data(label)
         given[3][0] = y
         with pytest.raises(ParameterError, match="y_target"):
-            tune(model, {"alpha": [0.5]}, *given)
+            tune(model, {"alpha": [0.5]}, *given, random_state=seed, budget=budget)
         assert budget.records == ()
 
 
@@ -158,9 +163,9 @@ def test_labels_of_classes_are_refused_before_the_split(loss, y):
 )
 def test_a_combination_that_its_data_refuse_spends_nothing(grid, said):
     budget = Budget(9, 1e-3)
-    model = NonConvexAdaptation(epsilon=2.0, steps=1, budget=budget)
+    model = NonConvexAdaptation(epsilon=2.0, steps=1)
     with pytest.raises(ParameterError, match=said):
-        tune(model, grid, *data(KINDS["logistic"][2]))
+        tune(model, grid, *data(KINDS["logistic"][2]), budget=budget)
     assert budget.records == ()
 
 

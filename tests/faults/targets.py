@@ -139,7 +139,7 @@ def separated_on(indices):
 
 def adapted(*arrays):
     made = adaptation.ConvexAdaptation(**PROMISE, steps=2, **SEED)
-    return made.fit(*arrays).coef_
+    return made.fit(*arrays, **SEED).coef_
 
 
 def measured(*arrays):

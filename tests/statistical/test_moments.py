@@ -10,6 +10,7 @@ from normal_cells import normal_case, normal_law
 from hdp_fast import accounting
 from hdp_fast.adaptation.baselines.private import release_moment
 from hdp_fast.adaptation.privacy import Privacy
+from hdp_fast.data.goal import Goal
 
 EPSILON, DELTA, BOUND = 1.0, 1e-5, 2.0
 COLUMNS, RELEASES = 300, 8
@@ -21,7 +22,7 @@ def test_noise_on_and_off_the_diagonal_follows_its_normal_law(numerics):
     row = np.random.default_rng(0).standard_normal((1, COLUMNS))
     row *= 0.999 * BOUND / np.linalg.norm(row)
     noise = np.array([
-        release_moment(row, BOUND, Privacy(EPSILON, DELTA, numerics), None, None).matrix
+        release_moment(row, BOUND, Privacy(Goal(EPSILON, DELTA), numerics)).matrix
         - row.T @ row
         for _ in range(RELEASES)
     ])  # fmt: skip

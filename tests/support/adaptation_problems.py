@@ -72,3 +72,10 @@ def minimize_constrained(function, start, *, cap, low, high):
     )
     assert found.success
     return found.fun
+
+
+def fit(kind, settings, data):
+    """An estimator of these settings that is fitted; what a call is told goes to the call."""
+    call = {name: settings[name] for name in ("budget", "random_state") if name in settings}
+    model = kind(**{name: value for name, value in settings.items() if name not in call})
+    return model.fit(*data, **call)

@@ -1,9 +1,41 @@
 """An instance of each class with rules of fields, by the name of the class."""
 
-from hdp_fast import learners
+import numpy as np
+
+from hdp_fast import adaptation, learners
 
 EXAMPLES = {
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
+    ),
+}
+
+ROWS = np.linspace(-0.5, 0.5, 40).reshape(20, 2)
+DOMAINS = ROWS, ROWS[:, 0], ROWS[:10], ROWS[:10, 1]
+BITS = ROWS, (ROWS[:, 0] > 0).astype(int), ROWS[:10], (ROWS[:10, 1] > 0).astype(int)
+PRICE = {"epsilon": 1.0, "delta": 1e-3}
+
+
+def fit_domains(estimator):
+    """A fit to a few records of two domains."""
+    return estimator.fit(*DOMAINS)
+
+
+def fit_bits(estimator):
+    """The same where labels are 0 and 1."""
+    return estimator.fit(*BITS)
+
+
+# How to make one whose fields are checked by its fit, and a fit that takes no time.
+FITS = {
+    "ConvexAdaptation": (lambda: adaptation.ConvexAdaptation(**PRICE, steps=2), fit_domains),
+    "NonConvexAdaptation": (lambda: adaptation.NonConvexAdaptation(**PRICE, steps=2), fit_bits),
+    "MomentAdaptation": (lambda: adaptation.MomentAdaptation(**PRICE), fit_domains),
+    "KernelMeanMatching": (lambda: adaptation.KernelMeanMatching(steps=2), fit_domains),
+    "DiscrepancyMinimization": (lambda: adaptation.DiscrepancyMinimization(steps=2), fit_domains),
+    "TargetSGD": (lambda: adaptation.TargetSGD(**PRICE, steps=2, batch_size=1), fit_domains),
+    "PrivateDiscrepancyMinimization": (
+        lambda: adaptation.PrivateDiscrepancyMinimization(**PRICE, steps=2),
+        fit_domains,
     ),
 }
