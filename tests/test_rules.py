@@ -13,7 +13,9 @@ from checked_classes import EXAMPLES, FITS
 import hdp_fast
 from hdp_fast._support import validate
 from hdp_fast._support.parameters import Checked, SettableParameters, check_fields, optional
+from hdp_fast.adaptation.baselines import nonprivate
 from hdp_fast.exceptions import ParameterError
+from hdp_fast.stability import gaussian
 
 NO_NUMBERS = ["1", 1j, [1.0], True]
 NO_INTEGERS = [1.5, "1", True, -1, 1 << 63]
@@ -37,6 +39,9 @@ BREAKS = {
     validate.one_of: ["no such word", 1, None],
     validate.instance: ["text", 1.5],
     validate.function: ["text", 1.5],
+    gaussian._within: [*NO_NUMBERS, -np.inf, np.inf, np.nan],
+    gaussian._two_or_more: [*NO_INTEGERS, 0, 1],
+    nonprivate._at_least_one: [*NO_NUMBERS, 0.5, np.inf, np.nan],
 }
 
 

@@ -16,7 +16,7 @@ from hdp_fast._support import atomic
 from hdp_fast.data import files
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels.saved_files import new_file
-from hdp_fast.stability import table_cache
+from hdp_fast.stability import tables
 
 pytest.importorskip("joblib")
 
@@ -225,7 +225,7 @@ def test_a_text_that_cannot_be_kept_leaves_nothing(memory, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        table_cache.write("name", "text")
+        tables.write_text("name", "text")
     assert os.listdir(memory / "hdp_fast") == []
-    table_cache.write("name", "text")
-    assert table_cache.read("name") == "text"
+    tables.write_text("name", "text")
+    assert tables.read_text("name") == "text"

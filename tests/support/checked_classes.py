@@ -2,11 +2,14 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, learners
+from hdp_fast import adaptation, learners, stability
 
 EXAMPLES = {
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
+    ),
+    "GaussianVote": lambda: stability.GaussianVote.design(
+        9, labels=3, epsilon=1.0, delta=1e-6, beta=0.05
     ),
 }
 

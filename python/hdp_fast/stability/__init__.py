@@ -15,12 +15,11 @@ the table that needs the fewest members.
 """
 
 from .._support.lazy import list_only
-from .distances import count_votes, distance, plurality
+from .distances import StableRelease, count_votes, distance, plurality
 from .gaussian import GaussianSession, GaussianVote
 from .plans import VotePlan, members_needed, paper_members, plan
 from .sessions import TableSession
 from .sparse_vector import AboveThreshold, OnlineQueryRelease, laplace_scale
-from .stable_release import StableRelease
 from .tables import HazardTable, VoteTable
 
 __all__ = [

@@ -6,13 +6,14 @@ import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
-from .._support.notes import keep_result
+from .._support.parameters import Checked, Rules
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
 from .._support.validate import number, positive_int, probability, refuse
@@ -21,15 +22,13 @@ from ..accounting.discrete_gaussian import continuous_mu, round_sigma_up
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
-from .sessions import SingleUseSession, check_used
+from .distances import counts_of
+from .sessions import QuerySessions, SingleUseSession, check_used
 from .tables import restore
-from .votes import counts_of
 
 THRESHOLD = 1.0
 _SOURCE = "Papernot et al. 2018, GNMax, with rounded noise, all of it looked at"
 _MOST = 1 << 40
-_EPSILONS = (0.001, 1_000.0)
-_LARGEST_THRESHOLD = 1_000.0
 # With a larger sigma draws would come near the ends of int64; with a longer denominator they
 # would take longer.
 _LARGEST_SIGMA, _LARGEST_DENOMINATOR = 1 << 49, 1 << 10
@@ -37,8 +36,24 @@ _LARGEST_SIGMA, _LARGEST_DENOMINATOR = 1 << 49, 1 << 10
 _BLOCK = 1 << 21
 
 
+def _within(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float from low to high. Raises: ParameterError otherwise."""
+    real = number(name, value)
+    if not low <= real <= high:
+        refuse(name, value, f"it must lie in [{low:g}, {high:,g}]")
+    return real
+
+
+def _two_or_more(name: str, value: Any) -> int:
+    """The value as an int from 2 to the most. Raises: ParameterError otherwise."""
+    size = positive_int(name, value, _MOST)
+    if size == 1:
+        raise ParameterError(f"{name} = 1, but a vote needs at least 2")
+    return size
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
-class GaussianVote:
+class GaussianVote(Checked, QuerySessions["GaussianSession"]):
     """Noise on the votes for each of many labels, and the gap below which there is no answer.
 
     A session adds rounded Gaussian noise to all counts of a query. The answer is the label with the
@@ -90,14 +105,18 @@ class GaussianVote:
     threshold: float
     sigma: Fraction
 
+    RULES: ClassVar[Rules] = {
+        "queries": partial(positive_int, most=_MOST),
+        "labels": _two_or_more,
+        "epsilon": partial(_within, low=0.001, high=1_000.0),
+        "delta": probability,
+        "beta": probability,
+        "threshold": partial(_within, low=0.0, high=1_000.0),
+    }
+
     def __post_init__(self) -> None:
         """Refuse parameters with which the promise would not hold."""
-        checked = {
-            **_check_promise(self.queries, self.epsilon, self.delta, self.beta),
-            **_check_vote(self.labels, self.threshold),
-        }
-        for name, value in checked.items():
-            object.__setattr__(self, name, value)
+        super().__post_init__()
         sigma = self.sigma
         if (
             not isinstance(sigma, Fraction)
@@ -148,47 +167,21 @@ class GaussianVote:
         Source:
             Balle and Wang 2018, Algorithm 1, rounded up to a multiple of 1 / 1,024.
         """
-        promise = _check_promise(queries, epsilon, delta, beta)
-        vote = _check_vote(labels, threshold)
-        sigma = _least_sigma(promise["epsilon"], promise["delta"], promise["queries"])
-        return cls(**promise, **vote, sigma=sigma)
+        goal = {"queries": queries, "epsilon": epsilon, "delta": delta, "beta": beta}
+        goal |= {"labels": labels, "threshold": threshold}
+        checked: dict[str, Any] = {name: cls.RULES[name](name, goal[name]) for name in goal}
+        sigma = _least_sigma(checked["epsilon"], checked["delta"], checked["queries"])
+        return cls(**checked, sigma=sigma)
 
     @property
     def gap(self) -> int:
         """Least number of votes by which the largest noisy count must lead the next one."""
         return math.ceil(Fraction(self.threshold) * self.sigma)
 
-    @keep_result
-    def session(
-        self,
-        *,
-        used_queries: int = 0,
-        random_state: RandomState = None,
-        budget: Budget | None = None,
+    def _open_session(
+        self, used: tuple[int, int], random_state: RandomState, budget: Budget | None
     ) -> GaussianSession:
-        """Begins to answer queries.
-
-        Args:
-            used_queries: Number of queries that earlier sessions of the same release have used up.
-            random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
-            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
-                None charges nothing. A session that goes on from an earlier one charges them again
-                if it gets a budget.
-
-        Returns:
-            A GaussianSession.
-
-        Raises:
-            ParameterError: An argument is of the wrong kind, or more is used up than the vote
-                allows.
-            BudgetExceeded: The budget has less than epsilon and delta left.
-
-        Guarantee:
-            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
-            together, if one vote of the same member is replaced on every query of all of them.
-        """
-        return GaussianSession(self, used_queries, random_state, budget)
+        return GaussianSession(self, used[1], random_state, budget)
 
     def verify(self) -> float:
         """Computes the epsilon that the noise certainly has at delta.
@@ -364,21 +357,3 @@ def _least_sigma(epsilon: float, delta: float, queries: int) -> Fraction:
     while gaussian_delta(_mu(sigma, queries), epsilon) > delta:
         sigma = round_sigma_up(sigma * (1 + Fraction(1, 1 << 40)))
     return sigma
-
-
-def _check_promise(queries: Any, epsilon: Any, delta: Any, beta: Any) -> dict[str, Any]:
-    least, most = _EPSILONS
-    total = number("epsilon", epsilon)
-    if not least <= total <= most:
-        refuse("epsilon", epsilon, f"it must lie in [{least}, {most:,g}]")
-    shares = {name: probability(name, value) for name, value in (("delta", delta), ("beta", beta))}
-    return {"queries": positive_int("queries", queries, _MOST), "epsilon": total, **shares}
-
-
-def _check_vote(labels: Any, threshold: Any) -> dict[str, Any]:
-    size, least = positive_int("labels", labels, _MOST), number("threshold", threshold)
-    if size == 1:
-        raise ParameterError("labels = 1, but a vote needs at least 2")
-    if not 0 <= least <= _LARGEST_THRESHOLD:
-        refuse("threshold", threshold, f"it must lie in [0, {_LARGEST_THRESHOLD:,g}]")
-    return {"labels": size, "threshold": least}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
+from .._support.notes import keep_result
 from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Integers, RandomState
 from .._support.uncopyable import Uncopyable
@@ -15,7 +17,7 @@ from .._support.validate import array, nonnegative_int, positive_int, refuse, wh
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .votes import counts_of, to_unsigned
+from .distances import counts_of, to_unsigned
 
 
 class SingleUseSession(Uncopyable):
@@ -45,6 +47,51 @@ class SingleUseSession(Uncopyable):
             raise BudgetExceeded(f"{kind} has ended at its last bottom, but queries were asked")
         if queries > left:
             raise BudgetExceeded(f"{queries:,} queries, but {left:,} are left")
+
+
+Session = TypeVar("Session", bound=SingleUseSession)
+
+
+class QuerySessions(ABC, Generic[Session]):
+    """What answers as many queries as it was designed for, and has no bottoms to count."""
+
+    @abstractmethod
+    def _open_session(
+        self, used: tuple[int, int], random_state: RandomState, budget: Budget | None
+    ) -> Session:
+        """Begin to answer, after these numbers of bottoms and of queries."""
+
+    @keep_result
+    def session(
+        self,
+        *,
+        used_queries: int = 0,
+        random_state: RandomState = None,
+        budget: Budget | None = None,
+    ) -> Session:
+        """Begins to answer queries.
+
+        Args:
+            used_queries: Number of queries that earlier sessions of the same release have used up.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects nobody.
+            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
+                None charges nothing. A session that goes on from an earlier one charges them again
+                if it gets a budget.
+
+        Returns:
+            A session that answers by the table, or by the noisy votes, as its class says.
+
+        Raises:
+            ParameterError: An argument is of the wrong kind, or more is used up than the
+                table or the vote allows.
+            BudgetExceeded: The budget has less than epsilon and delta left.
+
+        Guarantee:
+            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
+            together, if one vote of the same member is replaced on every query of all of them.
+        """
+        return self._open_session((0, used_queries), random_state, budget)
 
 
 class TableSession(SingleUseSession):

@@ -17,8 +17,8 @@ from .._support.validate import positive, positive_int, probability, refuse, who
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
+from .distances import counts_of
 from .sessions import SingleUseSession
-from .votes import counts_of
 
 _MOST = 1 << 40
 # Decimal digits, far more than the integer that is searched for depends on.

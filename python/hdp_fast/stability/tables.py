@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
+import os
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 from .. import _core
+from .._support import atomic
 from .._support.notes import keep_result
 from .._support.types import RandomState
 from .._support.validate import from_json, number, positive_int
 from ..budget.account import Budget
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord, rng_of
-from . import table_cache
-from .sessions import TableSession
+from .sessions import QuerySessions, TableSession
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithms 3 and 4, with a verified table for noise"
 # The most bottoms or queries that the compiled module counts.
@@ -147,7 +150,7 @@ class CoinTable:
     @classmethod
     def _design(cls, *parameters: Any) -> Self:
         name = f"{cls.__name__} {[str(value) for value in parameters]}"
-        text = table_cache.read(name)
+        text = read_text(name)
         try:
             cached = None if text is None else cls._verify_once(text)
         except ParameterError:
@@ -155,7 +158,7 @@ class CoinTable:
         if cached is not None and cached._is_for(*parameters):
             return cached
         table = cls._make(*parameters)
-        table_cache.write(name, table.to_json())
+        write_text(name, table.to_json())
         return table
 
     @classmethod
@@ -328,7 +331,7 @@ class HazardTable(CoinTable):
         return self._open_session((used_bottoms, used_queries), random_state, budget)
 
 
-class VoteTable(CoinTable):
+class VoteTable(CoinTable, QuerySessions[TableSession]):
     """The probability that a query with two labels is answered with the label of fewer votes.
 
     A session answers every query with 0 or 1. The label of the minority is the answer with the
@@ -395,34 +398,36 @@ class VoteTable(CoinTable):
         """
         return cls._design(None, queries, epsilon, delta, beta)
 
-    @keep_result
-    def session(
-        self,
-        *,
-        used_queries: int = 0,
-        random_state: RandomState = None,
-        budget: Budget | None = None,
-    ) -> TableSession:
-        """Begins to answer queries.
 
-        Args:
-            used_queries: Number of queries that earlier sessions of the same release have used up.
-            random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
-            budget: Budget that epsilon and delta are charged to once, here, for the whole session;
-                None charges nothing. A session that goes on from an earlier one charges them again
-                if it gets a budget.
+# A folder of texts that take long to compute: whoever reads one verifies it.
+# Raised by one whenever the texts change their meaning, so that old ones are not read.
+_FORMAT = 2
+# Longer than the text of any table.
+_MOST_BYTES = 1 << 23
 
-        Returns:
-            A TableSession.
 
-        Raises:
-            ParameterError: An argument is of the wrong kind, or more is used up than the table
-                allows.
-            BudgetExceeded: The budget has less than epsilon and delta left.
+def read_text(name: str) -> str | None:
+    """The text that was kept under a name; None if there is none or it cannot be read."""
+    try:
+        with _path_of(name).open(encoding="utf-8") as file:
+            return file.read(_MOST_BYTES)
+    except (OSError, RuntimeError, UnicodeDecodeError):
+        return None
 
-        Guarantee:
-            All answers of this session, and of those that it goes on from, are (epsilon, delta)-DP
-            together, if one vote of the same member is replaced on every query of all of them.
-        """
-        return self._open_session((0, used_queries), random_state, budget)
+
+def write_text(name: str, text: str) -> None:
+    """Keep a text under a name, whole or not at all. A failure to write is ignored."""
+    try:
+        path = _path_of(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.replace(path, lambda out: out.write(text.encode()))
+    except (OSError, RuntimeError):
+        return
+
+
+def _path_of(name: str) -> Path:
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The specification of that variable says that a relative path is ignored.
+    folder = named if named.is_absolute() else Path.home() / ".cache"
+    digest = hashlib.sha256(f"{_FORMAT} {name}".encode()).hexdigest()
+    return folder / "hdp_fast" / f"{digest}.json"
