@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, learners, stability
+from hdp_fast import adaptation, labels, learners, stability
 
 EXAMPLES = {
     "SufficientStatistics": lambda: learners.SufficientStatistics(
@@ -29,6 +29,22 @@ def fit_bits(estimator):
     return estimator.fit(*BITS)
 
 
+def learn_threshold(X, y):
+    """A learner of labels."""
+    return lambda Q: Q[:, 0] > X[:, 0].mean()
+
+
+def make_labeler():
+    """Two voters."""
+    goal = {**PRICE, "queries": 2, "max_unstable": 2, "members": 2}
+    return labels.PrivateLabeler(learn_threshold, classes=[0, 1], **goal)
+
+
+def fit_pool(estimator):
+    """A fit to few records, and a public pool."""
+    return estimator.fit(BITS[0], BITS[1], BITS[2][:2])
+
+
 # How to make one whose fields are checked by its fit, and a fit that takes no time.
 FITS = {
     "ConvexAdaptation": (lambda: adaptation.ConvexAdaptation(**PRICE, steps=2), fit_domains),
@@ -41,4 +57,6 @@ FITS = {
         lambda: adaptation.PrivateDiscrepancyMinimization(**PRICE, steps=2),
         fit_domains,
     ),
+    "PrivateLearner": (lambda: labels.PrivateLearner(make_labeler(), learn_threshold), fit_pool),
+    "StatisticsLabeler": (lambda: labels.StatisticsLabeler(**PRICE, classes=[0, 1]), fit_pool),
 }

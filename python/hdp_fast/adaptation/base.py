@@ -28,7 +28,7 @@ from .baselines.reweighting import Loss
 from .discrepancies.exact import Private
 from .discrepancies.moments import Sample, shrink_rows
 from .privacy import Privacy
-from .problem import AdaptationProblem, Data, FeatureMap, apply_feature_map
+from .problem import AdaptationProblem, Data, SourceMap, apply_feature_map
 
 
 class DomainRecords(NamedTuple):
@@ -236,7 +236,7 @@ class DescentEstimator(BoundedEstimator):
 
     alpha: float | None
     alpha_: float
-    feature_map: FeatureMap | None
+    feature_map: SourceMap | None
     private: Private
 
     @abstractmethod

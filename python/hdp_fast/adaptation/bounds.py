@@ -25,7 +25,7 @@ from .discrepancies.private import ReleasedDiscrepancy
 
 Variant = Literal["tight", "paper"]
 
-_VARIANTS = ("tight", "paper")
+VARIANTS = ("tight", "paper")
 
 
 class LearningBound(NamedTuple):
@@ -139,7 +139,7 @@ def learning_bound(
         tight 0.269
         paper 0.274
     """
-    one_of("variant", variant, _VARIANTS)
+    one_of("variant", variant, VARIANTS)
     q = fractions("weights", weights, array("weights", weights).size)
     m = positive_int("source", source, len(q) - 1)
     terms = nonnegative("loss", loss), nonnegative("discrepancy", discrepancy)

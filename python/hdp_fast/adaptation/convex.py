@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +24,7 @@ from ..budget.account import Budget, spend
 from ..learners.noisy_steps import Numerics
 from ..record import PrivacyRecord
 from .base import DescentEstimator
+from .bounds import VARIANTS, Variant
 from .convex_descent import (
     DEFAULT_STEPS,
     JOINT,
@@ -40,19 +41,17 @@ from .privacy import (
     Privacy,
     calibrate_noise,
     make_record,
-    make_stream,
+    open_stream,
     set_privacy,
 )
 from .problem import (
     AdaptationProblem,
     Data,
-    FeatureMap,
     NoisyGradient,
     ProblemBounds,
+    SourceMap,
     as_float_rows,
 )
-
-Variant = Literal["tight", "paper"]
 
 _PRINTED_STEPS = 1000
 _SOURCE = "Bassily, Cortes, Mao and Mohri 2024, Algorithm 1, its noise as one Gaussian budget"
@@ -118,7 +117,7 @@ def run_with_noise(
     mechanism = f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps"
     record = make_record(settings.privacy, noise, mechanism, _SOURCE)
     with spend(goal.budget, record):
-        gradient = gradient._replace(rng=make_stream(goal.random_state))
+        gradient = gradient._replace(rng=open_stream(goal.random_state))
         discrepancy = problem.released_discrepancy(noise, settings.privacy.delta, gradient.rng)
         alpha = problem.choose_alpha(settings.alpha, discrepancy)
         weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
@@ -146,7 +145,6 @@ def _joint_sensitivity(settings: ConvexSettings) -> float:
     return JOINT_ROUNDED if settings.privacy.exact else JOINT
 
 
-_VARIANTS = ("tight", "paper")
 _MOST_STEPS = 1 << 40
 
 
@@ -261,7 +259,7 @@ class ConvexAdaptation(DescentEstimator):
     discrepancy_share: float = 0.05
     variant: Variant = "tight"
     private: Private = "target"
-    feature_map: FeatureMap | None = None
+    feature_map: SourceMap | None = None
     numerics: Numerics = "exact"
 
     RULES: ClassVar[Rules] = {
@@ -275,7 +273,7 @@ class ConvexAdaptation(DescentEstimator):
         "steps": optional(partial(positive_int, most=_MOST_STEPS)),
         "initial_distance": optional(bounded_positive),
         "discrepancy_share": probability,
-        "variant": partial(one_of, allowed=_VARIANTS),
+        "variant": partial(one_of, allowed=VARIANTS),
     }
 
     loss = "squared"

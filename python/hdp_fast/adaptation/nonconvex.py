@@ -38,7 +38,7 @@ from .nonconvex_run import (
     run_without_noise,
 )
 from .privacy import PRIVACY_RULES, set_privacy
-from .problem import AdaptationProblem, Data, FeatureMap, ProblemBounds
+from .problem import AdaptationProblem, Data, ProblemBounds, SourceMap
 
 AnyLoss = Literal["logistic", "softmax"] | PerExample
 Iterate = Literal["random", "last"]
@@ -170,7 +170,7 @@ class NonConvexAdaptation(DescentEstimator):
     iterate: Iterate = "random"
     discrepancy_share: float = 0.05
     private: Private = "target"
-    feature_map: FeatureMap | None = None
+    feature_map: SourceMap | None = None
     numerics: Numerics = "exact"
 
     RULES: ClassVar[Rules] = {

@@ -29,7 +29,7 @@ from .nonconvex_descent import (
     choose_longest_steps,
     take_step,
 )
-from .privacy import DescentNoise, Privacy, Rng, calibrate_noise, make_record, make_stream, sum_bits
+from .privacy import DescentNoise, Privacy, Rng, calibrate_noise, make_record, open_stream, sum_bits
 from .problem import AdaptationProblem, NoisyGradient, ProblemBounds, as_float_rows
 
 # The least number of steps on the public records alone.
@@ -120,7 +120,7 @@ def run_without_noise(
     public = _PublicDomain.start(settings, problem, terms, states[0])
     w = _descend_alone(settings, terms, public, bar)
     path = _choose_steps(settings, terms, states, len(w))
-    rng = make_stream(settings.privacy.goal.random_state)
+    rng = open_stream(settings.privacy.goal.random_state)
     w = _descend(settings, terms, states, w, path, rng, bar)
     longest = choose_longest_steps(terms, len(w))
     mapping = math.sqrt(take_step(states, w, terms, longest).gradient_mapping_norm2)
@@ -139,7 +139,7 @@ def run_with_noise(
     mechanism = f"adaptation.NonConvexAdaptation, {settings.steps} steps"
     record = make_record(settings.privacy, noise, mechanism, _SOURCE)
     with spend(goal.budget, record):
-        rng, discrepancy = make_stream(goal.random_state), settings.discrepancy
+        rng, discrepancy = open_stream(goal.random_state), settings.discrepancy
         if discrepancy is None:
             released = problem.released_discrepancy(noise, settings.privacy.delta, rng)
             discrepancy = _clip_discrepancy(released, settings, problem)

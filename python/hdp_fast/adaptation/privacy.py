@@ -206,7 +206,7 @@ def add_noise(values: Floats, sensitivity: float, noise: DescentNoise, rng: Rng)
     return noisy_sums
 
 
-def make_stream(random_state: RandomState) -> Rng:
+def open_stream(random_state: RandomState) -> Rng:
     """Return one stream for all draws of a call.
 
     Several streams from the same seed would give the same coins, and tie the errors of the draws

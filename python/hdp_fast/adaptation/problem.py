@@ -26,7 +26,7 @@ from .discrepancies.moments import (
 from .discrepancies.private import release_discrepancy
 from .privacy import DescentNoise, Grid, Rng, add_noise, choose_grid
 
-FeatureMap = Callable[[Any], Any]
+SourceMap = Callable[[Any], Any]
 Data = tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]
 Result = TypeVar("Result")
 
@@ -96,7 +96,7 @@ def round_to_grid(sample: Sample, bounds: RecordBounds, grid: Grid) -> ScaledRec
 
 
 def apply_feature_map(
-    feature_map: FeatureMap | None,
+    feature_map: SourceMap | None,
     X_source: ArrayLike,
     X_target: ArrayLike,
     protected: Private | None,
@@ -131,7 +131,7 @@ def apply_feature_map(
     return mapped
 
 
-def _map_rows(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) -> NDArray[Any]:
+def _map_rows(feature_map: SourceMap, rows: NDArray[Any], columns: int | None) -> NDArray[Any]:
     mapped = np.asarray(feature_map(rows))
     fits = mapped.ndim == 2 and len(mapped) == len(rows)
     if not fits or columns not in (None, mapped.shape[1]):
@@ -141,7 +141,7 @@ def _map_rows(feature_map: FeatureMap, rows: NDArray[Any], columns: int | None) 
     return mapped
 
 
-def _map_private_row(feature_map: FeatureMap, row: NDArray[Any], columns: int) -> Floats:
+def _map_private_row(feature_map: SourceMap, row: NDArray[Any], columns: int) -> Floats:
     """Return the mapped row: finite numbers, whatever the map does."""
     mapped = call_silently(lambda: _map_rows(feature_map, row, columns)[0].astype(np.float64))
     if mapped is None:

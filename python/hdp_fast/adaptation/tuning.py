@@ -33,7 +33,7 @@ from .base import (
 )
 from .convex import ConvexAdaptation
 from .nonconvex import NonConvexAdaptation
-from .privacy import DescentNoise, Privacy, Rng, add_noise, make_stream
+from .privacy import DescentNoise, Privacy, Rng, add_noise, open_stream
 
 Tunable = ConvexAdaptation | NonConvexAdaptation
 Method = Literal["private_selection", "not_private"]
@@ -249,7 +249,7 @@ def tune(
     share = probability("validation", validation)
     X_source, names = map_source(estimator, privacy, X_source, X_target)
     data = _validate_data(estimator, candidates, (X_source, y_source, X_target, y_target), share)
-    rng = make_stream(random_state)
+    rng = open_stream(random_state)
     split = _split(data, share, rng)
     if method == "not_private" or not privacy.protects:
         if budget is not None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result
-from .._support.parameters import SettableParameters
+from .._support.parameters import Rules, SettableParameters, check_fields
 from .._support.random_state import make_generator
 from .._support.types import RandomState
-from .._support.validate import one_of, refuse, shorten
+from .._support.validate import instance, one_of, refuse, shorten
 from ..budget.account import Budget
 from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
@@ -66,6 +67,12 @@ class PrivateLearner(SettableParameters):
     final: Any = field(kw_only=False)
     bottoms: Literal["random", "drop"] = "random"
     private: Literal["records", "labels"] = "records"
+
+    RULES: ClassVar[Rules] = {
+        "labeler": partial(instance, kind=PrivateLabeler, what="a PrivateLabeler"),
+        "bottoms": partial(one_of, allowed=("random", "drop")),
+        "private": partial(one_of, allowed=("records", "labels")),
+    }
 
     labels_: LabelResult = field(init=False)
     model_: Any = field(init=False)
@@ -124,7 +131,8 @@ class PrivateLearner(SettableParameters):
             The labeler's training and answers, the training of the final model, and
             PrivateLabeler.check.
         """
-        self._check()
+        check_fields(self)
+        check_learner(self.final, "final")
         records = check_features("X", X)
         labels = check_targets(y, count_rows(records))
         if self.private == "labels":
@@ -177,13 +185,6 @@ class PrivateLearner(SettableParameters):
         state = f"{self.used_:,} points" if hasattr(self, "model_") else "not fitted"
         choices = f"bottoms={self.bottoms!r}, private={self.private!r}"
         return f"PrivateLearner({self.labeler!r}, {shorten(self.final)}, {choices}): {state}"
-
-    def _check(self) -> None:
-        if not isinstance(self.labeler, PrivateLabeler):
-            refuse("labeler", self.labeler, "it must be a PrivateLabeler")
-        check_learner(self.final, "final")
-        one_of("bottoms", self.bottoms, ("random", "drop"))
-        one_of("private", self.private, ("records", "labels"))
 
     def _points(self, public: Any, records: Any) -> Any:
         if public is None:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result, note
-from .._support.parameters import SettableParameters
+from .._support.parameters import Rules, SettableParameters, check_fields, optional
 from .._support.random_state import check_random_state, make_generator
 from .._support.types import Floats, RandomState
-from .._support.validate import one_of, positive, probability, refuse, shorten
+from .._support.validate import instance, one_of, positive, probability, shorten
 from ..budget.account import Budget, spend
 from ..data.records import check_features, count_rows
 from ..data.schema import Schema
@@ -46,7 +47,7 @@ _SOURCE = "sufficient statistics, McCullagh and Nelder 1989, with Gaussian noise
 
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class _FittedStatistics:
     """The result of a fit; all of it may be published.
 
     Attributes:
@@ -147,6 +148,16 @@ class StatisticsLabeler(SettableParameters):
     penalty: float | None = None
     bottom: Any = None
 
+    RULES: ClassVar[Rules] = {
+        "epsilon": positive,
+        "delta": probability,
+        "population": partial(one_of, allowed=("same", "tested")),
+        "features": optional(partial(instance, kind=FeatureMap, what="a FeatureMap or None")),
+        "schema": optional(partial(instance, kind=Schema, what="a Schema or None")),
+        "penalty": optional(positive),
+        "threshold": partial(probability, zero=True),
+    }
+
     classes_: NDArray[Any] = field(init=False)
     method_: str = field(init=False)
     model_: Any = field(init=False)
@@ -154,7 +165,7 @@ class StatisticsLabeler(SettableParameters):
     test_: PopulationTest | None = field(init=False)
     record_: PrivacyRecord = field(init=False)
 
-    _state: _Fitted | None = field(init=False, default=None)
+    _state: _FittedStatistics | None = field(init=False, default=None)
 
     @keep_result
     def fit(
@@ -200,19 +211,19 @@ class StatisticsLabeler(SettableParameters):
             matrix of (d, K). A comparison that fails adds the steps of learners.PrivateSGD.
         """
         check_random_state(random_state)
-        epsilon, delta = self._check_parameters()
+        fields = check_fields(self)
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
         records, pool = _check_container("X", X), _check_container("public", public)
         facts = _facts_of(records)
         if facts is not None:
             compare(facts, facts_of(pool), "public")
-        test, rest = self._divide(epsilon, delta)
+        test, rest = self._divide(fields["epsilon"], fields["delta"])
         labels = check_labels(y, _count(records), classes)
         release = Release(max(len(labels), 1), classes, *rest)
         features = make_features(pool, self.schema, self.features, release)
         points = features.rows("public", pool)
-        parts = _Parts(
+        parts = _PublicParts(
             SufficientStatistics(features.features, classes=classes),
             features,
             features.rows("X", records),
@@ -234,7 +245,7 @@ class StatisticsLabeler(SettableParameters):
                 model = statistics.solve(points, penalty=self.penalty)
             else:
                 model = parts.descend(rest, stream)
-        fitted = _Fitted(classes, facts, features, model, statistics, result, record)
+        fitted = _FittedStatistics(classes, facts, features, model, statistics, result, record)
         self._begin(fitted)
         return self
 
@@ -257,7 +268,8 @@ class StatisticsLabeler(SettableParameters):
         Cost:
             q d (d + K).
         """
-        fitted, threshold = self._require_fitted(), self._check_threshold()
+        fitted = self._require_fitted()
+        threshold = self.RULES["threshold"]("threshold", self.threshold)
         posteriors = self._posteriors(fitted, Q)
         codes = posteriors.argmax(axis=1)
         is_bottom = posteriors[np.arange(len(codes)), codes] < threshold
@@ -321,7 +333,7 @@ class StatisticsLabeler(SettableParameters):
         """
         parameters, parts = read_labeler(path)
         labeler = cls(**parameters)
-        labeler._begin(_Fitted(**parts))
+        labeler._begin(_FittedStatistics(**parts))
         return labeler
 
     def unfitted(self) -> StatisticsLabeler:
@@ -331,21 +343,6 @@ class StatisticsLabeler(SettableParameters):
             The new StatisticsLabeler.
         """
         return type(self)(**self.get_params(deep=False))
-
-    def _check_parameters(self) -> tuple[float, float]:
-        epsilon, delta = positive("epsilon", self.epsilon), probability("delta", self.delta)
-        one_of("population", self.population, ("same", "tested"))
-        if self.features is not None and not isinstance(self.features, FeatureMap):
-            refuse("features", self.features, "it must be a FeatureMap or None")
-        if self.schema is not None and not isinstance(self.schema, Schema):
-            refuse("schema", self.schema, "it must be a Schema or None")
-        if self.penalty is not None:
-            positive("penalty", self.penalty)
-        self._check_threshold()
-        return epsilon, delta
-
-    def _check_threshold(self) -> float:
-        return probability("threshold", self.threshold, zero=True)
 
     def _divide(self, epsilon: float, delta: float) -> tuple[Price | None, Price]:
         """What the comparison costs, and what is left; the two sum to no more than both."""
@@ -367,19 +364,19 @@ class StatisticsLabeler(SettableParameters):
             rng=rng_of(random_state),
         )
 
-    def _begin(self, fitted: _Fitted) -> None:
+    def _begin(self, fitted: _FittedStatistics) -> None:
         self.classes_, self.model_ = fitted.classes, fitted.model
         self.statistics_, self.test_ = fitted.statistics, fitted.test
         self.method_ = "gradients" if fitted.statistics is None else "statistics"
         self.record_, self._state = fitted.record, fitted
 
-    def _posteriors(self, fitted: _Fitted, Q: Any) -> Floats:
+    def _posteriors(self, fitted: _FittedStatistics, Q: Any) -> Floats:
         points = _check_container("Q", Q)
         if fitted.facts is not None and not isinstance(points, Table):
             compare(fitted.facts, facts_of(points), "Q")
         return fitted.posteriors("Q", points)
 
-    def _require_fitted(self) -> _Fitted:
+    def _require_fitted(self) -> _FittedStatistics:
         if self._state is None:
             raise ParameterError("labeler has no model, but fit must make one first")
         return self._state
@@ -393,7 +390,7 @@ class StatisticsLabeler(SettableParameters):
 
 
 @dataclass(frozen=True, eq=False)
-class _Parts:
+class _PublicParts:
     """What a model is learned from."""
 
     description: SufficientStatistics

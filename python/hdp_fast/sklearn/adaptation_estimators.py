@@ -12,7 +12,7 @@ from .._support.notes import keep_result, note
 from .._support.types import Floats, RandomState
 from .._support.validate import one_of, probability, refuse
 from ..adaptation import MomentAdaptation
-from ..adaptation.discrepancies.exact import DOMAINS
+from ..adaptation.discrepancies.exact import DOMAINS, Private
 from ..budget.account import Budget, check_charge
 from ..data.goal import Goal
 from ..data.schema import Schema
@@ -21,7 +21,6 @@ from ..learners.statistics_model import divide_rows
 from .adaptation_models import (
     ClassModels,
     Domains,
-    Private,
     adapt_classes,
     adapt_targets,
     center_by_public,

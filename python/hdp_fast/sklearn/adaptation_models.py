@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from .._support.random_state import make_stream
 from .._support.types import Floats
 from .._support.validate import positive
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation
+from ..adaptation.discrepancies.exact import Private
 from ..adaptation.discrepancies.moments import shrink_rows
 from ..budget.account import spend
 from ..data.goal import Goal
@@ -25,7 +26,6 @@ from ..record import PrivacyRecord, rng_of
 
 Learner = ConvexAdaptation | MomentAdaptation | NonConvexAdaptation
 L = TypeVar("L", ConvexAdaptation, MomentAdaptation, NonConvexAdaptation)
-Private = Literal["source", "target"]
 
 # A number's deviation counts as at least one over this, in units of its bounds.
 _MOST_FACTOR = 20.0

@@ -47,7 +47,7 @@ from ..privacy import (
     add_noise,
     calibrate_noise,
     make_record,
-    make_stream,
+    open_stream,
     set_privacy,
     sum_bits,
 )
@@ -284,7 +284,7 @@ def release_moment(rows: NDArray[Any], norm_bound: float, privacy: Privacy) -> R
     source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
     record = make_record(privacy, noise, mechanism, source)
     with spend(privacy.goal.budget, record):
-        matrix = sums.add_noise(noise, make_stream(privacy.goal.random_state))
+        matrix = sums.add_noise(noise, open_stream(privacy.goal.random_state))
     scale = sums.unit**2 / len(rows)
     return ReleasedMoment(matrix * scale, noise.multiple * sums.norm**2 * scale, record)
 
