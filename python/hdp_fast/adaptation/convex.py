@@ -101,11 +101,7 @@ def run_without_noise(
     return ConvexOutcome(coef, alpha, discrepancy, 0.0, None)
 
 
-def run_with_noise(
-    settings: ConvexSettings,
-    problem: AdaptationProblem,
-    bar: Any,
-) -> ConvexOutcome:
+def run_with_noise(settings: ConvexSettings, problem: AdaptationProblem, bar: Any) -> ConvexOutcome:
     """Take the noisy steps; the budget is charged before any coin is drawn.
 
     Raises: ParameterError, BudgetExceeded.
@@ -339,10 +335,8 @@ class ConvexAdaptation(DescentEstimator):
 
     def _learn(self, settings: ConvexSettings, problem: AdaptationProblem, bar: Any) -> None:
         """Learn the coefficients from validated records."""
-        if settings.privacy.protects:
-            outcome = run_with_noise(settings, problem, bar)
-        else:
-            outcome = run_without_noise(settings, problem, bar)
+        run = run_with_noise if settings.privacy.protects else run_without_noise
+        outcome = run(settings, problem, bar)
         self.coef_, self.alpha_ = read_only(outcome.coef), outcome.alpha
         self.discrepancy_, self.noise_ = outcome.discrepancy, outcome.noise
         self.record_ = outcome.record

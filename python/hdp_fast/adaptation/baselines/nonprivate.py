@@ -58,10 +58,6 @@ class _Reweighted(Estimator):
     weights_: Floats = dataclasses.field(init=False)
     gap_: float = dataclasses.field(init=False)
 
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        return [field.name for field in dataclasses.fields(cls) if field.init]
-
     def __repr__(self) -> str:
         """Return its parameters, and that it is not private."""
         parameters = ", ".join(
