@@ -29,7 +29,7 @@ from hdp_fast import (
     transfer,
 )
 from hdp_fast import sklearn as estimators
-from hdp_fast.adaptation import moment_release
+from hdp_fast.adaptation import residual_moments
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.learners import sufficient_statistics
 
@@ -85,7 +85,7 @@ def without_noise(patch):
     """
     draws = Draws()
     add_noise = sufficient_statistics.add_noise
-    releasing = (sufficient_statistics, moment_release)
+    releasing = (sufficient_statistics, residual_moments)
 
     def keep(*arguments):
         draws.released.append(add_noise(*arguments))

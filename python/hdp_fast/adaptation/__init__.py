@@ -30,7 +30,8 @@ from .discrepancies.classification import DiscrepancyLowerBound, classification_
 from .discrepancies.exact import Discrepancy, discrepancy
 from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
 from .nonconvex import NonConvexAdaptation
-from .one_release import MomentAdaptation, MomentResult
+from .one_release import MomentAdaptation
+from .residual_moments import MomentResult
 from .scaled_features import ScaledFeatures
 from .tuning import TuningResult, selection_epsilon, tune
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import FeatureNames
-from .._support.json_text import JsonText
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
 from .._support.stages import log_stage
@@ -30,7 +29,6 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
-from ..record import PrivacyRecord
 from .base import (
     DomainRecords,
     Estimator,
@@ -44,6 +42,7 @@ from .privacy import Privacy, set_privacy
 from .residual_moments import (
     ChangePosterior,
     MomentProblem,
+    MomentResult,
     SourceOptimum,
     average_posterior,
     denoise,
@@ -81,41 +80,6 @@ class _ReleaseSettings(NamedTuple):
     clip: float | None
     source_penalty: float | None
     ratio: float
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MomentResult(JsonText):
-    """What one release of residual moments says of the target; safe to publish.
-
-    Attributes:
-        coef: The adapted coefficients, float64 of shape (d,).
-        source_coef: The public optimum, float64 of shape (d,), around which residuals were taken.
-        source_penalty: Penalty of the public optimum, as a share of the largest second moment of
-            the source.
-        clip: Magnitude to which the residuals were clipped.
-        signal: Squared norm of the released residual sums over that of their noise; about 1 where
-            they hold nothing but noise.
-        trust: Part of the source's coefficients, in [0, 1], that the target is near: the mean over
-            all, a half and none of them, by the released numbers; 0.7 without any release.
-        record: The PrivacyRecord of the target; None without privacy.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast.adaptation import MomentAdaptation
-        >>> X = np.linspace(-1, 1, 2_000)[:, None]
-        >>> y_source, y_target = 0.1 * X[:, 0], 0.8 * X[:, 0]
-        >>> model = MomentAdaptation(epsilon=4, clip=1).fit(X, y_source, X[::4], y_target[::4])
-        >>> model.result_.source_coef.round(3), model.result_.signal > 100
-        (array([0.1]), True)
-    """
-
-    coef: Floats
-    source_coef: Floats
-    source_penalty: float
-    clip: float
-    signal: float
-    trust: float
-    record: PrivacyRecord | None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -362,15 +326,9 @@ class MomentAdaptation(Estimator):
         Raises: ParameterError.
         """
         fields = check_fields(self)
-        return _ReleaseSettings(
-            set_privacy(fields, budget, random_state),
-            self.loss,
-            fields["directions"],
-            fields["whitening"],
-            fields["clip"],
-            fields["source_penalty"],
-            fields["ratio"],
-        )
+        names = ("directions", "whitening", "clip", "source_penalty", "ratio")
+        parameters = {name: fields[name] for name in names}
+        return _ReleaseSettings(set_privacy(fields, budget, random_state), self.loss, **parameters)
 
 
 def _validate_records(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.json_text import JsonText
 from .._support.notes import note, note_large_delta
 from .._support.types import Floats
 from ..budget.account import spend
@@ -236,6 +238,41 @@ def note_signal(signal: float, columns: int) -> None:
             f"their noise, {rule}: the target is not seen to differ from the source, whose own "
             f"optimum source_coef_ is about as good; {advice}"
         )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class MomentResult(JsonText):
+    """What one release of residual moments says of the target; safe to publish.
+
+    Attributes:
+        coef: The adapted coefficients, float64 of shape (d,).
+        source_coef: The public optimum, float64 of shape (d,), around which residuals were taken.
+        source_penalty: Penalty of the public optimum, as a share of the largest second moment of
+            the source.
+        clip: Magnitude to which the residuals were clipped.
+        signal: Squared norm of the released residual sums over that of their noise; about 1 where
+            they hold nothing but noise.
+        trust: Part of the source's coefficients, in [0, 1], that the target is near: the mean over
+            all, a half and none of them, by the released numbers; 0.7 without any release.
+        record: The PrivacyRecord of the target; None without privacy.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.adaptation import MomentAdaptation
+        >>> X = np.linspace(-1, 1, 2_000)[:, None]
+        >>> y_source, y_target = 0.1 * X[:, 0], 0.8 * X[:, 0]
+        >>> model = MomentAdaptation(epsilon=4, clip=1).fit(X, y_source, X[::4], y_target[::4])
+        >>> model.result_.source_coef.round(3), model.result_.signal > 100
+        (array([0.1]), True)
+    """
+
+    coef: Floats
+    source_coef: Floats
+    source_penalty: float
+    clip: float
+    signal: float
+    trust: float
+    record: PrivacyRecord | None
 
 
 # Prior deviations of a prediction's change, in residuals of the source.
