@@ -11,7 +11,7 @@ use crate::memory::reserve;
 
 /// Defines the arms for numbers of one type.
 macro_rules! arms {
-    ($name:ident, $number:ty, $lanes:literal, $avx2:ident, $avx512:ident) => {
+    ($name:ident: [$number:ty; $lanes:literal], avx2 => $avx2:ident, avx512 => $avx512:ident) => {
         fn $name<W: InLines<$number>>(isa: Isa, work: W) {
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx2")]
@@ -35,11 +35,12 @@ macro_rules! arms {
         }
     };
 }
-arms!(in_singles, f32, 16, Avx2Singles, Avx512Singles);
-arms!(in_doubles, f64, 8, Avx2Doubles, Avx512Doubles);
+arms!(in_singles: [f32; 16], avx2 => Avx2Singles, avx512 => Avx512Singles);
+arms!(in_doubles: [f64; 8], avx2 => Avx2Doubles, avx512 => Avx512Doubles);
 
+/// Makes a type of floats a `Real` whose bits are a word of this type, by functions for what its precision decides.
 macro_rules! real {
-    ($type:ty, $word:ty, $all_of:expr, $total:expr, $in_lines:expr) => {
+    ($type:ty: $word:ty, all_of => $all_of:expr, total_of_bits => $total_of_bits:expr, in_lines => $in_lines:expr) => {
         impl Real for $type {
             const ROUNDER: $type = (3u64 << (<$type>::MANTISSA_DIGITS - 2)) as $type;
             const LEAST: f64 = <$type>::MIN_POSITIVE as f64;
@@ -59,7 +60,7 @@ macro_rules! real {
             }
             #[inline(always)]
             fn total_of_bits(self, terms: usize) -> f64 {
-                $total(self.to_bits(), terms as $word)
+                $total_of_bits(self.to_bits(), terms as $word)
             }
             fn in_lines(isa: Isa, work: impl InLines<$type>) {
                 $in_lines(isa, work);
@@ -67,8 +68,8 @@ macro_rules! real {
         }
     };
 }
-real!(f64, u64, |values, _| Ok(values), total_of_doubles, in_doubles);
-real!(f32, u32, rounded, total_of_singles, in_singles);
+real!(f64: u64, all_of => |values, _| Ok(values), total_of_bits => total_of_doubles, in_lines => in_doubles);
+real!(f32: u32, all_of => rounded, total_of_bits => total_of_singles, in_lines => in_singles);
 
 #[inline(always)]
 fn total_of_doubles(sum: u64, terms: u64) -> f64 {

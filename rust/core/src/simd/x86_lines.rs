@@ -1,17 +1,55 @@
 //! Lines in the registers of x86-64: one of AVX-512, or two of AVX2.
 //!
-//! They are used in arms alone, which are entered where the machine has their instructions. Many lines are folded together:
-//! each step adds halves of two lines, which it puts side by side, so that it leaves half as many registers.
+//! A kernel is written once, for lines of any kind (`simd/real.rs`). Four types of line differ in nothing but the names of
+//! their instructions, so that one macro writes them. Each method below is one instruction for each register, where a
+//! compiler that is left to itself would find some of them and split others. Lines are used in arms alone, which are
+//! entered where the machine has their instructions.
+//!
+//! A line is an array of registers, lane 0 first. Of all methods, for a line of C registers of P lanes each:
+//!
+//! ```text
+//! splat(x)          registers[i] = splat(x)                                     for i in 0..C
+//! load(numbers)     registers[i] = load(&numbers[P i])
+//! load_start(some)  registers[i] = load_start(&some[P i], how many of its P numbers there are), zeros behind them
+//! store             &numbers[P i] = store(registers[i])
+//! add, multiply     registers[i] = add(registers[i], other[i]), each lane rounded by itself, never fused
+//! add_bits          registers[i] = of_bits(add_bits(to_bits(registers[i]), to_bits(other[i])))
+//! fold_all(lines)   sums[l] = the lanes of lines[l], added up as the portable line does: upper half to lower half
+//! ```
+//!
+//! Sixteen lines are folded together, since a register that is folded alone is soon nearly empty. A step takes the halves
+//! of two lines x and y that are to be added, puts both lower ones side by side in one register and both upper ones in
+//! another, and adds the two, so that it leaves half as many registers:
+//!
+//! ```text
+//! if a line has two registers: the upper one is added to the lower one
+//! while more registers are left than hold one sum for each line:
+//!     for each pair of registers x = [x_low, x_high], y = [y_low, y_high]:
+//!         register = [x_low, y_low] + [x_high, y_high]
+//! ```
+//!
+//! Lines are paired such that the sums stand in the order of the lines at last.
 
 use std::arch::x86_64::*;
 
 use super::real::{FOLDED, Line};
 
-/// A line of this type and number of lanes in this number of registers, by these instructions.
+/// A line of this type, by the instructions that do to one register what the method of the same name does to the line.
 macro_rules! line {
     (
-        $name:ident, $number:ty, $lanes:literal, $register:ty, $count:literal, $many:literal,
-        $splat:ident, $load:ident, $load_start:ident, $store:ident, $add:ident, $multiply:ident, $to_bits:ident, $add_bits:ident, $of_bits:ident, $fold:ident
+        $name:ident: $count:literal x $register:ty,
+        lanes => [$number:ty; $lanes:literal],
+        many => $many:literal,
+        splat => $splat:ident,
+        load => $load:ident,
+        load_start => $load_start:ident,
+        store => $store:ident,
+        add => $add:ident,
+        multiply => $multiply:ident,
+        to_bits => $to_bits:ident,
+        add_bits => $add_bits:ident,
+        of_bits => $of_bits:ident,
+        fold_all => $fold_all:ident $(,)?
     ) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name([$register; $count]);
@@ -79,87 +117,75 @@ macro_rules! line {
                     registers[i] = lines[i].0;
                 }
                 // SAFETY: as for `splat`.
-                unsafe { $fold(&registers, &mut sums) };
+                unsafe { $fold_all(&registers, &mut sums) };
                 sums
             }
         }
     };
 }
 
-line!(
-    Avx2Singles,
-    f32,
-    16,
-    __m256,
-    2,
-    false,
-    _mm256_set1_ps,
-    _mm256_loadu_ps,
-    load_8_singles,
-    _mm256_storeu_ps,
-    _mm256_add_ps,
-    _mm256_mul_ps,
-    _mm256_castps_si256,
-    _mm256_add_epi32,
-    _mm256_castsi256_ps,
-    fold_8_singles
-);
-line!(
-    Avx2Doubles,
-    f64,
-    8,
-    __m256d,
-    2,
-    false,
-    _mm256_set1_pd,
-    _mm256_loadu_pd,
-    load_4_doubles,
-    _mm256_storeu_pd,
-    _mm256_add_pd,
-    _mm256_mul_pd,
-    _mm256_castpd_si256,
-    _mm256_add_epi64,
-    _mm256_castsi256_pd,
-    fold_4_doubles
-);
+line! {
+    Avx2Singles: 2 x __m256,
+    lanes => [f32; 16],
+    many => false,
+    splat => _mm256_set1_ps,
+    load => _mm256_loadu_ps,
+    load_start => load_8_singles,
+    store => _mm256_storeu_ps,
+    add => _mm256_add_ps,
+    multiply => _mm256_mul_ps,
+    to_bits => _mm256_castps_si256,
+    add_bits => _mm256_add_epi32,
+    of_bits => _mm256_castsi256_ps,
+    fold_all => fold_8_singles,
+}
+line! {
+    Avx2Doubles: 2 x __m256d,
+    lanes => [f64; 8],
+    many => false,
+    splat => _mm256_set1_pd,
+    load => _mm256_loadu_pd,
+    load_start => load_4_doubles,
+    store => _mm256_storeu_pd,
+    add => _mm256_add_pd,
+    multiply => _mm256_mul_pd,
+    to_bits => _mm256_castpd_si256,
+    add_bits => _mm256_add_epi64,
+    of_bits => _mm256_castsi256_pd,
+    fold_all => fold_4_doubles,
+}
 #[cfg(has_gfni_intrinsics)]
-line!(
-    Avx512Singles,
-    f32,
-    16,
-    __m512,
-    1,
-    true,
-    _mm512_set1_ps,
-    _mm512_loadu_ps,
-    load_16_singles,
-    _mm512_storeu_ps,
-    _mm512_add_ps,
-    _mm512_mul_ps,
-    _mm512_castps_si512,
-    _mm512_add_epi32,
-    _mm512_castsi512_ps,
-    fold_16_singles
-);
+line! {
+    Avx512Singles: 1 x __m512,
+    lanes => [f32; 16],
+    many => true,
+    splat => _mm512_set1_ps,
+    load => _mm512_loadu_ps,
+    load_start => load_16_singles,
+    store => _mm512_storeu_ps,
+    add => _mm512_add_ps,
+    multiply => _mm512_mul_ps,
+    to_bits => _mm512_castps_si512,
+    add_bits => _mm512_add_epi32,
+    of_bits => _mm512_castsi512_ps,
+    fold_all => fold_16_singles,
+}
 #[cfg(has_gfni_intrinsics)]
-line!(
-    Avx512Doubles,
-    f64,
-    8,
-    __m512d,
-    1,
-    true,
-    _mm512_set1_pd,
-    _mm512_loadu_pd,
-    load_8_doubles,
-    _mm512_storeu_pd,
-    _mm512_add_pd,
-    _mm512_mul_pd,
-    _mm512_castpd_si512,
-    _mm512_add_epi64,
-    _mm512_castsi512_pd,
-    fold_8_doubles
-);
+line! {
+    Avx512Doubles: 1 x __m512d,
+    lanes => [f64; 8],
+    many => true,
+    splat => _mm512_set1_pd,
+    load => _mm512_loadu_pd,
+    load_start => load_8_doubles,
+    store => _mm512_storeu_pd,
+    add => _mm512_add_pd,
+    multiply => _mm512_mul_pd,
+    to_bits => _mm512_castpd_si512,
+    add_bits => _mm512_add_epi64,
+    of_bits => _mm512_castsi512_pd,
+    fold_all => fold_8_doubles,
+}
 
 /// Loads the first `count` of eight numbers, and zeros.
 ///
