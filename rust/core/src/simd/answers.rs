@@ -1,4 +1,16 @@
-//! Answers to queries with two labels where a vote is so clear that one byte nearly always decides its coin.
+//! Answers to queries with two labels where a vote is so clear that one byte nearly always decides what is answered.
+//!
+//! A vote is clear where the rarer answer has a probability below 1/256, so that one uniform byte decides, all but one
+//! of its values: one query in 256 is left open. All else is comparisons. They are loops that do one thing each over
+//! blocks that stay in the nearest cache: a loop over bytes and words at once would become vectors in some arms alone.
+//!
+//! ```text
+//! for each block of queries:
+//!     votes  = a copy, and `most` its largest          another thread may change them afterwards
+//!     answer = votes >= high
+//!     mark   = low <= votes < high, or byte = bytes[answer]
+//!     open   = the marks, a bit each
+//! ```
 
 use super::prefetch::prefetch;
 

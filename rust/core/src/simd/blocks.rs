@@ -1,13 +1,22 @@
 //! Products of consecutive rows with models, and sums of the same rows: together they read a block from memory once.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
-//! kept in lanes and products are not fused with them, so that all arms round alike.
+//! Four rows share each load of a model, and of the sums, and the rows of the next block are asked for meanwhile. The
+//! bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
+//! kept in lanes and products are not fused with them, so that all arms round alike, whatever stands beside a row.
+//!
+//! ```text
+//! products, for each four rows and each model w:
+//!     for each eight entries: lanes[row][lane] += row[lane] w[lane]
+//!     out = fold(lanes[row]) + the entries that are left, in a sum of their own
+//! sums, for each four rows a, b, c, d with factors e, f, g, h of a model:
+//!     sum += (e a + f b) + (g c + h d)
+//! ```
 
 use super::Isa;
-use super::gradients::folded;
 use super::narrow::{self, RowBlock};
 use super::prefetch::prefetch;
 use super::real::Real;
+use super::scores::folded;
 
 /// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;

@@ -1,4 +1,12 @@
 //! min(c w, 1), in place, into memory that is read soon, or past the caches.
+//!
+//! There is nothing to compute: what counts is how often the memory is touched. An ordinary store reads a line into the
+//! caches before it writes it; a streamed one does not, and needs whole, aligned registers.
+//!
+//! ```text
+//! out[i] = c w[i] if c w[i] < 1 else 1
+//! past the caches: the entries before the first aligned one as above, then registers streamed, then the rest as above
+//! ```
 
 use super::Isa;
 
@@ -13,7 +21,7 @@ dispatched! {
 }
 
 /// The same as [`cap`] with stores that do not read `out` into the caches first: faster where the caches do not hold
-/// `out` anyway, but slower into memory that nobody has written before.
+/// `out` anyway, but slower into memory that was not written before.
 pub fn cap_past_caches(isa: Isa, w: &[f64], c: f64, out: &mut [f64]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
@@ -25,7 +33,8 @@ pub fn cap_past_caches(isa: Isa, w: &[f64], c: f64, out: &mut [f64]) {
             let whole = out.len() / WIDE * WIDE;
             cap(isa, &w[whole..], c, &mut out[whole..]);
             let (w, out) = (&w[..whole], &mut out[..whole]);
-            // SAFETY: both arms need AVX2 only; `out` begins where a register may be stored, and both have the same length of whole registers.
+            // SAFETY: both arms need AVX2 only; `out` begins where a register may be stored, and both have the same
+            // length of whole registers.
             unsafe { stream(w, c, out) }
         }
         _ => cap(isa, w, c, out),

@@ -1,8 +1,19 @@
-//! Reports about categories, a word of the random stream for each: its upper half is the coin that decides whether the
-//! value is told, its lower half what is told.
+//! Reports about categories, a word of the random stream for each: its upper half decides whether the value is told,
+//! its lower half what is told otherwise.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. They have
-//! no exact way out: where a word does not settle its report, they say so, and what they have written means nothing.
+//! A report needs a coin of probability p, which has 64 digits, and a uniform integer without bias: both may take more
+//! words than one, but hardly any report among a few categories does. So the bodies compute as if one word were enough,
+//! without a branch, and have no exact way out: where a word does not settle its report, they say so, and what they
+//! have written means nothing. They are plain Rust; an arm is the same body compiled for an instruction set whose
+//! vectors are longer.
+//!
+//! ```text
+//! for each 64 reports:
+//!     told   = upper half of the word < upper half of p;    settled if they differ
+//!     any    = (k * lower half) >> 32;                      settled if the low digits of k * lower half are at least k
+//!     report = own value (or a column of its own) if told, else any
+//! settled = all of them are
+//! ```
 
 /// Reports of which one mark says whether all are settled.
 pub const REPORTS: usize = 64;

@@ -1,7 +1,18 @@
 //! Many coins at a time, a uniform byte for each: what a byte does not settle is marked, a bit for each coin.
 //!
-//! Positions are compared by plain Rust, of which each arm is compiled for longer vectors. Bits have arms of their own,
-//! since comparisons of bytes give the marks of many coins in one instruction.
+//! A coin is tossed by comparing the digits of a uniform number with those of its probability. The first eight digits
+//! differ for 255 coins in 256, so that a byte for each is enough, and the marked ones get their next digits one by
+//! one, elsewhere. Positions are compared by plain Rust, of which each arm is compiled for longer vectors. Bits have
+//! arms of their own, since comparisons of bytes give the marks of many coins in one instruction.
+//!
+//! ```text
+//! keep_or_flip, for each 64 bits:          the same probability for all, whose first digits are `first`
+//!     answer = bit ^ (byte >= first)
+//!     open   = byte = first, a bit each
+//! toss_positions, for each 64 numbers:     a probability for each, p = clamp((number - low) / width, 0, 1)
+//!     coin   = byte + 1 <= 256 p
+//!     open   = byte < 256 p < byte + 1, a bit each
+//! ```
 
 use super::Isa;
 #[cfg(target_arch = "x86_64")]

@@ -1,8 +1,18 @@
 //! Disagreements of conjunctions and parities with labels, 64 records a word.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set that counts bits in vectors. The
-//! plain x86-64 target has no instruction for it: there a count takes about three times as long as with AVX2 and four
-//! times as long as with AVX-512.
+//! Records are stored by columns, a bit each, so that a literal of a hypothesis is one operation for 64 records. Some
+//! words of a hypothesis are computed at a time: enough to share the cost of a literal, few enough for the nearest
+//! cache. The bodies are plain Rust; an arm is the same body compiled for an instruction set that counts bits in
+//! vectors. The plain x86-64 target has no instruction for it: there a count takes about three times as long as with
+//! AVX2 and four times as long as with AVX-512.
+//!
+//! ```text
+//! for each list of literals:
+//!     for each 64 (or 8) words of the records:
+//!         value = all records (a conjunction) or 0 (a parity)
+//!         for each literal: value &= column ^ flip, or value ^= column
+//!         errors += ones in value ^ labels
+//! ```
 
 /// Widths are multiples of this number of words, and above [`LONG`] multiples of that.
 pub const SHORT: usize = 8;
@@ -69,12 +79,12 @@ fn listed<const PARITY: bool>(records: Records<'_>, lists: &[&[Literal]], errors
 #[inline(always)]
 fn by_lanes<const PARITY: bool, const LANE: usize>(records: Records<'_>, lists: &[&[Literal]], errors: &mut [i64]) {
     let Records { width, columns, labels } = records;
-    let everybody = &columns[columns.len() - width..];
+    let all_records = &columns[columns.len() - width..];
     for (list, errors) in lists.iter().zip(errors) {
         for (lane, labels) in labels.chunks_exact(LANE).enumerate() {
             let mut value = [0; LANE];
             if !PARITY {
-                value.copy_from_slice(&everybody[lane * LANE..][..LANE]);
+                value.copy_from_slice(&all_records[lane * LANE..][..LANE]);
             }
             for literal in *list {
                 let words = &columns[literal.column * width + lane * LANE..][..LANE];

@@ -1,11 +1,21 @@
 //! Features of records, row by row: scaled, waved, cut to integers, added up.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. What
-//! becomes of a row depends on that row alone. Sums are kept in lanes and products are not fused with them, so that all
-//! arms round alike.
+//! A sum of private rows is protected by noise only as large as the longest row, so that no row may be longer than is
+//! said, not even by a rounding: features are cut to integers towards zero, whose squares are added up exactly, and a
+//! row that is still too long becomes zero. What becomes of a row depends on that row alone. The bodies are plain Rust;
+//! an arm is the same body compiled for an instruction set whose vectors are longer. Sums are kept in lanes and
+//! products are not fused with them, so that all arms round alike.
+//!
+//! ```text
+//! scale:  out = (clamp(x, low, high) - origin) factor, NaN counting as low
+//! wave:   cos(2 pi t), sin(2 pi t) by one series, after the nearest integer is taken from t
+//! cut:    factor = unit min((1 - 2^-40) / norm, 1);  integers = row factor, cut towards zero
+//!         if the sum of their squares exceeds unit^2, or is no number: the row becomes 0
+//! add:    sums[class] += row, or sums += factor row
+//! ```
 
-use super::gradients::folded;
 use super::real::Real;
+use super::scores::folded;
 
 /// Running sums of squares, so that the processor need not wait for one before it adds to the next.
 const LANES: usize = 8;

@@ -1,14 +1,20 @@
-//! Gradients of the losses of linear models at rows read in any order, and the scores of consecutive rows.
+//! Gradients of the losses of linear models: rows with labels, read in any order, and what a row is to be multiplied
+//! with for its clipped gradient.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
-//! kept in lanes and products are not fused with them, so that all arms round alike.
+//! The gradient of a linear model's loss at a row x is a multiple of x for each class, so that only the multiples are
+//! computed here, for several rows at a time, from inner products alone; `simd/minibatch.rs` adds up the rows.
+//!
+//! ```text
+//! factors of some rows, from s[c] = <x, w_c>, q = <x, x> and the label:
+//!     shrunk   = min(bound / sqrt(q), 1)              the row counts as shrunk x, whose norm is known
+//!     slopes   = derivatives of the loss in shrunk s[c], for each class c
+//!     clip     = min(most / (|slopes| shrunk sqrt(q)), 1), 0 if that length is no number
+//!     factor[c] = slopes[c] clip shrunk
+//! ```
 
 use super::labels::Labels;
 use super::prefetch::prefetch;
 use super::real::Real;
-
-/// Running sums of an inner product, so that the processor need not wait for one before it adds to the next.
-const LANES: usize = 8;
 
 /// How many rows ahead of its use a row is fetched: about as many short ones as are used while the memory answers. For
 /// long rows a number of bytes, the most that the memory can have under way at a time.
@@ -57,11 +63,6 @@ pub struct Grid {
     pub scale: f64,
     /// The largest norm of a rounded gradient, in grid steps: an integer of at most 2^26.
     pub most: f64,
-}
-
-dispatched! {
-    /// Writes the inner products of each shrunk row, from row `first` on, with every part of w that is as long as a row.
-    clipped_scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) = scores
 }
 
 impl<T: Real> Rows<'_, T> {
@@ -148,55 +149,12 @@ impl<T: Real, D: Derivatives> Examples<'_, T, D> {
     }
 }
 
-#[inline(always)]
-fn scores<T: Real>(rows: Rows<'_, T>, first: usize, w: &[T], out: &mut [f64]) {
-    for (i, out) in out.chunks_exact_mut(w.len() / rows.columns).enumerate() {
-        let row = rows.row(first + i);
-        for (out, w) in out.iter_mut().zip(w.chunks_exact(rows.columns)) {
-            let (inner, squared) = products(row, w);
-            let (shrunk, norm) = rows.measured(squared);
-            let score = inner * shrunk;
-            *out = if norm.is_nan() || !score.is_finite() { 0.0 } else { score };
-        }
-    }
-}
-
-/// The inner product of a row with w and with itself.
-#[inline(always)]
-pub(super) fn products<T: Real>(row: &[T], w: &[T]) -> (f64, f64) {
-    let (mut inner, mut squared) = ([T::default(); LANES], [T::default(); LANES]);
-    let (rows, ws) = (row.chunks_exact(LANES), w.chunks_exact(LANES));
-    let ends = rows.remainder().iter().zip(ws.remainder());
-    for (row, w) in rows.zip(ws) {
-        for lane in 0..LANES {
-            inner[lane] += row[lane] * w[lane];
-            squared[lane] += row[lane] * row[lane];
-        }
-    }
-    for (lane, (&x, &w)) in ends.enumerate() {
-        inner[lane] += x * w;
-        squared[lane] += x * x;
-    }
-    (folded(inner).get(), folded(squared).get())
-}
-
-/// The sum of squares of the values.
-pub fn squared_norm(values: &[f64]) -> f64 {
-    products(values, values).1
-}
-
-#[inline(always)]
-pub(super) fn folded<T: Real>(sums: [T; LANES]) -> T {
-    let [a, b, c, d, e, f, g, h] = sums;
-    ((a + e) + (c + g)) + ((b + f) + (d + h))
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
-    use crate::simd::{Isa, Room, add_gradients, add_quantized};
+    use crate::simd::{Isa, Room, add_gradients, add_quantized, clipped_scores};
 
     #[derive(Clone, Copy)]
     struct Difference;

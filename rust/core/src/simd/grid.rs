@@ -1,7 +1,18 @@
 //! Numbers rounded at random to a grid, and integers proposed at random inside of blocks: what a word settles.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. They have
-//! no exact way out: what they do not settle, they say, and what they have written for it means nothing.
+//! Both are decided by comparing a uniform number with a probability, whose digits beyond the first word are needed
+//! hardly ever. The bodies compare one word, with room for their own roundings, and have no exact way out: what they do
+//! not settle, they say, and what they have written for it means nothing. They are plain Rust; an arm is the same body
+//! compiled for an instruction set whose vectors are longer. Conversions between integers and floats go by the bits of
+//! a float of about 2^52, since not every arm has others.
+//!
+//! ```text
+//! round_to_grid:  x = steps clamp((number - low) / width, 0, 1);  whole = floor(x)
+//!                 out = whole + (u < x - whole), for 52 digits of a uniform u; settled unless these digits tie
+//! propose:        x = the place in the block that the word begins with, mirrored if the outcome is odd
+//!                 accepted if what is left of the word lies below 1 - gamma <= exp(-gamma),
+//!                 gamma = (x^2 - start^2) half_precision, with its roundings
+//! ```
 
 use super::coins::{clamped, position};
 

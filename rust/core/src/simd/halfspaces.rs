@@ -2,7 +2,15 @@
 //!
 //! The score of a record is the sum of its products with the weights in their order, from 0 on, and the bias last: IEEE
 //! operations on that record alone, so that every arm, block and thread finds the same. A fused multiplication and
-//! addition would round otherwise and is not used.
+//! addition would round otherwise and is not used. One record's sum cannot be split into lanes, so that the lanes are
+//! records: sixteen of them stand beside each other, feature by feature, and two halfspaces share their loads.
+//!
+//! ```text
+//! for each two halfspaces, for each 16 records:
+//!     scores[h][record] = 0
+//!     for each feature: scores[h][record] += weight[h] value[record]
+//!     errors[h] += (scores[h][record] + bias[h] >= 0) != label[record]
+//! ```
 
 /// The number of records whose scores are computed at a time.
 pub const LANES: usize = 16;

@@ -1,4 +1,12 @@
 //! The logarithm of one more than a number in plain Rust, which the compiler computes for several numbers at a time.
+//!
+//! That of a system differs from machine to machine in its last digits, and keeps loops from becoming vectors.
+//!
+//! ```text
+//! t = x, or (x - 1) / 2 if x > sqrt 2 - 1          1 + x = 2 (1 + t) in the second case
+//! z = t / (2 + t);  ln(1 + t) = 2 artanh z = 2 (z + z^3 / 3 + z^5 / 5 + ...), in pairs of pairs
+//! ln(1 + x) = that, plus ln 2 in the second case
+//! ```
 
 /// 2 / (2 k + 1) for k from 1 on.
 const SERIES: [f64; 10] = {

@@ -1,4 +1,13 @@
 //! Losses of records, taken from the logarithms of their weights.
+//!
+//! Weights are integers and losses floats, of which not every arm has a conversion: a float of about 2^52 has the
+//! nearest integer in its lowest bits. Losses are checked by a loop of their own, since another thread may change them
+//! after it: what is taken is bounded whatever they are.
+//!
+//! ```text
+//! outside |= not 0 <= loss <= 1
+//! log -= round((1 - clamp(loss, 0, 1)) step), or step unless the loss is the bit 1
+//! ```
 
 /// Adding this leaves the nearest integer in the lowest bits of a float.
 const SHIFTER: f64 = (1u64 << 52) as f64;

@@ -1,29 +1,36 @@
 //! Minibatches: gradients at rows read in any order, shrunk, clipped, added up.
 //!
-//! Blocks of rows are copied to the first caches while the memory fetches later ones. What is done with a block then
-//! waits for nothing. The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors
-//! are longer. Sums are kept in lanes and products are not fused with them, so that all arms round alike.
+//! Rows that are read in any order come from memory one by one, each after a wait. So they are copied in blocks to the
+//! first caches while the memory fetches later ones, and what is done with a block then waits for nothing: its products
+//! with all models, its factors together, and its sums, in registers. Batches of few rows, and rows too long for the
+//! caches, are taken one by one. The bodies are plain Rust; an arm is the same body compiled for an instruction set
+//! whose vectors are longer. Sums are kept in lanes and products are not fused with them, so that all arms round alike.
+//!
+//! ```text
+//! for each four blocks of 16 rows:                    so few that sums of rounded terms fit into 32 bits
+//!     for each block:
+//!         copies, squares, labels = the next rows     missing ones are zeros
+//!         scores = copies times models
+//!         factors = those of `simd/gradients.rs`, times the grid's scale; 0 where a rounded gradient would be too long
+//!         sums += factors times copies                as they are, or each term rounded to an integer
+//!     sum += sums, as doubles
+//! ```
 
 use bytemuck::{Pod, Zeroable};
 
 use super::Isa;
+use super::gathered::{HEIGHT, LATE, add_up, gather, multiply};
 use super::gradients::{Derivatives, Examples, Grid};
-use super::real::{FOLDED, InLines, Line, Real};
+use super::real::{InLines, Line, Real};
 use super::terms::{Plain, Terms};
 use crate::error::Result;
 use crate::memory::zeros;
-
-/// The rows of a block, whose factors are computed together.
-pub const HEIGHT: usize = FOLDED;
 
 /// A block has fewer rows where they would take more bytes than this, a part of the second cache.
 const MOST_BYTES: usize = 1 << 18;
 
 /// Batches of fewer draws are taken row by row.
 const FEW: usize = 4;
-
-/// Rows of a block whose successors are asked for while the block is worked on, so that the memory is busy meanwhile.
-const LATE: usize = 4;
 
 /// Blocks after which sums go over from the precision of the rows to doubles. So many integers of at most 2^21 have a
 /// sum that fits into 32 bits.
@@ -255,151 +262,4 @@ fn dot<T: Real, L: Line<T, LANES>, const LANES: usize>(row: &[T], w: &[T]) -> T 
         sums = sums.add(L::load_start(row_end).multiply(L::load_start(w_end)));
     }
     sums.fold()
-}
-
-/// Copies the first `size` of some rows, and zeros in place of those that are missing to fill a block; the copies'
-/// inner products with themselves, and the labels.
-#[inline(always)]
-fn gather<T: Real, D, L: Line<T, LANES>, const LANES: usize>(
-    examples: Examples<'_, T, D>,
-    rows: &[usize],
-    size: usize,
-    copies: &mut [[[T; LANES]; HEIGHT]],
-) -> ([f64; HEIGHT], [f64; HEIGHT]) {
-    let (mut squares, mut labels) = ([L::splat(T::default()); HEIGHT], [0.0; HEIGHT]);
-    for i in 0..HEIGHT {
-        if i >= size {
-            copies.iter_mut().for_each(|line| line[i] = [T::default(); LANES]);
-            continue;
-        }
-        if i < HEIGHT - LATE {
-            examples.ask(rows, i);
-        }
-        labels[i] = examples.labels.get(rows[i]);
-        let (whole, end) = examples.rows.row(rows[i]).as_chunks::<LANES>();
-        let (lines, last) = copies.split_at_mut(whole.len());
-        let mut sum = L::splat(T::default());
-        for (line, numbers) in lines.iter_mut().zip(whole) {
-            let numbers = L::load(numbers);
-            sum = sum.add(numbers.multiply(numbers));
-            line[i] = numbers.store();
-        }
-        if let [last] = last {
-            let numbers = L::load_start(end);
-            sum = sum.add(numbers.multiply(numbers));
-            last[i] = numbers.store();
-        }
-        squares[i] = sum;
-    }
-    (folded(&squares), labels)
-}
-
-/// The inner products of a block of rows with each model.
-#[inline(always)]
-fn multiply<T: Real, L: Line<T, LANES>, const LANES: usize>(
-    rows: &[[[T; LANES]; HEIGHT]],
-    models: &[[T; LANES]],
-    scores: &mut [[f64; HEIGHT]],
-) {
-    let mut class = 0;
-    while class < scores.len() {
-        class += match scores.len() - class {
-            1 if L::MANY => products::<T, L, LANES, 8, 1>(rows, models, class, scores),
-            1 => products::<T, L, LANES, 4, 1>(rows, models, class, scores),
-            5.. if L::MANY => products::<T, L, LANES, 4, 5>(rows, models, class, scores),
-            _ => products::<T, L, LANES, 2, 2>(rows, models, class, scores),
-        }
-    }
-}
-
-/// The inner products of all rows with M models, R rows at a time; M.
-#[inline(always)]
-fn products<T: Real, L: Line<T, LANES>, const LANES: usize, const R: usize, const M: usize>(
-    rows: &[[[T; LANES]; HEIGHT]],
-    models: &[[T; LANES]],
-    class: usize,
-    scores: &mut [[f64; HEIGHT]],
-) -> usize {
-    let mut all = [[L::splat(T::default()); HEIGHT]; M];
-    for first in (0..HEIGHT).step_by(R) {
-        let mut sums = [[L::splat(T::default()); M]; R];
-        for (rows, models) in rows.iter().zip(models.chunks_exact(scores.len())) {
-            let (rows, models) = (&rows[first..][..R], &models[class..][..M]);
-            let mut weights = [L::splat(T::default()); M];
-            for m in 0..M {
-                weights[m] = L::load(&models[m]);
-            }
-            for r in 0..R {
-                let x = L::load(&rows[r]);
-                for m in 0..M {
-                    sums[r][m] = sums[r][m].add(x.multiply(weights[m]));
-                }
-            }
-        }
-        for r in 0..R {
-            for m in 0..M {
-                all[m][first + r] = sums[r][m];
-            }
-        }
-    }
-    for m in 0..M {
-        scores[class + m] = folded(&all[m]);
-    }
-    M
-}
-
-/// The sums of the lanes of each row's line.
-#[inline(always)]
-fn folded<T: Real, L: Line<T, LANES>, const LANES: usize>(lines: &[L; HEIGHT]) -> [f64; HEIGHT] {
-    let (sums, mut out) = (L::fold_all(lines), [0.0; HEIGHT]);
-    for i in 0..HEIGHT {
-        out[i] = sums[i].get();
-    }
-    out
-}
-
-/// Adds to the sums of each model the rows of a block times their factors.
-#[inline(always)]
-fn add_up<T: Real, A: Terms<T>, L: Line<T, LANES>, const LANES: usize>(
-    rows: &[[[T; LANES]; HEIGHT]],
-    factors: &[[T; HEIGHT]],
-    sums: &mut [[T; LANES]],
-) {
-    let mut class = 0;
-    while class < factors.len() {
-        class += match factors.len() - class {
-            1 => multiples::<T, A, L, LANES, 1>(rows, factors, class, sums),
-            5.. => multiples::<T, A, L, LANES, 5>(rows, factors, class, sums),
-            _ => multiples::<T, A, L, LANES, 2>(rows, factors, class, sums),
-        }
-    }
-}
-
-/// Adds them to the sums of M models; M.
-#[inline(always)]
-fn multiples<T: Real, A: Terms<T>, L: Line<T, LANES>, const LANES: usize, const M: usize>(
-    rows: &[[[T; LANES]; HEIGHT]],
-    factors: &[[T; HEIGHT]],
-    class: usize,
-    sums: &mut [[T; LANES]],
-) -> usize {
-    let classes = factors.len();
-    let factors = &factors[class..][..M];
-    for (rows, sums) in rows.iter().zip(sums.chunks_exact_mut(classes)) {
-        let sums = &mut sums[class..][..M];
-        let mut totals = [L::splat(T::default()); M];
-        for m in 0..M {
-            totals[m] = L::load(&sums[m]);
-        }
-        for i in 0..HEIGHT {
-            let x = L::load(&rows[i]);
-            for m in 0..M {
-                totals[m] = A::add(totals[m], L::splat(factors[m][i]), x);
-            }
-        }
-        for m in 0..M {
-            sums[m] = totals[m].store();
-        }
-    }
-    M
 }

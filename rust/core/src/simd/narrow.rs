@@ -1,7 +1,14 @@
 //! Products and sums of rows so short that their length is known to the compiler: a model and its sums stay in
 //! registers.
 //!
+//! To fold the lanes of one short row takes longer than its products: so the lanes of 8 or 16 rows are folded together.
 //! All is added up as for longer rows, see `simd/blocks.rs`.
+//!
+//! ```text
+//! products of 16 rows:  lines[i] = row_i w, one line or the sum of two;  out = fold_all(lines)
+//! products of 8 rows:   halves[i] = both halves of row_i w added, then those of the halves, ...; out = what is left
+//! sums of 4 rows:       total += (e a + f b) + (g c + h d), total in registers until the block ends
+//! ```
 
 use super::Isa;
 use super::prefetch::prefetch;

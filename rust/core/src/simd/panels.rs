@@ -1,8 +1,20 @@
 //! Products of matrices stored in panels of eight columns.
 //!
-//! A panel holds eight columns of a matrix, row by row. Every entry of a product is a sum in the order of the rows,
-//! begun at what stands there before, and products are not fused with sums: an entry depends on its own two columns
-//! alone, not on its place in a panel, and all arms round alike.
+//! A panel holds eight columns of a matrix, row by row: two panels are read from beginning to end for the 64 entries of
+//! their product, whose running sums stay in registers, half of them at a time. Every entry of a product is a sum in
+//! the order of the rows, begun at what stands there before, and products are not fused with sums: an entry depends on
+//! its own two columns alone, not on its place in a panel, and all arms round alike.
+//!
+//! ```text
+//! for each right panel b and each left panel a (below b alone, if only lower blocks are wanted):
+//!     for each half of the block's eight rows i:
+//!         sums[i][j] = block[i][j]
+//!         for each row: sums[i][j] += a[row][i] b[row][j]
+//!         block[i][j] = sums[i][j]
+//! ```
+
+use crate::error::Result;
+use crate::memory::zeros;
 
 /// The number of columns in a panel.
 pub const PANEL: usize = 8;
@@ -63,7 +75,39 @@ fn add_half<const TOP: usize>(left: &[f64], right: &[f64], block: &mut [f64]) {
     }
 }
 
+/// Copies rows to panels of eight columns; what is beyond the last column stays as it was.
+pub fn pack_panels(rows: &[f64], columns: usize, panels: &mut [f64]) {
+    let count = rows.len() / columns;
+    for (i, row) in rows.chunks_exact(columns).enumerate() {
+        for (j, entries) in row.chunks(PANEL).enumerate() {
+            panels[(j * count + i) * PANEL..][..entries.len()].copy_from_slice(entries);
+        }
+    }
+}
+
+/// The number of entries in the blocks of a symmetric matrix on its diagonal and below.
+pub fn lower_entries(columns: usize) -> Option<usize> {
+    let panels = columns.div_ceil(PANEL);
+    panels.checked_mul(panels + 1)?.checked_mul(BLOCK_ENTRIES / 2)
+}
+
+/// A whole symmetric matrix, row by row, from its lower blocks.
+pub fn mirror(lower: &[i64], columns: usize) -> Result<Vec<i64>> {
+    let mut whole = zeros(columns.checked_mul(columns))?;
+    for i in 0..columns {
+        let panel = i / PANEL;
+        let blocks = &lower[panel * (panel + 1) / 2 * BLOCK_ENTRIES..];
+        for j in 0..=i {
+            let value = blocks[j / PANEL * BLOCK_ENTRIES + i % PANEL * PANEL + j % PANEL];
+            whole[i * columns + j] = value;
+            whole[j * columns + i] = value;
+        }
+    }
+    Ok(whole)
+}
+
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::noise::{Seed, Stream};

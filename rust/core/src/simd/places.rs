@@ -1,4 +1,15 @@
 //! Places among cumulative sums, found by the leading digits of those in a part of their range.
+//!
+//! A binary search waits for the memory at each of its steps. Here the range of the sums is cut into parts of a few
+//! sums each, and a part holds the leading digits of its sums: one wait, in half a line of the cache, and comparisons
+//! of all of them at once tell the place, unless the digits tie or the part has more sums than room.
+//!
+//! ```text
+//! for each target:
+//!     part  = table[target >> shift];  digits = the leading 16 digits of what is left of the target
+//!     place = sums before the part + how many of its digits are below `digits`
+//!     open  = some digits are equal to it, or all of them are at most that
+//! ```
 
 /// Sums of which a part has leading digits.
 pub const SUMS: usize = 14;

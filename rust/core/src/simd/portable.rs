@@ -1,4 +1,12 @@
 //! The definition of the GF(2) product: the method of the four Russians with tables of 256 sums of eight rows.
+//!
+//! A row of the product is the sum of those rows of the right factor that a row of the left factor names, 64 bits of
+//! it. Eight of these bits name one of 256 sums, which are computed once for all rows of all left factors.
+//!
+//! ```text
+//! load:         for each eight rows of the right factor: table[subset] = the sum of the rows in it
+//! add_product:  for each row of the left factor, for each byte k of it: row of the product ^= table k at this byte
+//! ```
 
 use super::block::{BLOCK, Block};
 

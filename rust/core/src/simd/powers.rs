@@ -1,4 +1,14 @@
 //! Products of integer powers of complex numbers, many at a time.
+//!
+//! Transforms of composed privacy losses are such powers, of exponents up to 2^53. Repeated squaring takes the same
+//! steps for all numbers, so that sixteen are raised side by side, in registers; most of those of a large power vanish,
+//! and are left out.
+//!
+//! ```text
+//! for each 16 numbers:
+//!     if |value|^exponent < e^-800 for all of them: product = 0
+//!     else: while exponent > 0: result *= base if the lowest bit is set;  base *= base;  exponent >>= 1
+//! ```
 
 use realfft::num_complex::Complex;
 

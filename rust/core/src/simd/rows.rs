@@ -1,7 +1,15 @@
 //! Inner products with the rows of a matrix of floats, and sums of its rows.
 //!
-//! The bodies are plain Rust; an arm is the same body compiled for an instruction set whose vectors are longer. Sums are
-//! kept in lanes and products are not fused with them, so that all arms round alike.
+//! Rows are read in any order, one at a time, and an inner product in one running sum waits for each addition: 32 sums
+//! run side by side, and are folded at the end. The bodies are plain Rust; an arm is the same body compiled for an
+//! instruction set whose vectors are longer. Sums are kept in lanes and products are not fused with them, so that all
+//! arms round alike.
+//!
+//! ```text
+//! product of a row and w:  lanes = the entries that are left over; for each 32 entries: lanes += row w
+//!                          fold: upper half to lower half until one is left;  + constant w[last]
+//! sums:                    for each row: sum += factor row, or its product with w times the row
+//! ```
 
 use super::real::Real;
 

@@ -3,7 +3,14 @@
 //! A score in single precision, added up in any order and with fused operations or without, is within a margin of the
 //! exact one, and so is the rounded sum in double precision that defines a prediction. Where the score is farther from
 //! 0 than both, its sign is that of the definition: arms need not round alike to find the same. Whatever is closer is
-//! left to the definition.
+//! left to the definition. Records with label 0 are negated, so that a wrong prediction is a negative score.
+//!
+//! ```text
+//! for each six halfspaces, for the 64 records of a tile:
+//!     scores = bias sign;  for each feature: scores += weight value
+//!     wrong  = score < 0, a bit for each record;  least = the smallest magnitude
+//!     count  = ones in wrong & valid if least > margin, else UNSURE
+//! ```
 
 use super::Isa;
 use super::tile::{ABREAST, Rough, TILE, Tile, UNSURE};

@@ -1,4 +1,12 @@
 //! The softmax loss by its derivatives.
+//!
+//! The largest score is taken from all others first, so that no exponential overflows and one of them is 1. Several
+//! records stand side by side, so that each step is a loop over them without a branch.
+//!
+//! ```text
+//! scores[c] = exp(scores[c] - largest);  total = their sum
+//! derivative[c] = scores[c] / total - (c = label)
+//! ```
 
 use super::exponential::exp;
 use super::gradients::Derivatives;

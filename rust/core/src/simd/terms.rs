@@ -1,4 +1,15 @@
 //! What is added up of rows: multiples of them as they are, or rounded to integers of bounded norm.
+//!
+//! Rounded multiples are exact in any order, and their norm must never exceed what the noise is made for. The norm of
+//! the exact multiple is known from inner products, with all roundings; rounding to integers adds at most half the root
+//! of the number of entries. Only where that bound is not enough are the integers themselves squared and added up.
+//!
+//! ```text
+//! term       = round(factor x), as (factor x + rounder) - rounder
+//! sums       add the bits of factor x + rounder as integers: exact, and no conversion
+//! are_short  = (norm of the row with its roundings) |factors| + sqrt(k d) / 2 <= most
+//! is_short   = the sum of the squared terms <= most^2, exactly
+//! ```
 
 use super::gradients::Grid;
 use super::real::{Line, Real};

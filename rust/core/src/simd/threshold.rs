@@ -1,7 +1,16 @@
 //! Weights beside two bounds: how many lie above, what those below sum to, and which lie between.
 //!
-//! The portable body defines the kernel. All arms add the same weights in the same lanes, so that they agree bit for
-//! bit.
+//! A threshold is searched for by passes that narrow two bounds; what is decided by them is counted or added up in one
+//! pass over the weights, and only those between are kept for the next one. The portable body defines the kernel. All
+//! arms add the same weights in the same 32 lanes, so that they agree bit for bit.
+//!
+//! ```text
+//! for each 32 weights, lane by lane:
+//!     below += w if w < low;  above += 1 if w > high;  ties += 1 if w = tie and it lies between
+//!     signs |= bits of w, and those of w, its exponent one larger     the highest is set if w < 0 or not finite
+//!     open  = the others, in their order
+//! after a block of them: take(open)
+//! ```
 
 use super::Isa;
 use super::beside::{BEYOND, Beside, Bounds, SLACK, STEP};
@@ -11,7 +20,7 @@ use super::x86_threshold;
 use super::x86_threshold_512;
 use crate::error::Result;
 
-/// Weights whose open ones are collected before somebody takes them.
+/// Weights whose open ones are collected before they are taken.
 const BLOCK: usize = 1 << 11;
 
 /// Adds up and counts the weights beside the bounds, and hands those between them, in their order, to `take`.

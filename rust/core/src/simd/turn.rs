@@ -1,4 +1,13 @@
 //! Tiles of 64 x 64 bits, transposed side by side.
+//!
+//! Records are stored by rows and scored by columns. A tile is transposed by exchanges of bits between rows, which are
+//! the same for every tile: so the tiles of a whole line of the cache are turned together.
+//!
+//! ```text
+//! for half in 32, 16, 8, 4, 2, 1:
+//!     for each pair of rows a, b that are `half` apart:
+//!         exchange the upper half of each 2 half bits of a with the lower half of those of b
+//! ```
 
 use super::disagreements::SHORT;
 

@@ -1,6 +1,13 @@
 //! Votes counted label by label, a byte a count.
 //!
-//! The portable body compares every vote with every label; the arm looks votes up, two labels at a time.
+//! A count for each query and label in a byte has room for 255 votes, which is how many rows are counted before counts
+//! are added to wider ones elsewhere. The portable body compares every vote with every label; the arm looks votes up,
+//! two labels at a time.
+//!
+//! ```text
+//! for each 15 rows of votes (missing ones say 0), for each 64 queries:
+//!     for each label: count[label][query] += how many of the rows say it
+//! ```
 
 #[cfg(target_arch = "x86_64")]
 use super::x86_votes;
@@ -19,15 +26,15 @@ const FEW: usize = 5;
 /// a row has votes, and holds zeros before the call.
 pub fn add_votes(isa: Isa, rows: &[&[u8]], labels: usize, tile: &mut [[u8; LANE]]) {
     if tile.is_empty() {
-        // Label 0 alone is counted by nobody.
+        // Label 0 is not counted.
         return;
     }
     let width = rows.first().map_or(0, |row| row.len());
     let (whole, last) = tile.split_at_mut(width / LANE * labels);
-    // Nobody counts what says 0: neither rows that a group lacks nor queries that the last lane does.
-    let nobody = vec![0; width];
+    // What says 0 is not counted: neither rows that a group lacks nor queries that the last lane does.
+    let silent = vec![0; width];
     for group in rows.chunks(GROUP) {
-        let group = std::array::from_fn(|i| group.get(i).copied().unwrap_or(&nobody));
+        let group = std::array::from_fn(|i| group.get(i).copied().unwrap_or(&silent));
         add_group(isa, group.map(|row| &row[..width / LANE * LANE]), labels, whole);
         if !last.is_empty() {
             let padded = group.map(|row| padded(&row[width / LANE * LANE..]));

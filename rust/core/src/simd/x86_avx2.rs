@@ -1,4 +1,13 @@
 //! AVX2 arm of the GF(2) product: tables of 16 sums of four rows, looked up 32 rows at a time by a byte shuffle.
+//!
+//! A shuffle looks 32 half bytes up in a table of 16 bytes. So the tables of `simd/portable.rs` are cut twice: by half
+//! bytes of the left factor, and by bytes of the product.
+//!
+//! ```text
+//! load:         for each four rows and each byte j of columns: table[subset] = byte j of the sum of the rows in it
+//! add_product:  for each 32 rows, each byte k of the left factor, each byte j of columns:
+//!                   acc[j] ^= shuffle(lower table, byte k & 15) ^ shuffle(upper table, byte k >> 4)
+//! ```
 
 use std::arch::x86_64::*;
 

@@ -1,4 +1,13 @@
 //! AVX2 and AVX-512 arms of bits that are kept or flipped, a uniform byte for each.
+//!
+//! A comparison of 32 or 64 bytes gives their marks in one instruction, and what is seen of the bits is only their
+//! disjunction, so that no branch depends on any of them. AVX2 has no unsigned comparison: a byte is at least another
+//! if it is the larger of both.
+//!
+//! ```text
+//! for each register of bytes and bits:
+//!     answers = bits ^ (bytes >= first);  open = bytes = first;  seen |= bits
+//! ```
 
 // The AVX-512 arm is compiled only where the compiler has these intrinsics.
 #![allow(clippy::incompatible_msrv)]

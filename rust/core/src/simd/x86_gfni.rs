@@ -1,4 +1,13 @@
 //! AVX-512 + GFNI arm of the GF(2) product: one instruction multiplies 64 rows of eight bits by an 8 x 8 tile.
+//!
+//! A plane of the left factor, 64 rows of eight bits, is one register; the product of a block takes 64 such
+//! instructions, two of whose results are added to a third in another.
+//!
+//! ```text
+//! load:         tile[j][k] = rows 8 k .. and columns 8 j .. of the right factor, turned into the instruction's order
+//! add_product:  for each two planes k, k + 1 of the left factor, each plane j of the product:
+//!                   acc[j] ^= plane[k] tile[j][k] ^ plane[k + 1] tile[j][k + 1]
+//! ```
 
 // This file is compiled only where the compiler has these intrinsics; see the gate in `simd/mod.rs`.
 #![allow(clippy::incompatible_msrv)]

@@ -1,8 +1,8 @@
 //! Lines in the registers of x86-64: one of AVX-512, or two of AVX2.
 //!
-//! A kernel is written once, for lines of any kind (`simd/real.rs`). Four types of line differ in nothing but the names of
-//! their instructions, so that one macro writes them. Each method below is one instruction for each register, where a
-//! compiler that is left to itself would find some of them and split others. Lines are used in arms alone, which are
+//! A kernel is written once, for lines of any kind (`simd/real.rs`). Four types of line differ in nothing but the names
+//! of their instructions, so that one macro writes them. Each method below is one instruction for each register, where
+//! a compiler that is left to itself would find some of them and split others. Lines are used in arms alone, which are
 //! entered where the machine has their instructions.
 //!
 //! A line is an array of registers, lane 0 first. Of all methods, for a line of C registers of P lanes each:

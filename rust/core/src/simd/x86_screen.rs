@@ -1,4 +1,14 @@
 //! AVX2 and AVX-512 arms of the screen: a tile of scores stays in registers while the features pass.
+//!
+//! Six halfspaces and as many records as leave registers for a weight and the values of a feature: 16 with the 16
+//! registers of AVX2, 64 with the 32 of AVX-512. Products are fused with sums: the margins of `simd/screen.rs` hold for
+//! any order of roundings.
+//!
+//! ```text
+//! scores[h][v] = bias[h] signs[v]
+//! for each feature: scores[h][v] = fma(weight[h], values[v], scores[h][v])
+//! wrong = signs of the scores;  sure = all magnitudes > margin
+//! ```
 
 // The AVX-512 arm is compiled only where the compiler has these intrinsics; see the gate in `simd/screen.rs`.
 #![allow(clippy::incompatible_msrv)]

@@ -1,4 +1,13 @@
 //! AVX2 arm of the weights beside bounds.
+//!
+//! Hardly any step of 32 weights has an open one, so that a step is eight registers of comparisons and one branch.
+//! Where there are open ones, a table of the 16 sets of four weights says how to move those of a register to the front.
+//!
+//! ```text
+//! for each step, for each register w of it:
+//!     below += w & (w < low);  above -= w > high;  ties -= w = tie and between
+//! if not all are decided: for each register: store it, its open weights in front;  count += how many they are
+//! ```
 
 use std::arch::x86_64::*;
 

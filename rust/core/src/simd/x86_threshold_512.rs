@@ -1,4 +1,13 @@
 //! AVX-512 arm of the weights beside bounds.
+//!
+//! As `simd/x86_threshold.rs`, with sets of weights in mask registers and an instruction that moves a set to the front;
+//! ties are looked at only where something lies between the bounds.
+//!
+//! ```text
+//! for each step, for each register w of it:
+//!     below += w where w < low;  above += 1 where w > high
+//! if something is between: for each register: ties += 1 where w = tie;  store the others in front;  count += how many
+//! ```
 
 use std::arch::x86_64::*;
 

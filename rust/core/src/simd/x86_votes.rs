@@ -1,4 +1,14 @@
 //! AVX2 arm of the votes: a shuffle looks up 32 of them in a table of what each adds to two counts of half a byte.
+//!
+//! A comparison counts one label of 32 votes; a shuffle in a table that holds 1 for one label and 16 for the next
+//! counts two. Half a byte has room for the 15 rows of a group.
+//!
+//! ```text
+//! for each ten labels from `first` on, for each 32 queries:
+//!     for each of 15 rows: places = vote - first, 0 .. 15 or with the highest bit, for which a shuffle gives 0
+//!                          sums[pair] += shuffle(table[pair], places)
+//!     counts of 2 pair += sums & 15;  counts of 2 pair + 1 += sums >> 4
+//! ```
 
 use std::arch::x86_64::*;
 

@@ -6,7 +6,9 @@ use super::map::{FeatureMap, Records, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::run::Run;
-use crate::simd::{BLOCK_ENTRIES, Blocks, Cut, PANEL, Real, add_blocks, add_multiples, add_to_classes};
+use crate::simd::{
+    Blocks, Cut, PANEL, Real, add_blocks, add_multiples, add_to_classes, lower_entries, mirror, pack_panels,
+};
 
 /// The finest unit of features is 2^-26: their squares and a sum of two of them are exact in doubles.
 pub const MOST_BITS: u32 = 26;
@@ -102,7 +104,7 @@ pub fn add_up<T: Real>(
             add_to(sum, more);
         }
     }
-    sums.second = sums.second.map(|lower| mirrored(&lower, map.columns())).transpose()?;
+    sums.second = sums.second.map(|lower| mirror(&lower, map.columns())).transpose()?;
     sums.counts = counts(labels, records.len())?;
     Ok(sums)
 }
@@ -127,27 +129,6 @@ fn counts(labels: Labels<'_>, records: usize) -> Result<Vec<i64>> {
 
 fn add_to(sums: &mut [i64], more: &[i64]) {
     sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
-}
-
-/// The number of entries in the blocks of a symmetric matrix on its diagonal and below.
-fn lower_entries(columns: usize) -> Option<usize> {
-    let panels = columns.div_ceil(PANEL);
-    panels.checked_mul(panels + 1)?.checked_mul(BLOCK_ENTRIES / 2)
-}
-
-/// A whole symmetric matrix, row by row, from its lower blocks.
-fn mirrored(lower: &[i64], columns: usize) -> Result<Vec<i64>> {
-    let mut whole = zeros(columns.checked_mul(columns))?;
-    for i in 0..columns {
-        let panel = i / PANEL;
-        let blocks = &lower[panel * (panel + 1) / 2 * BLOCK_ENTRIES..];
-        for j in 0..=i {
-            let value = blocks[j / PANEL * BLOCK_ENTRIES + i % PANEL * PANEL + j % PANEL];
-            whole[i * columns + j] = value;
-            whole[j * columns + i] = value;
-        }
-    }
-    Ok(whole)
 }
 
 /// What is to be added up.
@@ -243,7 +224,7 @@ impl Part {
         }
         if work.second {
             let panels = &mut self.panels[..columns.div_ceil(PANEL) * PANEL * count];
-            pack(rows, columns, panels);
+            pack_panels(rows, columns, panels);
             add_blocks(isa, panels, panels, count, Blocks::Lower, &mut self.second);
         }
         Ok(())
@@ -263,16 +244,6 @@ fn move_to(integers: &mut [i64], doubles: &mut [f64]) {
     for (integer, double) in integers.iter_mut().zip(doubles) {
         *integer += *double as i64;
         *double = 0.0;
-    }
-}
-
-/// Copies rows to panels of eight columns; what is beyond the last column stays 0.
-fn pack(rows: &[f64], columns: usize, panels: &mut [f64]) {
-    let count = rows.len() / columns;
-    for (i, row) in rows.chunks_exact(columns).enumerate() {
-        for (j, entries) in row.chunks(PANEL).enumerate() {
-            panels[(j * count + i) * PANEL..][..entries.len()].copy_from_slice(entries);
-        }
     }
 }
 
