@@ -6,11 +6,11 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
 use super::exponential::{ROUNDING, exp_minus_coin, is_below_line, quick_exp_minus_coin};
-use super::gaussian::{Normal, fill_accepted};
 use super::interval::{Interval, Rational};
 use super::kept::Kept;
+use super::normal_law::Normal;
 use super::rng::Rng;
-use super::table::Table;
+use super::table::{Table, fill_accepted};
 use super::uniform::Uniform;
 
 /// Blocks for each unit of sigma in the table of blocks, the same for every sigma. One in `BLOCKS` + 1 is rejected, nearly.

@@ -33,6 +33,7 @@ mod interval;
 mod kept;
 mod laplace;
 mod normal;
+mod normal_law;
 mod poisson;
 mod rng;
 mod round;

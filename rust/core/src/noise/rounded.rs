@@ -7,10 +7,10 @@ use num_traits::{ToPrimitive, Zero};
 
 use super::array::IntegerNoise;
 use super::deviate::Deviate;
-use super::gaussian::Normal;
 use super::interval::{Interval, Rational};
 use super::kept::Kept;
 use super::laplace::FEW_DRAWS;
+use super::normal_law::Normal;
 use super::rng::Rng;
 use super::table::{Law, Table, fill_unfolded, unfolded};
 use crate::simd::Isa;

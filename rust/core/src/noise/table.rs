@@ -120,6 +120,39 @@ pub fn fill_unfolded<L: Law>(table: &Table<L>, out: &mut [i64], rng: &mut Rng) {
     out.iter_mut().for_each(|value| *value = unfolded(*value as u64));
 }
 
+/// Fills an array with what is accepted: `propose` makes a value, or nothing, of an outcome of the table and a word.
+/// `quick` makes the same values of many of them, and marks those for which little arithmetic shows that they are
+/// accepted, which is nearly always.
+#[inline(always)]
+pub(super) fn fill_accepted<L: Law>(
+    table: &Table<L>,
+    out: &mut [i64],
+    rng: &mut Rng,
+    quick: impl Fn(&[u64], &[u64], &mut [i64], &mut [bool]),
+    propose: impl Fn(u64, u64, &mut Rng) -> Option<i64>,
+) {
+    let (mut outcomes, mut words, mut done) = ([0; BLOCK], [0; BLOCK], 0);
+    while done < out.len() {
+        let out = &mut out[done..];
+        let (count, mut accepted, mut kept) = (out.len().min(BLOCK), [false; BLOCK], 0);
+        let (outcomes, words) = (&mut outcomes[..count], &mut words[..count]);
+        table.fill(outcomes, rng);
+        rng.words(words);
+        quick(outcomes, words, &mut out[..count], &mut accepted[..count]);
+        // Those that are accepted move up.
+        for i in 0..count {
+            if accepted[i] {
+                out[kept] = out[i];
+                kept += 1;
+            } else if let Some(value) = propose(outcomes[i], words[i], rng) {
+                out[kept] = value;
+                kept += 1;
+            }
+        }
+        done += kept;
+    }
+}
+
 /// The words of the table by intervals of as many digits as it takes.
 fn exact_words(law: &impl Law) -> Vec<u64> {
     let mut bits = 128;
@@ -157,9 +190,9 @@ fn settled_words(law: &impl Law, masses: impl Iterator<Item = Option<u64>>) -> O
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::gaussian::Normal;
     use super::super::geometric::Digit;
     use super::super::interval::Rational;
+    use super::super::normal_law::Normal;
     use super::super::rng::{Seed, Stream};
     use super::super::rounded::Rounded;
     use super::*;
