@@ -140,7 +140,7 @@ def audit_laplace(runs):
 NAMES = globals()
 # What the trial on public points says.
 OF_NO_USE = "learner is of no use for these points: trained on some of them .* it fails"
-FINITE = "but it must be a finite number above 0"
+FINITE = "but it must be finite and above 0"
 NOT_BITS = "X holds something else, but every entry must be 0 or 1"
 LEARNS = r"but it must have fit and predict, or be a function \(X, y\)"
 

@@ -10,7 +10,7 @@
 //!
 //! let error = Epsilon::new(-1.0).unwrap_err();
 //! assert!(matches!(error, Error::Parameter(_)));
-//! assert_eq!(error.to_string(), "epsilon = -1, but it must be a finite number above 0");
+//! assert_eq!(error.to_string(), "epsilon = -1, but it must be finite and above 0");
 //! ```
 
 use std::fmt;

@@ -35,6 +35,7 @@ use arc_swap::ArcSwapOption;
 
 use crate::error::{Error, Result};
 use crate::memory::check_room;
+use crate::params::count_rule;
 
 /// The largest number of threads. More could not help on any machine, and would only take its memory.
 const MOST_THREADS: usize = 1024;
@@ -124,7 +125,7 @@ fn of_size(threads: usize) -> Result<Arc<rayon::ThreadPool>> {
     Ok(pool)
 }
 
-/// The number of cores, counted once, since the answer takes longer than many a call; 0 until then. Nobody waits for
+/// The number of cores, counted once, since the answer takes longer than many a call; 0 until then. No thread waits for
 /// it: a child forked meanwhile would wait for ever.
 static CORES: AtomicUsize = AtomicUsize::new(0);
 
@@ -135,7 +136,7 @@ static CORES: AtomicUsize = AtomicUsize::new(0);
 /// the number of cores.
 pub fn threads(argument: Option<usize>) -> Result<usize> {
     let allowed = |count: &usize| (1..=MOST_THREADS).contains(count);
-    let rule = || format!("it must be an integer from 1 to {MOST_THREADS}");
+    let rule = || count_rule(MOST_THREADS as u64);
     if let Some(count) = argument {
         return Some(count).filter(allowed).ok_or_else(|| Error::parameter("threads", count, &rule()));
     }
@@ -162,6 +163,7 @@ fn outermost(text: &str) -> Option<usize> {
 }
 
 #[cfg(test)]
+#[allow(clippy::expect_used)]
 mod tests {
     use super::*;
 
@@ -173,5 +175,53 @@ mod tests {
         for text in ["", " ", ",", "0", "-1", "four", "1.5", "4 2", "0,4", "99999999999999999999999"] {
             assert_eq!(outermost(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn supervise_returns_the_result_of_work_done_in_a_pool_of_that_size() {
+        for threads in [1, 2, 3, 2] {
+            let result = supervise(threads, |_| (rayon::current_num_threads(), 40 + 2), || true);
+            assert_eq!(result, Ok((threads, 42)));
+        }
+        assert_eq!(supervise(2, |_| Err::<(), _>(Error::Canceled), || true), Ok(Err(Error::Canceled)));
+    }
+
+    #[test]
+    fn supervise_honors_a_wish_to_stop_and_waits_for_the_work() {
+        let asked = AtomicUsize::new(0);
+        let work = |canceled: &AtomicBool| {
+            while !canceled.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            asked.load(Ordering::Relaxed)
+        };
+        let result = supervise(2, work, || asked.fetch_add(1, Ordering::Relaxed) < 2);
+        assert_eq!(result, Ok(3), "times that it asked before it stopped");
+    }
+
+    #[test]
+    fn supervise_lets_work_end_that_is_not_asked_to_stop() {
+        let work = |canceled: &AtomicBool| {
+            std::thread::sleep(Duration::from_millis(180));
+            canceled.load(Ordering::Relaxed)
+        };
+        assert_eq!(supervise(1, work, || true), Ok(false));
+    }
+
+    #[test]
+    fn supervise_passes_on_a_panic_of_the_work() {
+        let (sender, receiver) = channel();
+        // On a thread of its own: what is tested is that the call returns at all.
+        std::thread::spawn(move || {
+            let call = || supervise(2, |_| [0; 2].iter().position(|&x| x == 1).expect("a panic of the test"), || true);
+            let _ = sender.send(std::panic::catch_unwind(call).is_err());
+        });
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(5)), Ok(true), "the call hangs");
+    }
+
+    #[test]
+    fn the_number_of_threads_must_be_positive() {
+        assert_eq!(threads(Some(3)), Ok(3));
+        assert!(threads(Some(0)).is_err());
     }
 }

@@ -1,10 +1,9 @@
 //! Plans against known tables, rates against the equations of privacy, and the mechanisms end to end.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
+use hdp_fast_core::Error;
 use hdp_fast_core::gf2::{BitMatrix, parity_bits};
 use hdp_fast_core::noise::{Fixed, Rng, Seed, Stream};
 use hdp_fast_core::params::{Epsilon, Neighbors};
@@ -13,7 +12,6 @@ use hdp_fast_core::parity::{
 };
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::Isa;
-use hdp_fast_core::{Error, pool};
 
 const METHODS: [Method; 3] = [Method::Loop, Method::Batches, Method::Paper];
 const RELATIONS: [Neighbors; 2] = [Neighbors::ReplaceOne, Neighbors::AddRemove];
@@ -333,53 +331,4 @@ fn a_canceled_call_releases_nothing() {
     let outcome =
         learn(&examples, &mechanism, &Seed::reproducible([6; 32]), Run::new(Isa::detect().unwrap(), false, &flag));
     assert_eq!(outcome, Err(Error::Canceled));
-}
-
-#[test]
-fn supervise_returns_the_result_of_work_done_in_a_pool_of_that_size() {
-    for threads in [1, 2, 3, 2] {
-        let result = pool::supervise(threads, |_| (rayon::current_num_threads(), 40 + 2), || true);
-        assert_eq!(result, Ok((threads, 42)));
-    }
-    assert_eq!(pool::supervise(2, |_| Err::<(), _>(Error::Canceled), || true), Ok(Err(Error::Canceled)));
-}
-
-#[test]
-fn supervise_honors_a_wish_to_stop_and_waits_for_the_work() {
-    let asked = AtomicUsize::new(0);
-    let work = |canceled: &AtomicBool| {
-        while !canceled.load(Ordering::Relaxed) {
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        asked.load(Ordering::Relaxed)
-    };
-    let result = pool::supervise(2, work, || asked.fetch_add(1, Ordering::Relaxed) < 2);
-    assert_eq!(result, Ok(3), "times that it asked before it stopped");
-}
-
-#[test]
-fn supervise_does_not_stop_work_that_nobody_wants_to_stop() {
-    let work = |canceled: &AtomicBool| {
-        std::thread::sleep(Duration::from_millis(180));
-        canceled.load(Ordering::Relaxed)
-    };
-    assert_eq!(pool::supervise(1, work, || true), Ok(false));
-}
-
-#[test]
-fn supervise_passes_on_a_panic_of_the_work() {
-    let (sender, receiver) = channel();
-    // On a thread of its own: what is tested is that the call returns at all.
-    std::thread::spawn(move || {
-        let call =
-            || pool::supervise(2, |_| [0; 2].iter().position(|&x| x == 1).expect("a panic of the test"), || true);
-        let _ = sender.send(std::panic::catch_unwind(call).is_err());
-    });
-    assert_eq!(receiver.recv_timeout(Duration::from_secs(5)), Ok(true), "the call hangs");
-}
-
-#[test]
-fn the_number_of_threads_must_be_positive() {
-    assert_eq!(pool::threads(Some(3)), Ok(3));
-    assert!(pool::threads(Some(0)).is_err());
 }

@@ -89,7 +89,7 @@ mod _core {
     #[pymodule_export]
     use statistics::{feature_sums, write_features};
     #[pymodule_export]
-    use weights::{DenseWeights, project, project_in_place, project_into};
+    use weights::{DenseWeights, check_weights, project, project_in_place, project_into};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]

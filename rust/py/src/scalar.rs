@@ -2,16 +2,25 @@
 
 use hdp_fast_core::error::Error;
 use hdp_fast_core::memory::zeros;
-use hdp_fast_core::params::Epsilon;
+use hdp_fast_core::params::{Epsilon, POSITIVE};
+use num_bigint::BigInt;
+use num_traits::{Signed, ToPrimitive};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
 
 use crate::error::{parameter, raise};
 
 /// A real number; NaN and infinities are left to the rule of the argument. A bool is none.
 pub fn number(name: &str, value: &Bound<'_, PyAny>) -> PyResult<f64> {
-    let number = if is_bool(value) { None } else { value.extract().ok() };
+    let number = if is_bool(value) || is_no_real(value) { None } else { value.extract().ok() };
     number.ok_or_else(|| parameter(name, show(value), "it must be a real number"))
+}
+
+/// Whether a value is one of two that Python converts with a warning alone: numpy's complex numbers, of which it drops
+/// the imaginary part, and masked entries, which it makes NaN.
+fn is_no_real(value: &Bound<'_, PyAny>) -> bool {
+    let kind = value.getattr("dtype").and_then(|dtype| dtype.getattr("kind"));
+    kind.is_ok_and(|kind| kind.eq("c").unwrap_or(false)) || value.hasattr("_mask").unwrap_or(false)
 }
 
 /// Whether a value is a bool of Python or numpy, both of which convert to the numbers 1 and 0.
@@ -20,12 +29,15 @@ fn is_bool(value: &Bound<'_, PyAny>) -> bool {
     value.is_instance_of::<PyBool>() || value.get_type().name().is_ok_and(of_numpy)
 }
 
-/// An integer of at least `least`.
+/// An integer of at least `least` and below 2^63.
 pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usize> {
-    let count = if is_bool(value) { None } else { value.extract::<usize>().ok() };
-    count
-        .filter(|&count| count >= least)
-        .ok_or_else(|| parameter(name, show(value), &format!("it must be an integer of at least {least}")))
+    let integer: Option<BigInt> = if is_bool(value) { None } else { value.extract().ok() };
+    let large = integer.as_ref().is_some_and(|integer| integer.bits() > 63 && integer.is_positive());
+    let count = integer.and_then(|integer| integer.to_usize());
+    count.filter(|&count| count >= least && !large).ok_or_else(|| {
+        let rule = if large { "an integer below 2**63".into() } else { format!("an integer of at least {least}") };
+        parameter(name, show(value), &format!("it must be {rule}"))
+    })
 }
 
 /// One of a few words.
@@ -38,9 +50,11 @@ pub fn word<T: Copy>(name: &str, value: &Bound<'_, PyAny>, words: &[(&str, T)]) 
     })
 }
 
-/// A privacy parameter.
+/// A privacy parameter. Of a text the package says that it breaks the same rule.
 pub fn epsilon(value: &Bound<'_, PyAny>) -> PyResult<Epsilon> {
-    Epsilon::new(number("epsilon", value)?).map_err(raise)
+    let is_text = value.is_instance_of::<PyString>() || value.is_instance_of::<PyBytes>();
+    let epsilon = Epsilon::new(if is_text { f64::NAN } else { number("epsilon", value)? });
+    epsilon.map_err(|_| parameter("epsilon", show(value), POSITIVE))
 }
 
 /// Zero bytes, or MemoryError.
@@ -48,16 +62,23 @@ pub fn bytes(count: usize) -> PyResult<Vec<u8>> {
     zeros(Some(count)).map_err(raise)
 }
 
-/// The value as Python shows it, cut where it is long; of an array, which may be private, its shape.
+/// The value as `shorten` of the package shows it, which a test compares: cut where it is long; of an array, which may
+/// be private, its shape.
 fn show(value: &Bound<'_, PyAny>) -> String {
-    if let Some(shape) = value.getattr("shape").ok().filter(|shape| shape.len().is_ok_and(|length| length > 0)) {
-        return format!("{} of shape {shape}", value.get_type());
+    let kind = || value.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    if let Some(shape) = value.getattr("shape").ok().filter(is_shape) {
+        return format!("{} of shape {shape}", kind());
     }
-    let whole = value.repr().map_or_else(|_| "?".into(), |text| text.to_string());
+    // There is none of an int of more digits than Python prints.
+    let whole = value.repr().map_or_else(|_| format!("{} of thousands of digits", kind()), |text| text.to_string());
     match whole.char_indices().nth(80) {
         Some((end, _)) => format!("{}...", &whole[..end]),
         None => whole,
     }
+}
+
+fn is_shape(shape: &Bound<'_, PyAny>) -> bool {
+    shape.cast::<PyTuple>().is_ok_and(|shape| !shape.is_empty())
 }
 
 /// The error of a plan whose fields are not those that plan() made.

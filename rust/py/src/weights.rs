@@ -47,11 +47,18 @@ pub fn project_in_place(py: Python<'_>, mut w: FloatsToWrite<'_>, kappa: f64) ->
     run(py, None, streaming_cost(PROJECTED * w.len()), |run| weights::project_in_place(w, kappa, run))
 }
 
+/// Refuses settings that no weights could be made with, before there are records.
+#[pyfunction]
+pub fn check_weights(n: &Bound<'_, PyAny>, kappa: f64, eta: f64, rounds: &Bound<'_, PyAny>) -> PyResult<()> {
+    let rounds = count("rounds", rounds, 1)? as u64;
+    weights::check_weights(count("n", n, 1)?, kappa, eta, rounds).map_err(raise)
+}
+
 /// Multiplicative weights, which never leave this object.
 #[pyclass(frozen, module = "hdp_fast._core")]
 pub struct DenseWeights {
     weights: Locked<weights::DenseWeights>,
-    /// Beside the weights, so that nobody waits for a kernel to be told what is public.
+    /// Beside the weights, so that no thread waits for a kernel to be told what is public.
     rate: f64,
     updates: AtomicU64,
     room: AtomicU64,

@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 
 use super::Accountant;
-use super::bounded_range::MOST_RUNS;
+use super::bounded_range::in_blocks;
 use super::curve::{Curve, TransformError};
-use super::mechanism::{Base, Mechanism, Term};
+use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
-use super::pair::{Grain, MOST_LOSS};
+use super::pair::Grain;
 use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan};
 use super::transform::Transforms;
 use crate::error::{Error, Result};
-use crate::params::fraction;
+use crate::params::{count, fraction, nonnegative};
 use crate::run::Run;
 
 /// Smaller deltas are bounded by their moments alone: the laws' own tails, cut at 1e-57, must not show.
@@ -47,9 +47,7 @@ const HALVINGS: usize = 24;
 /// Cost: a few Fourier transforms of up to 2^20 points, and the density of a round's loss at five nodes for each grid
 /// point. Source: Kairouz, Oh and Viswanath 2015; Koskela, Jaelkoe and Honkela 2020; Doroshenko et al. 2022.
 pub fn delta(terms: &[Term], epsilon: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
-    if !(epsilon >= 0.0 && epsilon.is_finite()) {
-        return Err(Error::parameter("epsilon", epsilon, "it must be a finite number of at least 0"));
-    }
+    nonnegative("epsilon", epsilon)?;
     delta_by(
         terms,
         epsilon,
@@ -321,44 +319,10 @@ fn checked(terms: &[Term]) -> Result<Vec<Term>> {
         return Err(Error::Parameter("mechanisms is empty, but it must hold at least one".into()));
     }
     let check = |term: &Term| {
-        if !(1..=1 << 53).contains(&term.rounds) {
-            return Err(Error::parameter("rounds", term.rounds, "it must be an integer from 1 to 2^53"));
-        }
-        Ok(Term { mechanism: term.mechanism.checked()?, rounds: term.rounds })
+        let rounds = count("rounds", term.rounds, 1 << 53)?;
+        Ok(Term { mechanism: term.mechanism.checked()?, rounds })
     };
     terms.iter().map(check).collect::<Result<_>>().map(in_blocks)
-}
-
-/// The terms, with the runs of bounded range in blocks: all those of one epsilon together, in whatever order they run.
-/// Those on subsamples stay as they are.
-fn in_blocks(terms: Vec<Term>) -> Vec<Term> {
-    let mut others = Vec::new();
-    let mut runs: Vec<(f64, u64)> = Vec::new();
-    for term in terms {
-        let Mechanism { base: Base::BoundedRange(epsilon), draws, rate: 1.0 } = term.mechanism else {
-            others.push(term);
-            continue;
-        };
-        let range = draws as f64 * epsilon;
-        let same = runs.iter_mut().find(|(other, _)| *other == range);
-        match same.and_then(|(_, rounds)| rounds.checked_add(term.rounds).map(|sum| *rounds = sum)) {
-            Some(()) => {}
-            None => runs.push((range, term.rounds)),
-        }
-    }
-    others.extend(runs.into_iter().flat_map(|(range, rounds)| blocks(range, rounds)));
-    others
-}
-
-/// Whole blocks of runs, and what is left.
-fn blocks(range: f64, rounds: u64) -> impl Iterator<Item = Term> {
-    let size = ((MOST_LOSS / range) as u64).clamp(1, MOST_RUNS);
-    let block = move |(runs, rounds)| {
-        let base = if runs == 1 { Base::BoundedRange(range) } else { Base::BoundedRanges(range, runs) };
-        Term { mechanism: Mechanism { base, draws: 1, rate: 1.0 }, rounds }
-    };
-    let left = rounds % size;
-    [(size, rounds / size), (left, left.min(1))].into_iter().filter(|&(_, rounds)| rounds > 0).map(block)
 }
 
 /// The curve of a composition on a planned grid.

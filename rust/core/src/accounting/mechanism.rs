@@ -9,7 +9,7 @@ use super::normal::tail;
 use super::pair::{Atom, Component, Grain, MOST_LOSS, Pair};
 use super::sampled_sum::SampledSum;
 use crate::error::{Error, Result};
-use crate::params::{Epsilon, fraction};
+use crate::params::{Epsilon, count, fraction, positive, share};
 use crate::run::Run;
 
 /// A mechanism, described by its guarantee when one record changes.
@@ -89,13 +89,13 @@ pub enum LossGrid {
 impl Base {
     /// Checks the parameters, and raises those that floats could not square.
     fn checked(self) -> Result<Base> {
-        let positive = |name: &str, value: f64| {
-            let rule = "it must be a finite number above 0";
-            if value > 0.0 && value.is_finite() { Ok(()) } else { Err(Error::parameter(name, value, rule)) }
-        };
         match self {
-            Base::Gaussian(mu) => positive("mu", mu)?,
-            Base::Concentrated(rho) => positive("rho", rho)?,
+            Base::Gaussian(mu) => {
+                positive("mu", mu)?;
+            }
+            Base::Concentrated(rho) => {
+                positive("rho", rho)?;
+            }
             Base::Pure(epsilon) | Base::BoundedRange(epsilon) | Base::Laplace(epsilon) => {
                 Epsilon::new(epsilon)?;
             }
@@ -108,9 +108,7 @@ impl Base {
             }
             Base::BoundedRanges(epsilon, runs) => {
                 Epsilon::new(epsilon)?;
-                if !(1..=MOST_RUNS).contains(&runs) {
-                    return Err(Error::parameter("runs", runs, "it must be an integer from 1 to 512"));
-                }
+                count("runs", runs, MOST_RUNS)?;
             }
             Base::Approximate(epsilon, delta) => {
                 Epsilon::new(epsilon)?;
@@ -119,7 +117,7 @@ impl Base {
             Base::SampledSum(mu, rate) => {
                 positive("mu", mu)?;
                 if !(rate > 0.0 && rate <= MOST_CHANGES) {
-                    return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 10,000"));
+                    return Err(Error::parameter("rate", rate, "it must lie in (0, 10000]"));
                 }
             }
         }
@@ -233,12 +231,8 @@ impl Mechanism {
     pub fn checked(self) -> Result<Mechanism> {
         let Mechanism { base, draws, rate } = self;
         let raised = base.checked()?;
-        if !(1..=1 << 53).contains(&draws) {
-            return Err(Error::parameter("draws", draws, "it must be an integer from 1 to 2^53"));
-        }
-        if !(rate > 0.0 && rate <= 1.0) {
-            return Err(Error::parameter("rate", rate, "it must lie above 0 and be at most 1"));
-        }
+        count("draws", draws, 1 << 53)?;
+        share("rate", rate)?;
         let changes = if rate < 1.0 { draws as f64 * rate } else { 1.0 };
         if changes > MOST_CHANGES {
             return Err(Error::parameter("draws * rate", changes, "it must be at most 10,000 below rate 1"));

@@ -8,6 +8,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::zeros;
+use crate::params::{count_rule, positive};
 use crate::run::Run;
 use crate::simd::{Real, Work, vectorized};
 
@@ -37,9 +38,7 @@ pub struct Grid {
 impl Grid {
     /// Refuses norms for which the sum over `records` records might not be exact.
     pub fn check(&self, records: usize) -> Result<()> {
-        if !(self.scale > 0.0 && self.scale.is_finite()) {
-            return Err(Error::parameter("scale", self.scale, "it must be finite and above 0"));
-        }
+        positive("scale", self.scale)?;
         for (name, value) in [("most", self.most), ("units", self.units)] {
             check_norm(name, value)?;
         }
@@ -68,7 +67,7 @@ impl Grid {
 
 fn check_norm(name: &str, value: f64) -> Result<()> {
     let fine = (1.0..=MOST_NORM).contains(&value) && value.fract() == 0.0;
-    if fine { Ok(()) } else { Err(Error::parameter(name, value, "it must be an integer from 1 to 2^26")) }
+    if fine { Ok(()) } else { Err(Error::parameter(name, value, &count_rule(MOST_NORM as u64))) }
 }
 
 /// Rounds rows to integers of norm at most `units`, as if longer rows were shrunk to a norm of `bound` before. Returns

@@ -2,6 +2,7 @@
 
 use super::integers::Grid;
 use crate::error::{Error, Result};
+use crate::params::nonnegative;
 use crate::simd::Work;
 
 /// Running sums, as many as the longest vectors hold.
@@ -34,9 +35,7 @@ impl Weights<'_> {
             }
             Weights::Eliminated { cap, kappa_1, offset } => {
                 for (name, value) in [("cap", cap), ("kappa_1", kappa_1), ("offset", offset)] {
-                    if !(0.0..f64::INFINITY).contains(&value) {
-                        return Err(Error::parameter(name, value, "it must be finite and at least 0"));
-                    }
+                    nonnegative(name, value)?;
                 }
                 Ok(())
             }

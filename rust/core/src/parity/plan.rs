@@ -3,7 +3,7 @@
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
 use crate::golden::lowest;
-use crate::params::{Epsilon, Neighbors, fraction};
+use crate::params::{Epsilon, Neighbors, fraction, nonnegative};
 
 /// How the base learner is repeated until it answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,9 +269,7 @@ fn least_error(plan_at: impl Fn(f64) -> Option<Plan>) -> Option<Promise> {
 /// `target.alpha` is not used, and [`Method::Paper`] is refused.
 pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result<Plan> {
     Target { alpha: 0.25, ..*target }.check()?;
-    if !(chi2 >= 0.0 && chi2.is_finite()) {
-        return Err(Error::parameter("chi2", chi2, "a divergence must be a finite number of at least 0"));
-    }
+    nonnegative("chi2", chi2)?;
     let spanning = |p: f64, b: f64| counted(draws_until_spanning(target.unknowns, chi2, p, b));
     let best = match method {
         Method::Loop => give_up(target.beta)

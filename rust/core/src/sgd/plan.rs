@@ -11,7 +11,7 @@ const MOST_NOISE: f64 = (1u64 << 29) as f64;
 /// The range of settings. Beyond it, products and squares of settings could leave the range of floats. Inside it, a
 /// gradient whose row has a squared norm that underflows is shorter than any clip norm, and needs no clipping.
 const RANGE: std::ops::RangeInclusive<f64> = 1e-30..=1e30;
-const RULE: &str = "it must lie in [1e-30, 1e30]";
+const RULE: &str = "it must lie in [1e-30, 1e+30]";
 
 /// The models that a run may choose from. It projects to the nearest of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,7 +107,7 @@ impl Plan {
         }
         for (name, value) in [("l1", self.l1), ("l2", self.l2), ("strong_convexity", self.strong_convexity)] {
             if !(RANGE.contains(&value) || value == 0.0) {
-                return Err(Error::parameter(name, value, "it must be 0 or lie in [1e-30, 1e30]"));
+                return Err(Error::parameter(name, value, "it must be 0 or lie in [1e-30, 1e+30]"));
             }
         }
         for (name, count) in [("steps", self.steps), ("batch_size", self.batch_size)] {
@@ -124,7 +124,7 @@ impl Plan {
                 return Err(Error::parameter("threshold", threshold, RULE));
             }
             Objective::Linear(Loss::Hinge(margin) | Loss::SquaredHinge(margin)) if !(0.0..=1e30).contains(&margin) => {
-                return Err(Error::parameter("margin", margin, "it must lie in [0, 1e30]"));
+                return Err(Error::parameter("margin", margin, "it must lie in [0, 1e+30]"));
             }
             Objective::Softmax(classes) if !(2..=MOST_CLASSES).contains(&classes) => {
                 return Err(Error::parameter("classes", classes, "it must be from 2 to 1024"));
@@ -136,7 +136,7 @@ impl Plan {
             Noise::Idealized(scale) => RANGE.contains(scale),
             Noise::Exact(_) => *RANGE.start() <= self.noise.scale() && self.noise.scale() < MOST_NOISE,
         };
-        let rule = "it must lie in [1e-30, 1e30], and below 2^29 if exact";
+        let rule = "it must lie in [1e-30, 1e+30], and below 2**29 if exact";
         if fine { Ok(()) } else { Err(Error::parameter("noise", self.noise.scale(), rule)) }
     }
 

@@ -1,8 +1,8 @@
 //! Private answers from votes: how many votes separate a plurality from another winner, tables that turn this distance
 //! into a coin, and the sparse vector technique.
 //!
-//! A table of hazards answers with the winner or, near a tie, with "bottom"; a table of votes answers with one of two
-//! labels. The page `vote_tables` under docs/theory has the proofs.
+//! A table of hazards answers with the winner or, near a tie, with "bottom", an abstention; a table of votes answers
+//! with one of two labels. The page `vote_tables` under docs/theory has the proofs.
 //!
 //! # Examples
 //!

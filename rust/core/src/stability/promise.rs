@@ -1,12 +1,13 @@
 //! The guarantee and the accuracy that a table promises.
 
 use crate::error::{Error, Result};
-use crate::params::{Epsilon, fraction};
+use crate::params::{Epsilon, count, fraction};
 
 /// Which answer a table gives the probabilities of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableKind {
-    /// The answer "bottom", which may be given as often as the number says, and which is certain at level 0.
+    /// The answer "bottom", an abstention, which may be given as often as the number says, and which is certain at
+    /// level 0.
     Hazard(u64),
     /// The label with fewer votes, of two labels; its probability at level 0 is 1/2.
     Vote,
@@ -35,13 +36,9 @@ impl Promise {
     /// A promise, if its numbers lie in their ranges: queries and bottoms from 1 to 2^40, epsilon from 0.001 to 1000,
     /// delta and beta strictly between 0 and 1.
     pub fn new(kind: TableKind, queries: u64, epsilon: Epsilon, delta: f64, beta: f64) -> Result<Promise> {
-        let rule = format!("it must be an integer from 1 to {MOST}");
-        let counted = |name: &str, value: u64| {
-            if (1..=MOST).contains(&value) { Ok(value) } else { Err(Error::parameter(name, value, &rule)) }
-        };
-        counted("m", queries)?;
+        count("m", queries, MOST)?;
         if let TableKind::Hazard(bottoms) = kind {
-            counted("T", bottoms)?;
+            count("T", bottoms, MOST)?;
         }
         let (delta, beta) = (fraction("delta", delta, 1.0)?, fraction("beta", beta, 1.0)?);
         if !(1e-3..=1e3).contains(&epsilon.get()) {

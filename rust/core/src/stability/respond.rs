@@ -1,4 +1,4 @@
-//! Answers to queries: one exact coin each, and a halt at the last bottom.
+//! Answers to queries: one exact coin each, and a halt at the last bottom, which is an abstention.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,26 +1,40 @@
 //! Multiplicative weights whose projection onto kappa-dense distributions is drawn from exactly.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::losses::Losses;
 use super::power::POINT;
 use super::scale::{CHUNK, DEEPEST, WINDOW, running_sums};
 use crate::error::{Error, Result};
 use crate::memory::{collected, zeros};
 use crate::noise::Weighted;
+use crate::params::share;
 use crate::run::Run;
-use crate::simd::{self, Isa};
 
 /// The largest number of binary digits of integer weights; they have fewer where the sum would not fit into a word.
 const MOST_DIGITS: u32 = 52;
 
-/// One or several loss vectors, each with a loss for every record, one vector after the other.
-#[derive(Clone, Copy)]
-pub enum Losses<'a> {
-    /// Losses that are numbers in [0, 1].
-    Floats(&'a [f64]),
-    /// Losses that are 0 or 1.
-    Bits(&'a [u8]),
+/// The sum of step sizes that no weights reach: below the depth at which logarithms end, in units of 1 and not of
+/// 2^-48.
+const DEEPEST_SUM: f64 = 5600.0;
+
+/// Refuses what [`DenseWeights`] refuse, without the records: their number, density and step size, and `rounds` loss
+/// vectors, whose steps together must stay below 5,600. So a plan can be made of it before any record is read.
+pub fn check_weights(n: usize, kappa: f64, eta: f64, rounds: u64) -> Result<()> {
+    share("kappa", kappa)?;
+    if !(eta > 0.0 && eta <= 4.0) {
+        return Err(Error::parameter("eta", eta, "it must lie in (0, 4]"));
+    }
+    let mass = kappa * n as f64;
+    if !(mass >= 1.0 && mass * n as f64 <= (1u64 << 49) as f64 && n < 1 << 32) {
+        let rule = "kappa n must be at least 1, kappa n**2 at most 2**49, and n below 2**32";
+        return Err(Error::Parameter(format!("kappa = {kappa:?} with n = {n}, but {rule}")));
+    }
+    let sum = rounds as f64 * eta;
+    if sum < DEEPEST_SUM {
+        return Ok(());
+    }
+    Err(Error::parameter("rounds", rounds, &format!("rounds * eta = {sum} must stay below 5,600")))
 }
 
 /// The weights of n records, kept as logarithms to base 2 in units of 2^-48, so that updates are exact sums. Draws are
@@ -41,21 +55,8 @@ impl DenseWeights {
     /// Equal weights of `n` records. `kappa` must lie in (0, 1], with kappa n at least 1 and kappa n^2 at most 2^49,
     /// and the step size `eta` in (0, 4].
     pub fn new(n: usize, kappa: f64, eta: f64) -> Result<DenseWeights> {
-        if !(kappa > 0.0 && kappa <= 1.0) {
-            return Err(Error::parameter("kappa", kappa, "it must lie in (0, 1]"));
-        }
-        if !(eta > 0.0 && eta <= 4.0) {
-            return Err(Error::parameter("eta", eta, "it must lie in (0, 4]"));
-        }
-        let mass = kappa * n as f64;
-        if !(mass >= 1.0 && mass * n as f64 <= (1u64 << 49) as f64 && n < 1 << 32) {
-            return Err(Error::parameter(
-                "n",
-                n,
-                "kappa n must be at least 1, kappa n^2 at most 2^49, and n below 2^32",
-            ));
-        }
-        let digits = MOST_DIGITS.min(62 - mass.log2() as u32);
+        check_weights(n, kappa, eta, 1)?;
+        let digits = MOST_DIGITS.min(62 - (kappa * n as f64).log2() as u32);
         let step = (eta / std::f64::consts::LN_2 * (1u64 << POINT) as f64) as i64;
         let logs = zeros(Some(n))?;
         Ok(DenseWeights { logs, kappa, step: step.max(1), depth: 0, updates: 0, digits })
@@ -183,38 +184,10 @@ impl DenseWeights {
     }
 }
 
-impl Losses<'_> {
-    /// Whether the losses of this part of the records lie in \[0, 1\], in each vector of `n`.
-    fn fit(self, n: usize, part: Range<usize>, isa: Isa) -> bool {
-        match self {
-            Losses::Floats(losses) => {
-                let mut outside = 0;
-                losses.chunks(n).for_each(|losses| simd::find_outside(isa, &losses[part.clone()], &mut outside));
-                outside == 0
-            }
-            Losses::Bits(losses) => {
-                losses.chunks(n).all(|losses| losses[part.clone()].iter().fold(0, |seen, loss| seen | loss) <= 1)
-            }
-        }
-    }
-
-    /// Takes from the logarithms of this part of the records what each vector of `n` losses takes.
-    fn take(self, n: usize, part: Range<usize>, logs: &mut [i64], step: i64, isa: Isa) {
-        match self {
-            Losses::Floats(losses) => {
-                losses.chunks(n).for_each(|losses| simd::take_losses(isa, logs, &losses[part.clone()], step))
-            }
-            Losses::Bits(losses) => {
-                losses.chunks(n).for_each(|losses| simd::take_bits(isa, logs, &losses[part.clone()], step))
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::super::scale::{Window, integer_weight};
+    use super::super::scale::Window;
     use super::*;
     use crate::noise::{Rng, Seed, Stream};
     use crate::simd::Isa;
@@ -242,24 +215,6 @@ mod tests {
         weights.logs = logs.to_vec();
         let integers = weights.integers(alone()).unwrap();
         (weights, integers)
-    }
-
-    #[test]
-    fn integer_weights_never_decrease() {
-        let mut rng = rng(0);
-        for digits in [13, 31, 40, 52] {
-            for _ in 0..2000 {
-                let x = -((rng.next_u64() >> (2 + rng.below(50))) as i64);
-                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
-                assert!(weights.is_sorted(), "2^{digits} at {x}");
-            }
-            for whole in 0..60 {
-                let x = -(whole << POINT);
-                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
-                assert!(weights.is_sorted(), "2^{digits} at {x}");
-                assert_eq!(weights[3], (1u64 << digits) >> whole);
-            }
-        }
     }
 
     #[test]
@@ -345,20 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn losses_that_change_after_their_check_count_as_the_nearest_in_range() {
-        let infinity = f64::INFINITY;
-        let step = DenseWeights::new(7, 0.5, 0.3).unwrap().step;
-        let take = |losses: Losses<'_>| {
-            let mut logs = [0; 7];
-            losses.take(7, 0..7, &mut logs, step, Isa::Portable);
-            logs
-        };
-        let changed = take(Losses::Floats(&[f64::NAN, -infinity, infinity, -1e300, 1e300, 1.5, 0.25]));
-        assert_eq!(changed, take(Losses::Floats(&[0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.25])));
-        assert_eq!(take(Losses::Bits(&[255; 7])), [0; 7]);
-    }
-
-    #[test]
     fn a_refused_or_canceled_update_leaves_no_trace() {
         let (n, mut rng) = (100_000, rng(5));
         let mut weights = DenseWeights::new(n, 0.1, 0.7).unwrap();
@@ -373,6 +314,18 @@ mod tests {
             assert!(weights.update(Losses::Floats(&losses), alone()).is_err());
             assert_eq!((&weights.logs, weights.room(), weights.updates()), (&before, room, 3));
             losses[place] = right;
+        }
+    }
+
+    /// The rule for sums of steps is a round number, a little stricter than what the logarithms allow.
+    #[test]
+    fn checked_weights_take_the_rounds_that_were_checked() {
+        for eta in [4.0, 1.0, 0.37, 1e-3] {
+            let most = ((DEEPEST_SUM / eta).ceil() - 1.0) as u64;
+            check_weights(1, 1.0, eta, most).unwrap();
+            assert!(check_weights(1, 1.0, eta, most + 1).is_err());
+            let room = DenseWeights::new(1, 1.0, eta).unwrap().room();
+            assert!((most..most + most / 50).contains(&room), "{eta}: {most} {room}");
         }
     }
 

@@ -30,10 +30,12 @@
 //! ```
 
 mod dense;
+mod losses;
 mod power;
 mod project;
 mod scale;
 mod threshold;
 
-pub use dense::{DenseWeights, Losses};
+pub use dense::{DenseWeights, check_weights};
+pub use losses::Losses;
 pub use project::{Out, project, project_in_place};

@@ -33,7 +33,7 @@ const UNIT: f64 = (1u64 << POINT) as f64;
 /// The integer weights of records with these logarithms, at a scale, the logarithm of c, at which their sum lies in the
 /// window: cumulative sums within chunks of [`CHUNK`].
 ///
-/// The scale follows from the weights alone, not from earlier draws, so that with fixed coins a run that was interrupted
+/// The scale follows from the weights alone, not from earlier draws, so that with a fixed seed a run that was interrupted
 /// draws what it would have drawn.
 pub fn running_sums(logs: &[i64], kappa: f64, digits: u32, run: Run<'_>) -> Result<Vec<u64>> {
     let window = Window::new(kappa * logs.len() as f64, digits);
@@ -228,4 +228,28 @@ fn search(window: &Window, start: i64, mut sums: impl FnMut(i64) -> Result<Sums>
         scale = if round < 40 && low < newton && newton < high { newton } else { halved };
     }
     Ok(scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::{Seed, Stream};
+
+    #[test]
+    fn integer_weights_never_decrease() {
+        let mut rng = Seed::reproducible([11; 32]).stream(Stream::Speed, 0);
+        for digits in [13, 31, 40, 52] {
+            for _ in 0..2000 {
+                let x = -((rng.next_u64() >> (2 + rng.below(50))) as i64);
+                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
+                assert!(weights.is_sorted(), "2^{digits} at {x}");
+            }
+            for whole in 0..60 {
+                let x = -(whole << POINT);
+                let weights: Vec<u64> = (x - 3..x + 4).map(|x| integer_weight(x, digits)).collect();
+                assert!(weights.is_sorted(), "2^{digits} at {x}");
+                assert_eq!(weights[3], (1u64 << digits) >> whole);
+            }
+        }
+    }
 }
