@@ -1,10 +1,10 @@
 //! Kernels and mechanisms for learning under differential privacy in the hybrid model, where a curator holds the
-//! records of people who opted in and everybody else answers one randomized question.
+//! records of participants who opted in and all others answer one randomized question.
 //!
-//! This crate holds the loops and the coins of the Python package `hdp_fast`, knows nothing of Python, and is used from
-//! Rust by itself: private learners of parities and of linear models, exact noise, private answers from votes, local
-//! randomizers, composition of guarantees, and the fast linear algebra over GF(2) and scoring of hypotheses beneath
-//! them.
+//! This crate holds the loops and the random draws of the Python package `hdp_fast`, knows nothing of Python, and is
+//! used from Rust by itself: private learners of parities and of linear models, exact noise, private answers from
+//! votes, local randomizers, composition of guarantees, and the fast linear algebra over GF(2) and scoring of
+//! hypotheses beneath them.
 //!
 //! # A first example
 //!
@@ -25,8 +25,8 @@
 //!
 //! // As many records as planned, of 20 uniform bits each; a label is the parity of bits 0, 3 and 19.
 //! let (run, seed) = (Run::alone(Isa::detect()?), Seed::from_os()?);
-//! let mut coins = seed.stream(Stream::Integers, 0);
-//! let rows = (0..plan.n).map(|_| coins.below(1 << 20)).collect();
+//! let mut rng = seed.stream(Stream::Integers, 0);
+//! let rows = (0..plan.n).map(|_| rng.below(1 << 20)).collect();
 //! let matrix = BitMatrix::from_words(plan.n as usize, 20, rows)?;
 //! let mut secret = vec![0; 20];
 //! for i in [0, 3, 19] {
@@ -56,12 +56,12 @@
 //! # What every module has in common
 //!
 //! - What other libraries keep global is an argument: a [`run::Run`] brings the instruction set, the threads and the
-//!   wish to stop, and a [`noise::Seed`] the coins. Results depend neither on the instruction set nor on the threads.
+//!   wish to stop, and a [`noise::Seed`] the random bits. Results depend neither on the instruction set nor on the threads.
 //! - A seed from the operating system, [`noise::Seed::from_os`], is what protects people. A reproducible one is for
 //!   tests: whoever knows it can undo every guarantee.
 //! - What cannot be done is an [`Error`], whose message names the argument, its value and the rule. It never depends on
 //!   private values beyond shape, type, domain and number of records.
-//! - A paragraph that begins with "Guarantee" states what a mechanism promises, for one call. Nobody keeps a budget
+//! - A paragraph that begins with "Guarantee" states what a mechanism promises, for one call. No budget is kept
 //!   here: who calls twice adds the guarantees up with [`accounting`].
 //! - Vectors over GF(2) are packed into words of 64 bits, the first entry in the lowest bit.
 //! - The environment variable `HDP_FAST_ISA` (`portable`, `avx2` or `gfni`) picks the instruction set where

@@ -78,7 +78,7 @@ pub fn check_room(bytes: usize) -> Result<()> {
     if fits { Ok(()) } else { Err(Error::Memory(bytes)) }
 }
 
-/// Refuses to have somebody else allocate an array of so many bytes where it would leave no room.
+/// Refuses to have another library allocate an array of so many bytes where it would leave no room.
 pub fn check_array(bytes: usize) -> Result<()> {
     if bytes < LARGE { Ok(()) } else { check_room(bytes) }
 }

@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
         Run { isa, parallel, canceled }
     }
 
-    /// A run on the calling thread that nobody can cancel.
+    /// A run on the calling thread that cannot be canceled.
     pub fn alone(isa: Isa) -> Run<'static> {
         Run { isa, parallel: false, canceled: &NEVER }
     }

@@ -44,7 +44,7 @@ type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 #[pyclass(frozen, module = "hdp_fast.learners")]
 pub struct Features {
     pub columns: Arc<Columns>,
-    /// Only records that were taken from others are not there by rows: hardly anybody takes from them again.
+    /// Only records that were taken from others are not there by rows: hardly any are taken from them again.
     rows: Option<Arc<BitMatrix>>,
 }
 

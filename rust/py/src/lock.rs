@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 
 use crate::error::raise;
 
-/// How long a thread sleeps before it tries again. Nobody waits in the mutex itself: Ctrl-C would not end that, and a
-/// forked child whose parent held it would never wake.
+/// How long a thread sleeps before it tries again. No thread waits in the mutex itself: Ctrl-C would not end that, and
+/// a forked child whose parent held it would never wake.
 const SLICE: Duration = Duration::from_millis(1);
 
 /// State behind a lock that is taken on the calling thread before any kernel begins, and never inside one: a thread of

@@ -11,7 +11,7 @@ use crate::scalar::count;
 /// Work below this is done before another thread would have woken up.
 const HANDOVER_NANOSECONDS: f64 = 1e6;
 
-/// Work below this is over before anybody wants to interrupt it.
+/// Work below this is over before it could be interrupted.
 const INTERRUPTIBLE_NANOSECONDS: f64 = 20e6;
 
 /// Calls `work` with the interpreter released; `nanoseconds` is a rough estimate of its cost on one thread.

@@ -1,4 +1,4 @@
-//! The coins of a call.
+//! The random bits of a call.
 
 use std::ops::Deref;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::error::raise;
 
-/// The argument `seed`: 32 bytes give the same coins again, None those of the operating system.
+/// The argument `seed`: 32 bytes give the same random bits again, None those of the operating system.
 pub struct Key(Seed);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Key {

@@ -77,7 +77,7 @@ impl Step {
         self.columns.count_ones() as usize
     }
 
-    fn bottom(&self) -> usize {
+    fn below(&self) -> usize {
         self.top + self.count()
     }
 }
@@ -114,17 +114,17 @@ fn factor(
         let strip = &mut left[s * height..];
         for later in right.chunks_exact_mut(height) {
             let reduced = product(&transform, &gather_rows(later, top, step.count()), &mut tiles);
-            add_multiples(later, &[strip], &[reduced], step.bottom(), &mut tiles);
+            add_multiples(later, &[strip], &[reduced], step.below(), &mut tiles);
             scatter_rows(later, &step, &reduced);
         }
         let reduced = product(&transform, &gather_rows(strip, top, step.count()), &mut tiles);
         if width < BLOCK {
             // The strip's last columns are no unknowns; they take the update that all strips to the right take.
             let coefficients = copied(strip)?;
-            add_multiples(strip, &[&coefficients], &[reduced], step.bottom(), &mut tiles);
+            add_multiples(strip, &[&coefficients], &[reduced], step.below(), &mut tiles);
         }
         scatter_rows(strip, &step, &reduced);
-        top = step.bottom();
+        top = step.below();
         steps.push(step);
     }
     Ok(steps)
@@ -201,11 +201,11 @@ impl Pivots {
 
     /// The exchanges that bring the pivot rows to `top..`, and the reduced rows as sums of the rows found there.
     fn arrange(&self, top: usize) -> (Vec<(usize, usize)>, Block) {
-        let bottom = top + self.rows.len();
+        let below = top + self.rows.len();
         let mut place = vec![usize::MAX; self.rows.len()];
         let mut taken = 0u64;
         for (pivot, &row) in self.rows.iter().enumerate() {
-            if row < bottom {
+            if row < below {
                 place[pivot] = row - top;
                 taken |= 1 << (row - top);
             }
@@ -213,7 +213,7 @@ impl Pivots {
         let mut free = ones(!taken);
         let mut swaps = Vec::new();
         for (pivot, &row) in self.rows.iter().enumerate() {
-            if row >= bottom
+            if row >= below
                 && let Some(at) = free.next()
             {
                 place[pivot] = at;
@@ -291,13 +291,13 @@ fn combine(
     sums
 }
 
-/// Adds multiples of the reduced pivot rows to the rows from `bottom` on; their coefficients stand in `factors`.
-fn add_multiples(strip: &mut [Block], factors: &[&[Block]], reduced: &[Block], bottom: usize, tiles: &mut Tiles) {
+/// Adds multiples of the reduced pivot rows to the rows from `below` on; their coefficients stand in `factors`.
+fn add_multiples(strip: &mut [Block], factors: &[&[Block]], reduced: &[Block], below: usize, tiles: &mut Tiles) {
     tiles.load(reduced);
-    let whole = bottom.div_ceil(BLOCK);
-    if !bottom.is_multiple_of(BLOCK) {
+    let whole = below.div_ceil(BLOCK);
+    if !below.is_multiple_of(BLOCK) {
         // The upper rows of this block are finished: their bits in `factors` are no coefficients.
-        let heads: Vec<Block> = factors.iter().map(|factor| keep_from(&factor[whole - 1], bottom % BLOCK)).collect();
+        let heads: Vec<Block> = factors.iter().map(|factor| keep_from(&factor[whole - 1], below % BLOCK)).collect();
         let heads: Vec<&[Block]> = heads.iter().map(std::slice::from_ref).collect();
         tiles.add_product(&mut strip[whole - 1..whole], &heads);
     }
@@ -314,7 +314,7 @@ fn keep_from(block: &Block, start: usize) -> Block {
 /// Lets every strip to the right of a panel take all the panel's updates.
 fn update(panel: &[Block], trailing: &mut [Block], height: usize, steps: &[Step], run: Run<'_>) {
     let factors: Vec<&[Block]> = panel.chunks_exact(height).collect();
-    let bottom = steps[steps.len() - 1].bottom();
+    let below = steps[steps.len() - 1].below();
     run.for_each_chunk(
         trailing,
         height,
@@ -334,7 +334,7 @@ fn update(panel: &[Block], trailing: &mut [Block], height: usize, steps: &[Step]
                     tiles.add_product(std::slice::from_mut(sum), &[std::slice::from_ref(&step.combination[s])]);
                 }
             }
-            add_multiples(strip, &factors, &reduced[..steps.len()], bottom, tiles);
+            add_multiples(strip, &factors, &reduced[..steps.len()], below, tiles);
             for (step, reduced) in steps.iter().zip(&reduced) {
                 scatter_rows(strip, step, reduced);
             }

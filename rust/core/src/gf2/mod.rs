@@ -18,8 +18,8 @@
 //! assert_eq!(space.particular(run)?, Some(vec![0, 1, 0]));
 //!
 //! // A uniform solution: x2 is 0 or 1, each with probability 1/2.
-//! let mut coins = Seed::from_os()?.stream(Stream::Solution, 0);
-//! let solution = space.sample(&mut coins, run)?.unwrap();
+//! let mut rng = Seed::from_os()?.stream(Stream::Solution, 0);
+//! let solution = space.sample(&mut rng, run)?.unwrap();
 //! assert_eq!(solution[..2], [0, 1]);
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```

@@ -23,8 +23,8 @@ impl BinaryResponse {
         BinaryResponse(Bernoulli::fixed(truth_probability(epsilon)))
     }
 
-    /// Answers with the bits of a chunk and coins of the chunk's own. Returns false if any of the bits is neither 0 nor 1;
-    /// what is in `answers` means nothing then.
+    /// Answers with the bits of a chunk and random bits of the chunk's own. Returns false if any of the bits is neither
+    /// 0 nor 1; what is in `answers` means nothing then.
     #[must_use]
     pub fn answer(&self, chunk: usize, bits: &[u8], answers: &mut [u8], seed: &Seed, isa: Isa) -> bool {
         self.0.keep(bits, answers, isa, &mut seed.stream(Stream::Response, chunk as u64))

@@ -42,7 +42,7 @@ pub enum Stream {
 /// The key from which a call derives all its streams, expanded once.
 ///
 /// A key from the operating system is drawn anew for every call, so that neither a fork nor a copy of the process can
-/// ever repeat a coin: there is no state to copy.
+/// ever repeat a draw: there is no state to copy.
 #[derive(Clone)]
 pub struct Seed(Arc<Aes256Enc>);
 

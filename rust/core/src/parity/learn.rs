@@ -163,10 +163,10 @@ impl Learner<'_> {
     }
 
     fn sample_and_solve(&self, attempt: u64, eligible: impl Fn(usize) -> bool) -> Result<Option<Vec<u8>>> {
-        let mut coins = self.seed.stream(Stream::Sampling, attempt);
+        let mut rng = self.seed.stream(Stream::Sampling, attempt);
         let rate = self.mechanism.rate;
         let mut sample = Vec::new();
-        for i in (0..self.examples.matrix.rows()).filter(|&i| rate.draw(&mut coins) && eligible(i)) {
+        for i in (0..self.examples.matrix.rows()).filter(|&i| rate.draw(&mut rng) && eligible(i)) {
             reserve(&mut sample, 1)?;
             sample.push(i as u32);
         }

@@ -162,8 +162,8 @@ fn fill(
     (width, word): (usize, usize),
     run: Run<'_>,
 ) {
-    let everybody = columns.len() - width;
-    for (tile, column) in columns[everybody + word..][..SHORT].iter_mut().enumerate() {
+    let all_records = columns.len() - width;
+    for (tile, column) in columns[all_records + word..][..SHORT].iter_mut().enumerate() {
         let count = now.len().saturating_sub(64 * tile).min(64);
         *column = if count == 0 { 0 } else { u64::MAX >> (64 - count) };
     }

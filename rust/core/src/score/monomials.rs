@@ -110,12 +110,17 @@ impl Class {
 
     /// Adds the errors of every product but the empty one.
     fn add(&self, records: Records<'_>, errors: &mut [i64], run: Run<'_>) -> Result<()> {
-        let everybody = &records.columns[records.columns.len() - records.width..];
+        let all_records = &records.columns[records.columns.len() - records.width..];
         let mut room: Vec<u64> = zeros(self.size.checked_mul(records.width))?;
         (1..=self.size).try_for_each(|size| {
             let start = self.sets_before(size) - 1;
             let errors = &mut errors[start..start + self.binomials[size][self.features]];
-            self.descend(Node { records, prefix: everybody, left: size, below: self.features }, errors, &mut room, run)
+            self.descend(
+                Node { records, prefix: all_records, left: size, below: self.features },
+                errors,
+                &mut room,
+                run,
+            )
         })
     }
 

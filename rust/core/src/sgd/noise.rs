@@ -40,7 +40,7 @@ impl Noise {
     }
 }
 
-/// The distribution of the noise of a run, with its coins.
+/// The distribution of the noise of a run, with its random bits.
 pub struct NoiseSource {
     law: Law,
     rng: Rng,

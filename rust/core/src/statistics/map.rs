@@ -235,7 +235,7 @@ impl Workspace {
             let left = &mut self.panels[..groups * PANEL * depth];
             for (group, panel) in left.chunks_exact_mut(PANEL * depth).enumerate() {
                 for lane in 0..PANEL {
-                    // Rows beyond the last are those of calls before; nobody reads what becomes of them.
+                    // Rows beyond the last are those of calls before; nothing reads what becomes of them.
                     let row = &self.scaled[(group * PANEL + lane) * inputs + start..][..depth];
                     panel[lane..].iter_mut().step_by(PANEL).zip(row).for_each(|(entry, &x)| *entry = x);
                 }

@@ -10,7 +10,7 @@ const CHUNK: usize = 1 << 16;
 
 /// Where the result of a projection goes.
 pub enum Out<'a> {
-    /// To memory that nobody has written yet, or that will be read at once.
+    /// To memory that was not written yet, or that will be read at once.
     Fresh(&'a mut [f64]),
     /// To memory in use.
     Used(&'a mut [f64]),

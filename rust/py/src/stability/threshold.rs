@@ -16,7 +16,7 @@ use crate::seed::Key;
 #[pyclass(frozen, module = "hdp_fast._core")]
 pub struct AboveThreshold {
     state: Locked<stability::AboveThreshold>,
-    /// What is left, beside the state, so that nobody waits for an answer to be told.
+    /// What is left, beside the state, so that no thread waits for an answer to be told.
     bottoms: AtomicU64,
     queries: AtomicU64,
 }
