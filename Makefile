@@ -193,8 +193,9 @@ $(STAMPS)/develop: $(MODULE_SOURCES) $(STAMPS)/maturin | toolchain
 
 develop: $(STAMPS)/develop
 
+# Nothing is installed again where nothing but Rust has changed: that would take longer than to compile an edit.
 $(STAMPS)/quick: $(MODULE_SOURCES) $(STAMPS)/maturin | toolchain
-	$(BIN)/maturin develop --profile quick
+	$(BIN)/maturin develop --profile quick $(if $(filter pyproject.toml $(STAMPS)/maturin,$?),,--skip-install)
 	@touch $@
 
 quick: $(if $(RELEASED),,$(STAMPS)/quick)
