@@ -3,15 +3,15 @@
 use std::cell::RefCell;
 
 use super::Accountant;
-use super::bounded_range::in_blocks;
 use super::curve::{Curve, TransformError};
 use super::mechanism::{Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
 use super::pair::Grain;
 use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan};
+use super::terms::check_terms;
 use super::transform::Transforms;
-use crate::error::{Error, Result};
-use crate::params::{count, fraction, nonnegative};
+use crate::error::Result;
+use crate::params::{fraction, nonnegative};
 use crate::run::Run;
 
 /// Smaller deltas are bounded by their moments alone: the laws' own tails, cut at 1e-57, must not show.
@@ -139,7 +139,7 @@ impl<'a> Composed<'a> {
         transforms: &'a RefCell<Transforms>,
         run: Run<'a>,
     ) -> Result<Composed<'a>> {
-        let terms = checked(terms)?;
+        let terms = check_terms(terms)?;
         let grids = accountant == Accountant::Pld;
         let any_closed = terms.iter().any(|term| Moments::closed(&term.mechanism).is_some());
         let law = |term: &Term| natural_law(&term.mechanism, grain, run).map(Moments::Law);
@@ -311,18 +311,6 @@ impl<'a> Composed<'a> {
 /// The least epsilon >= 0 at which a grid shows a delta.
 fn at(plan: &Plan, curve: &Curve, delta: f64) -> Option<f64> {
     curve.epsilon(delta).map(|epsilon| (epsilon + plan.shift).max(0.0))
-}
-
-/// The terms, checked, and as blocks of what is bounded together.
-fn checked(terms: &[Term]) -> Result<Vec<Term>> {
-    if terms.is_empty() {
-        return Err(Error::Parameter("mechanisms is empty, but it must hold at least one".into()));
-    }
-    let check = |term: &Term| {
-        let rounds = count("rounds", term.rounds, 1 << 53)?;
-        Ok(Term { mechanism: term.mechanism.checked()?, rounds })
-    };
-    terms.iter().map(check).collect::<Result<_>>().map(in_blocks)
 }
 
 /// The curve of a composition on a planned grid.

@@ -45,6 +45,7 @@ mod optimal;
 mod pair;
 mod plan;
 mod sampled_sum;
+mod terms;
 mod transform;
 
 pub use calibrate::{Search, Target, largest_draws, largest_rate, largest_rounds, smallest_noise};
