@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
+from .. import _core
 from .._support.notes import note
 from .._support.validate import number, probability_or_one, refuse
 from ..exceptions import ParameterError
@@ -28,10 +29,6 @@ from .learner_epsilon import (
 )
 from .plans import Plan, count_paper_rounds, plan_paper
 from .source_alone import plan_source
-
-_LARGEST = 1 << 49
-# DenseWeights keeps logarithms of weights down to about minus this.
-_DEEPEST = 5_600
 
 
 def plan_rounds(
@@ -197,7 +194,8 @@ def make_plan(goal: Goal) -> Plan:
     enough = _records_of_lemma(goal) if derived else None
     records = max(records, enough or 0)
     if goal.kappa is not None and (goal.n or records > 1):
-        _check_size(records, goal.kappa)
+        # DenseWeights would refuse them, but only after the records have been gathered.
+        _core.check_weights(records, goal.kappa, goal.eta, goal.rounds)
     return Plan(
         alpha=goal.alpha,
         beta=goal.beta,
@@ -287,10 +285,8 @@ def _records_of_steps(goal: Goal) -> int:
 def _settle_updates(goal: Goal) -> Goal:
     """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
     eta, rounds = _choose_step_size(goal), _choose_rounds(goal)
-    # DenseWeights would refuse the first round beyond it, after all rounds before it were spent.
-    if not eta * rounds < _DEEPEST:
-        rule = f"rounds * eta = {eta * rounds:g} must stay below {_DEEPEST:,}"
-        raise ParameterError(f"rounds = {rounds}, but {rule}")
+    # DenseWeights would refuse the first round too many, after all rounds before it were spent.
+    _core.check_weights(1, 1.0, eta, rounds)
     return goal._replace(eta=eta, rounds=rounds, kappa=_choose_density(goal))
 
 
@@ -301,10 +297,7 @@ def _choose_step_size(goal: Goal) -> float:
     if goal.rounds is None and goal.chi2 is None:
         raise ParameterError("rounds = None, but without chi2 it must be given")
     alpha = goal.alpha
-    step = alpha / 8 if eta == "paper" else 1.5 * alpha if eta is None else number("eta", eta)
-    if not 0 < step <= 4:
-        refuse("eta", eta, "it must lie in (0, 4]")
-    return float(step)
+    return alpha / 8 if eta == "paper" else 1.5 * alpha if eta is None else number("eta", eta)
 
 
 def _choose_rounds(goal: Goal) -> int:
@@ -327,13 +320,6 @@ def _choose_density(goal: Goal) -> float | None:
     if goal.ratio is None:
         raise ParameterError("kappa = None, but without chi2 it must be given")
     return goal.alpha / (8 * goal.ratio)
-
-
-def _check_size(n: int, kappa: float) -> None:
-    # DenseWeights would refuse them, but only after the records have been gathered.
-    if not (kappa * n >= 1 and kappa * n * n <= _LARGEST):
-        rule = "kappa n must be at least 1 and kappa n**2 at most 2**49"
-        raise ParameterError(f"kappa = {kappa:g} with n = {n:,}, but {rule}")
 
 
 def _records_of_lemma(goal: Goal) -> int | None:
