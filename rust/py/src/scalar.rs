@@ -4,7 +4,6 @@ use hdp_fast_core::error::Error;
 use hdp_fast_core::memory::zeros;
 use hdp_fast_core::params::{Epsilon, POSITIVE};
 use num_bigint::BigInt;
-use num_traits::{Signed, ToPrimitive};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
 
@@ -31,11 +30,10 @@ fn is_bool(value: &Bound<'_, PyAny>) -> bool {
 
 /// An integer of at least `least` and below 2^63.
 pub fn count(name: &str, value: &Bound<'_, PyAny>, least: usize) -> PyResult<usize> {
-    let integer: Option<BigInt> = if is_bool(value) { None } else { value.extract().ok() };
-    let large = integer.as_ref().is_some_and(|integer| integer.bits() > 63 && integer.is_positive());
-    let count = integer.and_then(|integer| integer.to_usize());
-    count.filter(|&count| count >= least && !large).ok_or_else(|| {
-        let rule = if large { "an integer below 2**63".into() } else { format!("an integer of at least {least}") };
+    let count = if is_bool(value) { None } else { value.extract::<usize>().ok() };
+    count.filter(|&count| (least..1 << 63).contains(&count)).ok_or_else(|| {
+        let is_large = value.extract().is_ok_and(|integer: BigInt| integer >= BigInt::from(1u64 << 63));
+        let rule = if is_large { "an integer below 2**63".into() } else { format!("an integer of at least {least}") };
         parameter(name, show(value), &format!("it must be {rule}"))
     })
 }
