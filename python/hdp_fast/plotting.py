@@ -25,8 +25,8 @@ from .local.voting import VotingResult
 from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
 from .transfer.calibration_result import CalibratedModel
-from .transfer.reliability import ReliabilityDiagram
-from .transfer.run import TransferResult
+from .transfer.calibration_result import ReliabilityDiagram
+from .transfer.results import TransferResult
 from .transfer.surveys import SurveyResult
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.

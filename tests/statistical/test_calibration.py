@@ -13,8 +13,8 @@ from scripts import PAPERS, loaded
 from hdp_fast import local
 from hdp_fast.learners.scores import ScoredModel, save_loss, shift_at
 from hdp_fast.local.response import advantage
-from hdp_fast.transfer.calibration_map import CheckedMap, Promise, bound_savings
-from hdp_fast.transfer.calibration_questions import Questions
+from hdp_fast.transfer.calibration_map import CheckedMap, CostBound, bound_savings
+from hdp_fast.transfer.calibration_plan import Questions
 
 RUNS = 2_500
 EPSILON = 1.5
@@ -106,7 +106,7 @@ def test_no_population_and_map_are_behind_more_often_than_promised():
         while many - few > 1:
             ones = (few + many) // 2
             step = float(
-                Promise(tolerance, beta).allow(checked.judge(ones, size, size, edge, beta).high)
+                CostBound(tolerance, beta).allow(checked.judge(ones, size, size, edge, beta).high)
             )
             moved = [save_loss(scores, step * shift, label) for label in (0.0, 1.0)]
             lost = -(people * moved).sum()

@@ -11,7 +11,7 @@ import pytest
 from hdp_fast import learners, local, transfer
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.learners.scores import describe_score
-from hdp_fast.transfer.constants import AlwaysOne
+from hdp_fast.transfer.run import AlwaysOne
 
 RNG = np.random.default_rng(5)
 X = RNG.normal(0, 1.5, (300, 3))

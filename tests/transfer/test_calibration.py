@@ -32,13 +32,8 @@ from hdp_fast.transfer.calibration_fit import (
     make_monotone,
     sigmoid,
 )
-from hdp_fast.transfer.calibration_map import CheckedMap, Promise, bound_savings, choose_map
-from hdp_fast.transfer.calibration_questions import (
-    LADDER,
-    choose_inner,
-    place_thresholds,
-    questions_of,
-)
+from hdp_fast.transfer.calibration_map import CheckedMap, CostBound, bound_savings, choose_map
+from hdp_fast.transfer.calibration_plan import LADDER, choose_inner, place_thresholds, questions_of
 
 EDGE = Fraction(1, 3)
 
@@ -246,7 +241,7 @@ def law_of_ones(coins):
 def test_the_promise_holds_in_exact_enumeration(epsilon, tolerance):
     """Few agents with unequal coins: the probability of every number of ones is computed."""
     rng, edge, beta = np.random.default_rng(1), advantage(epsilon), 0.05
-    promise, largest = Promise(tolerance, beta), 0.0
+    promise, largest = CostBound(tolerance, beta), 0.0
     for _ in range(60):
         knots, shifts = made_map(rng)
         high, low = bound_savings(knots, shifts)
@@ -287,7 +282,7 @@ def test_a_map_is_shortened_where_few_agents_check():
     fit = fit_map(expected_counts(4_000, 0.46), 0.46, AXIS, PLAIN)
     odds = fit.log_odds(AXIS.middles)
     made = [
-        choose_map(fit, odds, False, agents=agents, edge=0.46, promise=Promise(0.01, 0.05))
+        choose_map(fit, odds, False, agents=agents, edge=0.46, promise=CostBound(0.01, 0.05))
         for agents in (10, 1_000, 10**6)
     ]
     assert made[2].part == 1

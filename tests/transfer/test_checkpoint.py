@@ -19,7 +19,7 @@ from hdp_fast.learners import ExponentialLearner, Stumps
 from hdp_fast.local import Agents
 from hdp_fast.transfer import SubsampleTestReweigh, estimator
 from hdp_fast.transfer.checkpoint import Journal
-from hdp_fast.transfer.run import DenseWeights, Rounds
+from hdp_fast.transfer.run import DenseWeights, Run
 
 D, ROUNDS = 4, 4
 LEARNER = ExponentialLearner(Stumps(D), epsilon=1.0)
@@ -97,7 +97,7 @@ STEPS = [
     (Journal, "__init__"),
     (Journal, "_write"),
     (Agents, "ask"),
-    (Rounds, "_learn"),
+    (Run, "_learn"),
     (DenseWeights, "draw"),
     (DenseWeights, "update"),
     (estimator, "spend"),

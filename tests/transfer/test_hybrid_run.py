@@ -13,7 +13,7 @@ from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, 
 from hdp_fast.data import Column, Schema, Table
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
 from hdp_fast.learners import PrivateModel
-from hdp_fast.transfer import HybridRun, repair
+from hdp_fast.transfer import HybridRun, hybrid_model
 from hdp_fast.transfer.centered_features import CenteredFeatures, leave_out
 
 pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
@@ -158,17 +158,17 @@ def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch):
 
     agents = people()
     learned = run.learn(panel, agents)
-    certify = repair.certify
+    certify = hybrid_model.certify
 
     def crash(*arguments, **options):
         raise OSError("the network")
 
-    monkeypatch.setattr(repair, "certify", crash)
+    monkeypatch.setattr(hybrid_model, "certify", crash)
     with pytest.raises(OSError, match="the network"):
         run.repair(learned, agents)
     asked = phones.next
     assert asked == learned.plan.calibrate
-    monkeypatch.setattr(repair, "certify", certify)
+    monkeypatch.setattr(hybrid_model, "certify", certify)
     result = run.repair(learned, people())
     assert phones.next == TOWN
     assert result.calibrated.answers == learned.plan.calibrate

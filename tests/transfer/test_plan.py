@@ -14,7 +14,7 @@ from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan_rounds
-from hdp_fast.transfer.learner_epsilon import compute_sample_size
+from hdp_fast.transfer.learner import compute_sample_size
 from hdp_fast.weights import DenseWeights
 
 LEARNER = ExponentialLearner(Stumps(3), epsilon=1.0)

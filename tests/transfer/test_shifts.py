@@ -295,7 +295,7 @@ def test_enough_agents_are_silent(recwarn):
         ({"source": [0.5]}, ShapeError, "agents have 6 columns, but source has 1"),
         ({"source": SOURCE + 0.5}, ParameterError, "source has an entry out of its bounds"),
         ({"source": None}, ParameterError, "source is None"),
-        ({"agents": people(TARGET, 9)}, ParameterError, "they must be local.Agents"),
+        ({"agents": people(TARGET, 9)}, ParameterError, "it must be local.Agents"),
         ({"count": 5}, AgentsExhausted, "each of the 6 columns needs an agent"),
         ({"count": 70_000}, AgentsExhausted, "60,000 agents are left"),
         ({"count": 0.5}, ParameterError, "count = 0.5"),

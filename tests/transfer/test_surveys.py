@@ -14,7 +14,7 @@ from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, Uti
 from hdp_fast.gf2 import BitMatrix
 from hdp_fast.local import Query
 from hdp_fast.transfer import surveys
-from hdp_fast.transfer.surveys import _Answers, _divide, _Plan
+from hdp_fast.transfer.surveys import _Answers, _divide, _SurveyPlan
 
 EPSILON, BETA = 2.0, 0.05
 STRATA = {"young": Query.between(0, high=50), "old": Query.between(0, low=50)}
@@ -49,7 +49,7 @@ def law(count, mean, epsilon):
 
 
 def plan_of(**settings):
-    return _Plan(
+    return _SurveyPlan(
         {"y": Query.label()},
         settings.get("strata"),
         settings.get("weights"),
@@ -282,7 +282,7 @@ def test_the_order_is_random_and_public():
 @pytest.mark.parametrize("size", [5, 7, 1000, 60_000])
 def test_agents_are_divided_as_publicly_stated(size):
     questions, shares = {"a": Query.label(), "b": Query.label()}, {"a": 3, "b": 1e-9}
-    plan = _Plan(questions, STRATA, None, None, shares, True, people(9))
+    plan = _SurveyPlan(questions, STRATA, None, None, shares, True, people(9))
     counts = _divide(plan.cells, max(size, len(plan.cells)))
     assert sum(counts) == max(size, len(plan.cells))
     assert min(counts) >= 1

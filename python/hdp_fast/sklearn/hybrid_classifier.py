@@ -22,7 +22,7 @@ from ..local.response import advantage
 from ..record import PrivacyRecord
 from ..transfer import CalibratedModel
 from ..transfer.calibration_plan import check_count
-from ..transfer.repair import repair
+from ..transfer.hybrid_model import repair
 from .class_labels import check_classes, encode
 from .domains import TargetScores, read_domains
 from .private_classifier import PrivateClassifier

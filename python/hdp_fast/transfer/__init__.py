@@ -14,27 +14,27 @@ of any model on the target, `survey` estimates means, shares and tables of the t
 """
 
 from .._support.lazy import list_only
+from .agent_plans import (
+    CertificatePlan,
+    ShiftPlan,
+    agents_to_certify,
+    plan_certificate,
+    plan_shifts,
+)
 from .boosted import BoostedPlan, plan_boosted
 from .calibration import calibrate
 from .calibration_plan import CalibrationPlan, plan_calibration
-from .calibration_result import CalibratedModel
-from .certificate import Certificate, agents_to_certify, certify
-from .certificate_plan import CertificatePlan, plan_certificate
+from .calibration_result import CalibratedModel, ReliabilityDiagram
+from .certificate import Certificate, certify
 from .column_means import ColumnMeans, release_means
-from .constants import Constants
-from .divergences import chi2_finite, chi2_gaussians
+from .divergences import SourcePlan, chi2_finite, chi2_gaussians, plan_source
 from .estimator import SubsampleTestReweigh
-from .hybrid_model import HybridModel
-from .hybrid_plan import HybridPlan
+from .hybrid_model import HybridModel, HybridPlan
 from .hybrid_run import HybridRun
 from .plans import PaperPlan, Plan
-from .reliability import ReliabilityDiagram
-from .run import RoundResult, TransferResult
+from .results import Constants, RoundResult, TransferResult
 from .run_planning import plan_rounds
-from .shift_plan import ShiftPlan, plan_shifts
-from .shift_report import ColumnShift, ShiftReport
-from .shifts import shifted_columns
-from .source_alone import SourcePlan, plan_source
+from .shifts import ColumnShift, ShiftReport, shifted_columns
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [

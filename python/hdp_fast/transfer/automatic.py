@@ -10,34 +10,47 @@ from .._support.notes import note
 from .._support.validate import one_of, probability_or_one
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
-from .goal import (
+from .learner import check_private, composes, compute_sample_size, validate_steps
+from .plans import (
     AUTO,
     OUTPUTS,
     SCHEDULES,
     SETTINGS,
     Auto,
-    Goal,
     Output,
+    PaperPlan,
+    Plan,
+    RunGoal,
     Schedule,
     is_auto,
     validate_rounds,
 )
-from .learner_epsilon import check_private, composes
-from .plans import Plan
 
 _STEP_SIZE = 1.0
+
+
 # Rounds beyond those that bring a part of the records up to half of the weight.
 _SPARE_ROUNDS = 3
+
+
 _LEAST_KAPPA, _LARGEST_KAPPA = 0.005, 0.5
+
+
 # For learners of no finite class nothing is known of the error that noise adds.
 _KAPPA_OF_STEPS, _KAPPA_OF_OTHERS = 0.2, 0.1
+
+
 _WIDTH_WITHOUT_AGENTS = 0.1
+
+
 _MOST_TESTED_ROUNDS = 10
+
+
 # What may be added to an error, or not be seen of it, before a run is of no use.
 _USELESS = 0.25
 
 
-def settle(goal: Goal) -> tuple[Goal, tuple[str, ...]]:
+def settle(goal: RunGoal) -> tuple[RunGoal, tuple[str, ...]]:
     """The goal with all its settings, and the names of those that follow the rules of this module.
 
     Raises:
@@ -57,18 +70,18 @@ def settle(goal: Goal) -> tuple[Goal, tuple[str, ...]]:
     return goal, names
 
 
-def needs_rules(goal: Goal) -> bool:
+def needs_rules(goal: RunGoal) -> bool:
     """Whether a number that is needed was left to the rules."""
     numbers = (goal.alpha, goal.rounds, goal.kappa if goal.is_private else None)
     return any(map(is_auto, numbers))
 
 
-def names_left(goal: Goal) -> tuple[str, ...]:
+def names_left(goal: RunGoal) -> tuple[str, ...]:
     """The names of the settings that were left to the rules."""
     return tuple(name for name in SETTINGS if is_auto(getattr(goal, name)))
 
 
-def size_tests(goal: Goal) -> tuple[int, int, int]:
+def size_tests(goal: RunGoal) -> tuple[int, int, int]:
     """The largest number of tests, the agents for each, and the agents for the constants.
 
     The tests have half width alpha.
@@ -117,7 +130,7 @@ def note_useless(plan: Plan) -> None:
         note(f"N = {plan.N:,}, but {rule}: more agents or a larger epsilon of theirs would help")
 
 
-def _settle_as_passed(goal: Goal, names: tuple[str, ...]) -> Goal:
+def _settle_as_passed(goal: RunGoal, names: tuple[str, ...]) -> RunGoal:
     """The goal where all numbers are given, or follow from chi2: "auto" then means the defaults."""
     output = "majority" if goal.schedule == "never" else "tested"
     defaults = {"schedule": "geometric", "output": output}
@@ -125,7 +138,7 @@ def _settle_as_passed(goal: Goal, names: tuple[str, ...]) -> Goal:
     return goal._replace(**left)
 
 
-def _choose_weights(goal: Goal) -> tuple[float | None, int]:
+def _choose_weights(goal: RunGoal) -> tuple[float | None, int]:
     """Density and rounds, by the rules where they were left to them.
 
     A round whose hypothesis is right on most of the records, but wrong on a part of them, raises
@@ -145,13 +158,13 @@ def _choose_weights(goal: Goal) -> tuple[float | None, int]:
         rounds += 1
 
 
-def _settle_density(goal: Goal, rounds: int) -> float | None:
+def _settle_density(goal: RunGoal, rounds: int) -> float | None:
     if is_auto(goal.kappa):
         return _choose_density(goal, rounds)
     return None if goal.kappa is None else probability_or_one("kappa", goal.kappa)
 
 
-def _choose_density(goal: Goal, rounds: int) -> float:
+def _choose_density(goal: RunGoal, rounds: int) -> float:
     """The density at which the error that a round adds is about the share that is left out.
 
     Reweighing reaches parts of the records of share kappa. Privacy adds about
@@ -172,7 +185,7 @@ def _choose_density(goal: Goal, rounds: int) -> float:
     return float(min(max(kappa, _LEAST_KAPPA), _LARGEST_KAPPA))
 
 
-def _choose_tests(goal: Goal, rounds: int) -> tuple[Schedule, Output]:
+def _choose_tests(goal: RunGoal, rounds: int) -> tuple[Schedule, Output]:
     schedule: Schedule | Auto = one_of("schedule", goal.schedule, (*SCHEDULES, AUTO))
     output: Output | Auto = one_of("output", goal.output, (*OUTPUTS, AUTO))
     if schedule == "auto":
@@ -182,7 +195,7 @@ def _choose_tests(goal: Goal, rounds: int) -> tuple[Schedule, Output]:
     return schedule, output
 
 
-def _choose_width(goal: Goal) -> float:
+def _choose_width(goal: RunGoal) -> float:
     """The smallest half width of the tests for which the agents are enough."""
     number = _count_tests(goal)
     if goal.N is None or goal.agents_epsilon is None or not number:
@@ -199,7 +212,7 @@ def _choose_width(goal: Goal) -> float:
     return high
 
 
-def _count_tests(goal: Goal) -> int:
+def _count_tests(goal: RunGoal) -> int:
     """The largest number of hypotheses that are tested."""
     if goal.schedule == "never":
         return 0
@@ -209,6 +222,40 @@ def _count_tests(goal: Goal) -> int:
     return during + (1 if goal.output == "majority" else random)
 
 
-def _count_agents(goal: Goal) -> int:
+def _count_agents(goal: RunGoal) -> int:
     number, agents, constants = size_tests(goal)
     return number * agents + constants
+
+
+def plan_paper(goal: RunGoal) -> PaperPlan | None:
+    """Computes the paper's parameters for the same goal; None unless private and with agents.
+
+    Raises:
+        ParameterError: The learner has no sample_size.
+    """
+    if goal.ratio is None or goal.delta is None or goal.agents_epsilon is None:
+        return None
+    alpha, beta = goal.alpha, goal.beta
+    rounds, kappa = count_paper_rounds(alpha, goal.ratio), alpha / (8 * goal.ratio)
+    logarithm = math.log(2 / goal.delta)
+    tested = 4 * logarithm * math.log(8 * rounds / beta) / (goal.agents_epsilon * alpha) ** 2
+    agents = math.ceil(tested)
+    if composes(goal.learner):
+        draws = math.prod(validate_steps(goal.learner))
+        printed = 52 * draws * rounds / (8 * kappa**2 * goal.epsilon)
+        records = math.sqrt(printed * math.log(printed))
+    else:
+        draws = _sample_size(goal.learner, alpha, beta / rounds)
+        records = draws * math.sqrt(288 * rounds * logarithm) / (goal.epsilon * kappa)
+    return PaperPlan(math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents)
+
+
+def count_paper_rounds(alpha: float, ratio: float) -> int:
+    """The number of rounds that the paper prints, for chi2 = ratio - 1."""
+    return math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
+
+
+def _sample_size(learner: Any, alpha: float, beta: float) -> int:
+    if hasattr(learner, "paper_sample_size"):
+        return int(learner.paper_sample_size(alpha, beta, 1.0).printed)
+    return compute_sample_size(learner, alpha, beta)

@@ -12,16 +12,9 @@ from .._support.validate import finite_nonnegative, positive, probability, refus
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
 from .automatic import added_error
-from .goal import Goal
-from .learner_epsilon import (
-    LEARNER_EPSILONS,
-    check_private,
-    composes,
-    compute_sample_size,
-    serve_promise,
-)
-from .plans import Plan
-from .source_alone import validate_source_error
+from .divergences import validate_source_error
+from .learner import LEARNER_EPSILONS, check_private, composes, compute_sample_size, serve_promise
+from .plans import Plan, RunGoal
 
 # What the window of the weights may add to the regret of a round; it is 3/4 2**-12 / (kappa n).
 _WINDOW_REGRET = 2e-4
@@ -160,9 +153,9 @@ def plan_boosted(
     if composes(learner) or not hasattr(learner, "hypotheses"):
         refuse("learner", learner, "it must be of a finite class, with hypotheses")
 
-    def shape(kappa: float, round_error: float) -> Goal:
+    def shape(kappa: float, round_error: float) -> RunGoal:
         rounds = count_rounds(kappa, round_error)
-        return Goal(
+        return RunGoal(
             learner,
             alpha=round_error,
             epsilon=own,
@@ -248,17 +241,17 @@ def _list_shapes(source_error: float, opt: float) -> list[tuple[float, float]]:
     return shapes
 
 
-def _find_round(goal: Goal) -> Goal:
+def _find_round(goal: RunGoal) -> RunGoal:
     """What a round's learner must keep: the rest of its error beyond opt, and half of beta."""
     return goal._replace(alpha=goal.alpha - goal.opt, beta=goal.beta / 2)
 
 
-def _count_for_vote(goal: Goal, source_error: float) -> int:
+def _count_for_vote(goal: RunGoal, source_error: float) -> int:
     size = len(goal.learner.hypotheses)
     return count_for_votes(size, goal.rounds, goal.density, source_error, goal.beta)
 
 
-def _forecast(goal: Goal, source_error: float) -> float:
+def _forecast(goal: RunGoal, source_error: float) -> float:
     """About how many records a candidate needs: what the central limit theorem says of privacy."""
     mu = accounting.gaussian_mu(*goal.loss)
     half = 4 if isinstance(check_private(goal.learner), BoundedRange) else 2

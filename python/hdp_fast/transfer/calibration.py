@@ -22,28 +22,30 @@ from .._support.validate import (
     refuse,
     sequence,
 )
-from ..exceptions import AgentsExhausted, ParameterError
+from ..exceptions import AgentsExhausted
 from ..learners.scores import ScoredModel, shift_at
 from ..local.agents import Agents
-from ..local.pool import AgentPool
 from ..local.queries.query import Query
 from ..local.randomizers.concentration import MOST_AGENTS
 from ..local.response import advantage
 from ..record import PrivacyRecord
+from .agent_plans import check_agents, require_left
 from .calibration_fit import Axis, Fit, Prior, fit_map, make_monotone
-from .calibration_map import LEAST_STEP, CheckedMap, Promise, choose_map
+from .calibration_map import LEAST_STEP, CheckedMap, CostBound, choose_map, draw_up
 from .calibration_plan import (
     HELD_OUT,
     INTERCEPT,
     SLOPE,
     TOLERANCE,
+    ask,
     check_count,
     check_held_out,
+    choose_inner,
     divide,
+    place_thresholds,
+    questions_of,
 )
-from .calibration_questions import ask, choose_inner, place_thresholds, questions_of
-from .calibration_result import CalibratedModel, Check, Method, Outcome
-from .reliability import ReliabilityDiagram, draw_up
+from .calibration_result import CalibratedModel, Check, Method, Outcome, ReliabilityDiagram
 
 # A gain of log loss below this share of the tolerance, or below the least one, is none.
 _SHARE_OF_TOLERANCE, _LEAST_GAIN = 0.1, 1e-4
@@ -164,7 +166,7 @@ def calibrate(
 
 
 @dataclass(frozen=True)
-class _Task:
+class _Calibration:
     """A validated call."""
 
     model: Any
@@ -176,7 +178,7 @@ class _Task:
     held_out: float
     slope: tuple[float, float]
     intercept: tuple[float, float]
-    promise: Promise
+    promise: CostBound
     count: int
 
     def run(self, rng: Any, random_state: RandomState) -> CalibratedModel:
@@ -311,11 +313,9 @@ def _validate(
     beta: Any,
     count: Any,
     random_state: RandomState,
-) -> _Task:
+) -> _Calibration:
     scored = ScoredModel.of(model)
-    if not isinstance(agents, AgentPool) or not hasattr(agents, "ask"):
-        rule = "it must be local.Agents or local.RemoteAgents"
-        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+    check_agents(agents)
     one_of("method", method, ("logistic", "isotonic"))
     passed = None if thresholds is None else _check_thresholds(thresholds)
     places = place_thresholds(passed)
@@ -324,21 +324,18 @@ def _validate(
     if slope[0] <= 0:
         refuse("slope", slope, "its mean must be above 0")
     check_random_state(random_state)
-    promise = Promise(nonnegative("tolerance", tolerance), probability("beta", beta))
+    promise = CostBound(nonnegative("tolerance", tolerance), probability("beta", beta))
     total = agents.remaining if count is None else count
     if count is not None or agents.remaining:
         total = check_count("count" if count is not None else "agents.remaining", total)
-    # Those who were asked by a call that was interrupted may be among the count.
-    left = agents.available
-    if total > left or not total:
-        raise AgentsExhausted(f"count = {total:,}, but {left:,} agents are left")
+    require_left(total, agents)
     query = Query.score_above(scored, 0.0)
     if isinstance(agents, Agents):
         query.check(agents.d)
     else:
         query.to_json()
     inner = choose_inner(places, passed)
-    return _Task(
+    return _Calibration(
         model, scored, agents, method, places, inner, share, slope, intercept, promise, total
     )
 

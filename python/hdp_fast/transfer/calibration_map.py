@@ -1,9 +1,10 @@
-"""The map that agents check: how far it moves scores, what they are asked, and what they allow."""
+"""The map that agents check, and what their answers say in bins of the score."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 from typing import Any
 
@@ -14,31 +15,56 @@ from .._support.types import Floats
 from ..learners.scores import save_loss, shift_at
 from ..local.queries.query import Query
 from ..local.response import debias
-from .calibration_fit import Fit, compare, sigmoid
-from .calibration_result import Check
+from .calibration_fit import Counts, Fit, compare, sigmoid
+from .calibration_result import Check, ReliabilityDiagram
 
 # Shares of the scores that may lie beyond each end of the map, where its shift is constant.
 _BEYOND = (0.002, 0.02)
+
+
 # How far the map goes from the score towards the fitted map, and the share of the greatest saving
 # above which a saving counts as that much: candidates, of which the check lets most gain through.
 _PARTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
+
+
 # A shorter step than this is none: it would hardly change a probability.
 LEAST_STEP = 0.1
+
+
 _CUTS = np.array([1.0, 0.7, 0.5, 0.35, 0.25])
+
+
 # The fit's own bound on what its map costs lies so many of its standard deviations above.
 _DOUBT = 1.0
+
+
 # The smallest part is taken whose gain is nearly the largest: it cannot do as much harm.
 _NEARLY = 0.99
+
+
 _STEPS = np.linspace(0.0, 1.0, 21)
+
+
 _CHANCES = np.array([NormalDist().inv_cdf((k + 0.5) / 9) for k in range(9)])
+
+
 # Segments between the ends of a map on which its greatest loss is bounded.
 _SEGMENTS = 256
+
+
 # Rounding errors of losses are far below this.
 _ROUNDING = 1e-9
 
 
+_Ends = tuple[float, float]
+
+
+# Rates are tried on a grid, and intervals widened by one of its steps.
+_RATES = 1000
+
+
 @dataclass(frozen=True)
-class Promise:
+class CostBound:
     """What a result may cost: with probability at most beta, more than the tolerance."""
 
     tolerance: float
@@ -113,7 +139,7 @@ class CheckedMap:
 
 
 def choose_map(
-    fit: Fit, odds: Floats, bends: bool, *, agents: float, edge: float, promise: Promise
+    fit: Fit, odds: Floats, bends: bool, *, agents: float, edge: float, promise: CostBound
 ) -> CheckedMap:
     """Choose the map that is expected to gain most after its check by so many agents.
 
@@ -168,7 +194,7 @@ class _Path:
         deviation = compare(fit, scores + moves, scores).deviation
         return cls(fit, rates, knots, shifts, gains, deviation)
 
-    def reach(self, promise: Promise) -> float:
+    def reach(self, promise: CostBound) -> float:
         """How far to go at most, by the fit alone.
 
         So two errors must meet, of the fit and of the check, before a result is worse.
@@ -176,7 +202,7 @@ class _Path:
         return float(promise.allow(_DOUBT * self.deviation - self.gains[-1]))
 
     def try_part(
-        self, part: float, agents: float, edge: float, promise: Promise
+        self, part: float, agents: float, edge: float, promise: CostBound
     ) -> tuple[float, float, float, float]:
         """The gain that is expected to get through, its range, and how many would let all through.
 
@@ -233,3 +259,113 @@ def bound_savings(knots: Floats, shifts: Floats) -> tuple[float, float]:
         max(-shifts[-1], shifts[0], 0.0),
     ]
     return float(max(saves)) + _ROUNDING, -float(max(costs)) - _ROUNDING
+
+
+def draw_up(
+    counts: Counts, edge: float, edges: Floats, fit: Fit, odds: Floats, beta: float
+) -> ReliabilityDiagram:
+    """Estimate the rate of label 1 in the bins between the edges.
+
+    Args:
+        counts: Answers to questions that were fixed before these agents were asked.
+        edge: Pr[truth] - Pr[lie] of the answers' randomizer.
+        edges: Thresholds that were asked about with and without the label.
+        fit: The fit, whose masses say how scores are spread within a bin.
+        odds: Log-odds of the calibrated model on the cells of the fit.
+        beta: Probability with which an interval may miss.
+    """
+    places = (-math.inf, *edges.tolist(), math.inf)
+    tails = [[_Tail.of(counts, edge, t, labeled) for t in places] for labeled in (False, True)]
+    # A tail bounds two bins.
+    ends = [[tail.interval(beta / 8) for tail in part] for part in tails]
+    masses, labels = (list(pairwise(part)) for part in tails)
+    mass_ends, label_ends = (list(pairwise(part)) for part in ends)
+    pairs = zip(masses, labels, mass_ends, label_ends, strict=True)
+    rows = [_rate(mass, label, (*outer, *inner), beta) for mass, label, outer, inner in pairs]
+    low, rates, high, shares = (np.array(column) for column in zip(*rows, strict=True))
+    before, after = (_means(fit, values, edges) for values in (fit.axis.middles, odds))
+    return ReliabilityDiagram(edges, before, after, rates, low, high, shares, beta)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """Answers about Pr[score > threshold], or about that and label 1."""
+
+    ones: int
+    size: int
+    edge: float
+    known: float | None = None
+
+    @classmethod
+    def of(cls, counts: Counts, edge: float, threshold: float, labeled: bool) -> _Tail:
+        if threshold == math.inf or (threshold == -math.inf and not labeled):
+            return cls(0, 0, edge, known=float(threshold < 0))
+        chosen = counts.select((counts.thresholds == threshold) & (counts.labeled == labeled))
+        return cls(int(chosen.ones.sum()), int(chosen.sizes.sum()), edge)
+
+    @property
+    def value(self) -> float:
+        """The estimate without bias."""
+        if self.known is not None:
+            return self.known
+        return float(debias(self.ones / self.size, self.edge)) if self.size else 0.5
+
+    @property
+    def width(self) -> float:
+        """Square of the range of an answer's part in the estimate, over the number of answers."""
+        if self.known is not None:
+            return 0.0
+        return 1 / (self.size * self.edge**2) if self.size else math.inf
+
+    def interval(self, beta: float) -> tuple[float, float]:
+        """The exact interval, not clipped."""
+        if self.known is not None:
+            return self.known, self.known
+        if not self.size:
+            return 0.0, 1.0
+        low, high = clopper_pearson(self.ones, self.size, beta)
+        return debias(low, self.edge), debias(high, self.edge)
+
+
+def _rate(
+    mass: tuple[_Tail, _Tail],
+    label: tuple[_Tail, _Tail],
+    ends: tuple[_Ends, _Ends, _Ends, _Ends],
+    beta: float,
+) -> tuple[float, float, float, float]:
+    """Low end, estimate and high end of the share of label 1 between two edges, and the mass."""
+    share, ones = mass[0].value - mass[1].value, label[0].value - label[1].value
+    low, high = _divide_ends(*ends)
+    # Hoeffding's bound for all answers at once: much narrower where their noise is most of it.
+    half = math.sqrt(math.log(4 / beta) / 2)
+    rates = np.linspace(0, 1, _RATES + 1)
+    by_label, by_mass = label[0].width + label[1].width, mass[0].width + mass[1].width
+    with np.errstate(invalid="ignore"):
+        reach = half * np.sqrt(by_label + rates**2 * by_mass)
+    possible = np.flatnonzero(~(np.abs(ones - rates * share) > reach))
+    if len(possible):
+        low = max(low, (possible[0] - 1) / _RATES)
+        high = min(high, (possible[-1] + 1) / _RATES)
+    low, high = min(low, high), max(low, high)
+    rate = ones / share if share > 0 else (low + high) / 2
+    return low, min(max(rate, low), high), high, min(max(share, 0.0), 1.0)
+
+
+def _divide_ends(mass: _Ends, mass_after: _Ends, label: _Ends, label_after: _Ends) -> _Ends:
+    """The least and the greatest rate that the intervals of its parts allow."""
+
+    def clip(value: float) -> float:
+        return min(max(value, 0.0), 1.0)
+
+    mass_low, mass_high = clip(mass[0] - mass_after[1]), clip(mass[1] - mass_after[0])
+    label_low, label_high = clip(label[0] - label_after[1]), clip(label[1] - label_after[0])
+    low = min(label_low / mass_high, 1.0) if mass_high > 0 else 0.0
+    return low, min(label_high / mass_low, 1.0) if mass_low > 0 else 1.0
+
+
+def _means(fit: Fit, odds: Floats, edges: Floats) -> Floats:
+    """Mean probability in each bin, by the masses of the fit."""
+    above = np.vstack([np.ones(len(odds)), fit.axis.above(edges), np.zeros(len(odds))])
+    inside = (above[:-1] - above[1:]) * fit.masses
+    means: Floats = (inside @ sigmoid(odds)) / np.maximum(inside.sum(axis=1), 1e-300)
+    return means

@@ -21,11 +21,83 @@ from .._support.validate import finite_number, from_json, numbers, one_of
 from ..learners.descriptions import Description, check_map
 from ..learners.scores import describe_calibrated, score_of, shift_scores
 from ..record import PrivacyRecord
-from .reliability import ReliabilityDiagram, diagram_of
 
 Method = Literal["logistic", "isotonic"]
+
+
 Outcome = Literal["calibrated", "no evidence", "worse when checked"]
+
+
 _OUTCOMES = ("calibrated", "no evidence", "worse when checked")
+
+
+@dataclass(frozen=True, eq=False)
+class ReliabilityDiagram(JsonText):
+    """What agents say about the probabilities that a model predicts, in bins of its scores.
+
+    Bins are bounded by public or released thresholds. The intervals hold for every population that
+    the agents who answer are an independent sample of. A rate is a quotient of differences of
+    shares. The interval is what two bounds leave of [0, 1]: Clopper-Pearson intervals of the
+    randomized bits of each share, whose ends are combined, and Hoeffding's inequality for all of
+    them at once. It is wide where epsilon is small, since few questions tell of a bin.
+
+    Attributes:
+        edges: The bounds of the k bins, float array of shape (k - 1,).
+        before: Mean probability in each bin by the model as it was, shape (k,).
+        after: Mean probability in each bin by the calibrated model, shape (k,).
+        rates: Estimated share of label 1 in each bin, shape (k,), moved into its interval.
+        low: Lower ends of the intervals, shape (k,).
+        high: Upper ends of the intervals, shape (k,).
+        shares: Estimated share of the target in each bin, shape (k,).
+        beta: Probability with which the interval of one bin may miss.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local, transfer
+        >>> scores = np.random.default_rng(0).normal(-1, 2, 60_000)
+        >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(1.5 - scores))
+        >>> agents = local.Agents(scores[:, None], y, epsilon=4.0)
+        >>> result = transfer.calibrate(lambda X: X[:, 0], agents)
+        >>> diagram = result.reliability
+        >>> len(diagram.edges), bool((diagram.before > diagram.after)[1:].all())
+        (7, True)
+    """
+
+    edges: Floats
+    before: Floats
+    after: Floats
+    rates: Floats
+    low: Floats
+    high: Floats
+    shares: Floats
+    beta: float
+
+    def __repr__(self) -> str:
+        rows = zip(self.before, self.after, self.rates, self.low, self.high, strict=True)
+        bins = ", ".join(
+            f"{b:.2f} -> {a:.2f} ({r:.2f} in [{lo:.2f}, {hi:.2f}])" for b, a, r, lo, hi in rows
+        )
+        return f"ReliabilityDiagram({len(self.rates)} bins: {bins})"
+
+    def plot(self) -> bytes:
+        """Draws the diagram with matplotlib.
+
+        Returns:
+            The content of a PNG file.
+
+        Raises:
+            ImportError: matplotlib is not installed; the error names the extra.
+        """
+        import importlib
+
+        draw: Any = importlib.import_module("hdp_fast.plotting").reliability
+        return draw(self)  # type: ignore[no-any-return]
+
+
+def diagram_of(fields: Mapping[str, Any]) -> ReliabilityDiagram:
+    """Read a diagram from the fields that to_json wrote."""
+    arrays = {name: np.array(value, float) for name, value in fields.items() if name != "beta"}
+    return ReliabilityDiagram(**arrays, beta=float(fields["beta"]))
 
 
 class Check(NamedTuple):

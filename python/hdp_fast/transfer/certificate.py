@@ -18,7 +18,7 @@ from .._support.notes import keep_result, note
 from .._support.numbers import to_numbers
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import positive_int, probability, probability_or_one, refuse
+from .._support.validate import probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import DESCRIBED, parse
 from ..learners.scores import with_bits
@@ -26,15 +26,14 @@ from ..learners.serialization import predictor
 from ..local.exact_estimation import answers_for_width, bound_all, estimate_exactly
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
-from .constants import Constants, constant_loss
+from .agent_plans import AGENTS_PER_LABEL, check_agents, count_agents, require_left
+from .results import Constants, constant_loss
 
 # Called with predictions and labels of m records; returns their losses in [0, 1].
 Loss = Callable[[Any, Bits], ArrayLike]
-Measured = Literal["error", "loss", "difference"]
 
-# One agent of so many is asked for its label, which is the error of a constant.
-_AGENTS_PER_LABEL = 5
-_MOST = 1 << 62
+
+Measured = Literal["error", "loss", "difference"]
 
 
 @dataclass(frozen=True)
@@ -148,59 +147,6 @@ class Certificate(JsonText):
         return f"{shown} a constant's {self.constants.better:.3f}, "
 
 
-def agents_to_certify(
-    half_width: float,
-    *,
-    epsilon: float,
-    beta: float = 0.05,
-    compared: bool = False,
-    response_rate: float = 1.0,
-) -> int:
-    """Counts the agents that `certify` must be given for an interval of this half width.
-
-    Whatever they answer, the interval is no wider. This takes about half as many agents as
-    `local.agents_needed` counts for an interval by Hoeffding's inequality.
-
-    Args:
-        half_width: Half of the largest width of the interval, above 0 and below 1.
-        epsilon: Privacy parameter of each agent's answer, above 0.
-        beta: Probability with which the interval may miss, in (0, 1).
-        compared: Whether two models are compared. If not, a fifth of the agents are asked for their
-            label.
-        response_rate: Public share of those asked who will answer, in (0, 1]. If fewer do, the
-            interval is wider.
-
-    Returns:
-        The number of agents, which is the `count` of certify.
-
-    Raises:
-        ParameterError: An argument is out of range, or there cannot be so many agents.
-
-    Source:
-        Clopper and Pearson 1934, for an equal number of answers 0 and 1.
-
-    Examples:
-        >>> from hdp_fast import transfer
-        >>> transfer.agents_to_certify(0.05, epsilon=1.0)
-        2312
-        >>> transfer.agents_to_certify(0.05, epsilon=1.0, compared=True)
-        7319
-    """
-    width, failure = probability("half_width", half_width), probability("beta", beta)
-    rate = probability_or_one("response_rate", response_rate)
-    answers = answers_for_width(
-        width / 2 if compared else width,
-        beta=failure,
-        epsilon=epsilon,
-        wanted=f"half_width = {half_width}",
-    )
-    asked = math.ceil(answers / rate)
-    if compared:
-        return asked
-    # The least count of which four fifths, rounded up, are so many.
-    return max(asked + (asked - 1) // (_AGENTS_PER_LABEL - 1), _AGENTS_PER_LABEL)
-
-
 @keep_result
 def certify(
     model: Any,
@@ -282,11 +228,11 @@ def certify(
         'model'
     """
     failure = probability("beta", beta)
-    _check_agents(agents)
+    check_agents(agents)
     measure = _Measure(model, other, loss, isinstance(agents, local.RemoteAgents))
     size = _check_count(count, agents, measure.needs_labels)
     rng = make_stream(random_state)
-    labels = size // _AGENTS_PER_LABEL if measure.needs_labels else 0
+    labels = size // AGENTS_PER_LABEL if measure.needs_labels else 0
     questions = [(measure.question, size - labels)]
     agents.require(questions + ([(local.Query.label(), labels)] if labels else []))
     with agents.keep_answers():
@@ -410,12 +356,6 @@ def _has_description(model: Any) -> bool:
     return isinstance(getattr(model, "hypothesis", None), Mapping)
 
 
-def _check_agents(agents: Any) -> None:
-    if not isinstance(agents, AgentPool):
-        rule = "it must be Agents or RemoteAgents"
-        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
-
-
 def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> None:
     if is_remote:
         if not _has_description(model) and local.Query.wrong(model).hypothesis is None:
@@ -429,12 +369,9 @@ def _check_model(name: str, model: Any, loss: Loss | None, is_remote: bool) -> N
 
 
 def _check_count(count: int | None, agents: AgentPool, needs_labels: bool) -> int:
-    least = _AGENTS_PER_LABEL if needs_labels else 1
-    size = agents.remaining if count is None else positive_int("count", count, _MOST)
-    # Those who were asked by a run that was interrupted may be among the count.
-    left = agents.available
-    if size > left or size < 1:
-        raise AgentsExhausted(f"count = {size:,}, but {left:,} agents are left")
+    least = AGENTS_PER_LABEL if needs_labels else 1
+    size = count_agents(count, agents)
+    require_left(size, agents)
     if size < least:
         refuse("count", size, f"it must be at least {least}, of whom one is asked for the label")
     return size

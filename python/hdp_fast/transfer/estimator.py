@@ -30,22 +30,23 @@ from ..exceptions import (
 )
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
-from .adapters import Learner, adapt
 from .automatic import note_useless
 from .boosted import plan_boosted
-from .goal import Auto, Output, Schedule, WeighBy, is_auto, is_private, validate_goal
-from .learner_epsilon import composes
-from .plans import Plan
+from .learner import Learner, adapt, composes
+from .plans import Auto, Output, Plan, Schedule, WeighBy, is_auto, is_private, validate_goal
 from .preparation import (
+    RunRecords,
     calibrate_learner,
     count_offered,
+    is_oracle,
     make_record,
     open_journal,
     pass_over_asked,
+    validate_records,
     verify_privacy,
 )
-from .records import Records, validate_records
-from .run import Rounds, TransferResult, is_oracle
+from .results import TransferResult
+from .run import Run
 from .run_planning import make_plan
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
@@ -259,7 +260,7 @@ class SubsampleTestReweigh(SettableParameters):
         Source:
             Kohen and Sheffet 2022, Algorithms 1 and 2.
         """
-        run: Rounds | None = getattr(self, "_interrupted", None)
+        run: Run | None = getattr(self, "_interrupted", None)
         if run is None:
             raise ParameterError("resume goes on with a fit of this object, but none was stopped")
         records = validate_records(X, y)
@@ -328,11 +329,11 @@ class SubsampleTestReweigh(SettableParameters):
 
     def _begin(
         self,
-        records: Records,
+        records: RunRecords,
         agents: Any,
         random_state: RandomState,
         start: SubsampleTestReweigh | None,
-    ) -> Rounds:
+    ) -> Run:
         """A run at its beginning, or where its checkpoint left it; nothing is drawn yet."""
         plan = self._plan_run(records, agents)
         learner = adapt(self.learner)
@@ -350,7 +351,7 @@ class SubsampleTestReweigh(SettableParameters):
         pass_over_asked(agents, journal)
         record = make_record(self.learner, plan, journal.settings["run"], random_state)
         note_useless(plan)
-        return Rounds(plan, learner, weights, journal, record)
+        return Run(plan, learner, weights, journal, record)
 
     def _plan(self, n: int, agents: dict[str, Any], draws: int | None) -> Plan:
         """The plan for n records, and for agents of whom it is told what `plan_rounds` takes."""
@@ -375,7 +376,7 @@ class SubsampleTestReweigh(SettableParameters):
         names = ("error", "chi2", "epsilon", "delta", "beta", "opt")
         return plan_boosted(self.learner, **{name: getattr(self, name) for name in names})
 
-    def _plan_run(self, records: Records, agents: Any) -> Plan:
+    def _plan_run(self, records: RunRecords, agents: Any) -> Plan:
         """The plan for these records and agents.
 
         Raises:
@@ -409,7 +410,7 @@ class SubsampleTestReweigh(SettableParameters):
         }
 
     def _begin_weights(
-        self, plan: Plan, records: Records, start: SubsampleTestReweigh | None
+        self, plan: Plan, records: RunRecords, start: SubsampleTestReweigh | None
     ) -> DenseWeights:
         """Equal weights, or the last weights of an earlier run."""
         n = len(records)
@@ -429,7 +430,7 @@ class SubsampleTestReweigh(SettableParameters):
     def _make_private(
         self,
         plan: Plan,
-        records: Records,
+        records: RunRecords,
         weights: DenseWeights,
         start: SubsampleTestReweigh | None,
     ) -> Any:
@@ -441,7 +442,7 @@ class SubsampleTestReweigh(SettableParameters):
         verify_privacy(learner, plan, weights)
         return learner
 
-    def _check_agents(self, agents: Any, records: Records) -> None:
+    def _check_agents(self, agents: Any, records: RunRecords) -> None:
         untested = self.assume is not None or self.schedule == "never"
         if agents is None:
             if not (untested or (self.schedule == "auto" and self.output == "majority")):
@@ -483,8 +484,8 @@ class SubsampleTestReweigh(SettableParameters):
             rule = "only hypotheses that JSON can carry are saved: use a learner with restore"
             raise ParameterError(f"checkpoint = {self.checkpoint!r}, but {rule}")
 
-    def _finish(self, run: Rounds, records: Records, agents: Any, progress: bool) -> Self:
-        self._interrupted: Rounds | None = run
+    def _finish(self, run: Run, records: RunRecords, agents: Any, progress: bool) -> Self:
+        self._interrupted: Run | None = run
         log_stage("transfer: %d rounds planned", run.plan.rounds)
         with run.journal.lock(), progress_module.bar(run.plan.rounds, "round", progress) as bar:
             result = run.finish(records, agents, bar)

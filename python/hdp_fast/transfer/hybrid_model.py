@@ -1,19 +1,147 @@
-"""What a hybrid run releases: the model, what moved, its calibration and its certificates."""
+"""What a hybrid run plans and what it releases: the model, what moved, calibration, certificates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, Literal, NamedTuple
 
 from .._support.json_text import JsonText
+from .._support.types import RandomState
+from ..accounting.noisy_sums import calibrate_means
+from ..data.schema import Schema
+from ..exceptions import AgentsExhausted
 from ..learners.private_model import PrivateModel
 from ..learners.unit_rows import Predictor
+from ..local.pool import AgentPool
 from ..record import PrivacyRecord
-from .calibration_result import CalibratedModel
+from .agent_plans import plan_shifts
+from .calibration import calibrate
+from .calibration_result import CalibratedModel, Method
 from .centered_features import CenteredFeatures
-from .certificate import Certificate
-from .hybrid_plan import HybridPlan
-from .shift_report import ShiftReport
+from .certificate import Certificate, certify
+from .column_means import squared_distance
+from .shifts import ShiftReport
+
+Features = Literal["bits", "numbers"]
+
+
+# What of the panel's epsilon and delta the means of its columns take.
+SCREEN_PRICE = 0.2
+
+
+# From this many records times epsilon on, a bit for each cut of a number pays for its noise.
+_MANY = 10_000
+
+
+# Who says what moved, unless even a shift of half a column's range might not show.
+SCREEN, _COARSE = 0.3, 0.5
+
+
+# With fewer people nothing can be calibrated, or certified twice.
+_FEWEST_CALIBRATE, _FEWEST_CERTIFY = 60, 20
+
+
+@dataclass(frozen=True)
+class HybridPlan(JsonText):
+    """What a HybridRun makes of public numbers, before anybody is asked or anything is spent.
+
+    Attributes:
+        features: "bits" or "numbers": what agents hold and the model is made of, `schema.bits` or
+            `schema.floats`.
+        columns: Number of these features.
+        n: Number of the panel's records.
+        screen: Number of agents who say what moved; 0 asks nobody.
+        calibrate: Number of agents who calibrate the model.
+        certify: Number of agents who certify it.
+        screen_share: Share of the agents who say what moved.
+        screen_price: Epsilon and delta of the means of the panel's columns; None where nobody is
+            asked what moved.
+        model_price: Epsilon and delta of the model.
+        agents_epsilon: Privacy parameter of each agent's answer.
+
+    Examples:
+        >>> from hdp_fast import transfer
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> schema = Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})
+        >>> run = transfer.HybridRun(schema, epsilon=1.0, delta=1e-6)
+        >>> plan = run.plan(n=20_000, agents=60_000, agents_epsilon=2.0)
+        >>> plan.features, plan.screen, plan.calibrate, plan.certify
+        ('bits', 18000, 24000, 18000)
+    """
+
+    features: Features
+    columns: int
+    n: int
+    screen: int
+    calibrate: int
+    certify: int
+    screen_share: float
+    screen_price: tuple[float, float] | None
+    model_price: tuple[float, float]
+    agents_epsilon: float
+
+
+def choose_features(features: str, n: int, epsilon: float) -> Features:
+    """The features of a run; "auto" takes bits where records are many."""
+    if features == "auto":
+        return "bits" if n * epsilon >= _MANY else "numbers"
+    return "bits" if features == "bits" else "numbers"
+
+
+def split_price(epsilon: float, delta: float) -> tuple[tuple[float, float], tuple[float, float]]:
+    """The prices of means and of the model, which together never exceed the whole."""
+    screen = epsilon * SCREEN_PRICE, delta * SCREEN_PRICE
+    return screen, (math.nextafter(epsilon - screen[0], 0), math.nextafter(delta - screen[1], 0))
+
+
+def choose_screen(
+    schema: Schema,
+    features: Features,
+    price: tuple[float, float],
+    *,
+    n: int,
+    agents: int,
+    agents_epsilon: float,
+    beta: float,
+) -> float:
+    """The share of agents who say what moved; 0 where panel or agents are too few to tell."""
+    bits = features == "bits"
+    d = len(schema.names if bits else schema.float_names)
+    epsilon, delta = price
+    digits, sigma = calibrate_means(
+        squared_distance(schema, bits), n=n, epsilon=epsilon, delta=delta
+    )
+    # A quarter of beta each for the noise and for the sampling of the panel's means.
+    part = beta / (8 * d)
+    noise = -NormalDist().inv_cdf(part) * float(sigma) / (2.0**digits * n)
+    width = noise + math.sqrt(-math.log(part) / (2 * n))
+    if 2 * width >= _COARSE:
+        return 0.0
+    plan = plan_shifts(
+        d, shift=_COARSE, agents_epsilon=agents_epsilon, beta=beta, source_width=width
+    )
+    return SCREEN if int(agents * SCREEN) >= plan.N else 0.0
+
+
+def share_out(agents: int, columns: int, screen: float, certify: float) -> tuple[int, int, int]:
+    """How many agents say what moved, calibrate and certify.
+
+    Raises:
+        AgentsExhausted: They are too few for it.
+    """
+    asked, certifying = int(agents * screen), int(agents * certify)
+    calibrating = agents - asked - certifying
+    if calibrating < _FEWEST_CALIBRATE or certifying < _FEWEST_CERTIFY:
+        rule = f"at least {_FEWEST_CALIBRATE} calibrate a model and {_FEWEST_CERTIFY} certify it"
+        left = f"{calibrating:,} to calibrate and {certifying:,} to certify"
+        raise AgentsExhausted(f"agents has {agents:,} people, {left}, but {rule}")
+    if 0 < asked < columns or (screen and not asked):
+        rule = f"each of the schema's {columns:,} features needs one: screen = 0 asks nobody"
+        raise AgentsExhausted(f"screen asks {asked:,} of {agents:,} people, but {rule}")
+    return asked, calibrating, certifying
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,3 +216,44 @@ class HybridModel(JsonText):
         return "\n".join(
             [*lines, *(f"  {name}: {one!r}" for name, one in self.certificates.items())]
         )
+
+
+class Repair(NamedTuple):
+    """What agents tell of a model: its calibration, and its errors "before" it and "after" it."""
+
+    calibrated: CalibratedModel
+    certificates: dict[str, Certificate]
+
+
+def repair(
+    model: Any,
+    agents: AgentPool,
+    *,
+    count: int,
+    certify_count: int = 0,
+    method: Method = "logistic",
+    beta: float = 0.05,
+    random_state: RandomState = None,
+) -> Repair:
+    """Lets the next agents calibrate a model, and others certify it, if any.
+
+    Where the calibration changes nothing, the model is certified once, by all who certify. After an
+    interruption the same call takes up the answers of real agents.
+
+    model: as calibrate takes it, and as certify does where agents certify.
+    """
+    with agents.keep_answers():
+        calibrated = calibrate(
+            model, agents, method=method, beta=beta, count=count, random_state=random_state
+        )
+        if not certify_count:
+            return Repair(calibrated, {})
+        models = {"before": model}
+        if calibrated.outcome == "calibrated":
+            models["after"] = calibrated
+        each = certify_count // len(models)
+        certificates = {
+            name: certify(one, agents, count=each, beta=beta, random_state=random_state)
+            for name, one in models.items()
+        }
+    return Repair(calibrated, certificates)

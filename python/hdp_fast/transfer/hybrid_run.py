@@ -27,7 +27,7 @@ from ..budget.account import Budget, check_budget
 from ..data.frames import take_columns
 from ..data.schema import Schema
 from ..data.table import Table
-from ..exceptions import AgentsExhausted, ParameterError, ShapeError
+from ..exceptions import ParameterError, ShapeError
 from ..learners.centered_linear import CenteredModel
 from ..learners.centered_release import make_private_model
 from ..learners.linear_model import LinearModel
@@ -36,21 +36,21 @@ from ..learners.sgd import PrivateSGD
 from ..local.agents import Agents
 from ..local.pool import AgentPool
 from ..local.response import advantage
+from .agent_plans import check_agents, count_agents, require_left
 from .centered_features import CenteredFeatures
 from .column_means import release_means, squared_distance
-from .hybrid_model import HybridModel
-from .hybrid_plan import (
+from .hybrid_model import (
     SCREEN,
     Features,
+    HybridModel,
     HybridPlan,
     choose_features,
     choose_screen,
+    repair,
     share_out,
     split_price,
 )
-from .repair import repair
-from .shift_report import ShiftReport
-from .shifts import shifted_columns
+from .shifts import ShiftReport, shifted_columns
 
 # The accounting of gradients states no epsilon below 1e-9.
 _LEAST_EPSILON = 1e-8
@@ -360,10 +360,9 @@ class HybridRun:
         )
 
     def _plan_with(self, n: int, agents: AgentPool, count: int | None) -> HybridPlan:
-        _check_agents(agents)
-        people = agents.remaining if count is None else positive_int("count", count, _MOST)
-        if not people or people > agents.available:
-            raise AgentsExhausted(f"count = {people:,}, but {agents.available:,} agents are left")
+        check_agents(agents)
+        people = count_agents(count, agents)
+        require_left(people, agents)
         plan = self.plan(n=n, agents=people, agents_epsilon=agents.epsilon)
         width = getattr(agents, "d", plan.columns)
         if width != plan.columns:
@@ -416,7 +415,7 @@ class HybridRun:
         self, learned: HybridModel, agents: AgentPool, stream: Any, random_state: RandomState
     ) -> HybridModel:
         check_random_state(random_state)
-        _check_agents(agents)
+        check_agents(agents)
         instance("learned", learned, HybridModel, "what learn returned")
         plan, panel = learned.plan, learned.panel_model
         if agents.epsilon != plan.agents_epsilon:
@@ -428,9 +427,7 @@ class HybridRun:
             raise ParameterError("learned is a model of another schema than that of this run")
         if learned.calibrated is not None:
             raise ParameterError("learned is calibrated already: pass what learn returned")
-        wanted = plan.calibrate + plan.certify
-        if wanted > agents.available:
-            raise AgentsExhausted(f"count = {wanted:,}, but {agents.available:,} agents are left")
+        require_left(plan.calibrate + plan.certify, agents)
         features = CenteredFeatures(panel.schema, panel.rows.unit.bits, panel.rows.mean)
         kept = np.array([name not in learned.left_out for name in self._names(plan.features)])
         # The model without the bound on norms: a linear function of what agents hold.
@@ -473,9 +470,3 @@ class HybridRun:
 def _make_learner(plan: HybridPlan) -> PrivateSGD:
     epsilon, delta = plan.model_price
     return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
-
-
-def _check_agents(agents: Any) -> None:
-    if not isinstance(agents, AgentPool):
-        rule = "it must be local.Agents or local.RemoteAgents"
-        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")

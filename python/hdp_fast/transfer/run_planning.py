@@ -9,26 +9,28 @@ from .. import _core
 from .._support.notes import note
 from .._support.validate import number, probability_or_one, refuse
 from ..exceptions import ParameterError
-from .automatic import added_error, note_useless, settle, size_tests, use_all_agents
-from .goal import (
+from .automatic import (
+    added_error,
+    count_paper_rounds,
+    note_useless,
+    plan_paper,
+    settle,
+    size_tests,
+    use_all_agents,
+)
+from .divergences import plan_source
+from .learner import composes, compute_sample_size, serve_promise, serve_records, validate_steps
+from .plans import (
     Auto,
-    Goal,
     Output,
+    Plan,
+    RunGoal,
     Schedule,
     WeighBy,
     validate_goal,
     validate_rounds,
     validate_tests,
 )
-from .learner_epsilon import (
-    composes,
-    compute_sample_size,
-    serve_promise,
-    serve_records,
-    validate_steps,
-)
-from .plans import Plan, count_paper_rounds, plan_paper
-from .source_alone import plan_source
 
 
 def plan_rounds(
@@ -171,7 +173,7 @@ def plan_rounds(
     return made
 
 
-def make_plan(goal: Goal) -> Plan:
+def make_plan(goal: RunGoal) -> Plan:
     """The plan for a validated goal, whose settings it settles first.
 
     Raises:
@@ -241,7 +243,7 @@ def _note_source(learner: Any, made: Plan) -> None:
         note(f"n = {made.n:,} promises {promise}, but {case} {few}: see transfer.plan_source")
 
 
-def _find_private_draws(goal: Goal, derived: bool) -> tuple[int, int, float | None]:
+def _find_private_draws(goal: RunGoal, derived: bool) -> tuple[int, int, float | None]:
     """The records that a private run needs, the draws of a round, and the learner's epsilon."""
     if composes(goal.learner):
         draws = math.prod(validate_steps(goal.learner))
@@ -251,7 +253,7 @@ def _find_private_draws(goal: Goal, derived: bool) -> tuple[int, int, float | No
     return serve_records(goal, _require_records(goal.n, "without chi2"))
 
 
-def _find_open_draws(goal: Goal, _derived: bool) -> tuple[int, int, None]:
+def _find_open_draws(goal: RunGoal, _derived: bool) -> tuple[int, int, None]:
     """The same of a run that protects no records."""
     if composes(goal.learner):
         if goal.draws is not None:
@@ -270,7 +272,7 @@ def _require_records(n: int | None, case: str) -> int:
     return n
 
 
-def _records_of_steps(goal: Goal) -> int:
+def _records_of_steps(goal: RunGoal) -> int:
     """The records for which the noise that a learner with steps brings is enough."""
     has_noise = getattr(goal.learner, "noise_multiplier", None) is not None
     if not has_noise or not hasattr(goal.learner, "records_needed"):
@@ -282,7 +284,7 @@ def _records_of_steps(goal: Goal) -> int:
     )
 
 
-def _settle_updates(goal: Goal) -> Goal:
+def _settle_updates(goal: RunGoal) -> RunGoal:
     """Step size, rounds and density; those not given keep the regret of a round at 3 alpha / 8."""
     eta, rounds = _choose_step_size(goal), _choose_rounds(goal)
     # DenseWeights would refuse the first round too many, after all rounds before it were spent.
@@ -290,7 +292,7 @@ def _settle_updates(goal: Goal) -> Goal:
     return goal._replace(eta=eta, rounds=rounds, kappa=_choose_density(goal))
 
 
-def _choose_step_size(goal: Goal) -> float:
+def _choose_step_size(goal: RunGoal) -> float:
     eta: float | str | None = goal.eta
     if isinstance(eta, str) and eta != "paper":
         raise ParameterError(f"eta = {eta!r}, but it must be a number, None or 'paper'")
@@ -300,7 +302,7 @@ def _choose_step_size(goal: Goal) -> float:
     return alpha / 8 if eta == "paper" else 1.5 * alpha if eta is None else number("eta", eta)
 
 
-def _choose_rounds(goal: Goal) -> int:
+def _choose_rounds(goal: RunGoal) -> int:
     eta: float | str | None = goal.eta
     if goal.rounds is not None:
         return validate_rounds(goal.rounds)
@@ -312,7 +314,7 @@ def _choose_rounds(goal: Goal) -> int:
     return math.ceil(32 * math.log(8 * goal.ratio / goal.alpha) / (9 * goal.alpha**2))
 
 
-def _choose_density(goal: Goal) -> float | None:
+def _choose_density(goal: RunGoal) -> float | None:
     if goal.kappa is not None:
         return probability_or_one("kappa", goal.kappa)
     if not goal.is_private:
@@ -322,7 +324,7 @@ def _choose_density(goal: Goal) -> float | None:
     return goal.alpha / (8 * goal.ratio)
 
 
-def _records_of_lemma(goal: Goal) -> int | None:
+def _records_of_lemma(goal: RunGoal) -> int | None:
     """The records among which some dense weights stand for the target, for all hypotheses at once.
 
     This is the paper's Lemma 3.2 for a finite class. The sum of the weights is bounded by

@@ -21,7 +21,7 @@ from .._support.json_text import JsonText
 from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import number, positive, positive_int, probability, refuse
+from .._support.validate import number, positive, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..gf2 import BitMatrix
 from ..local.exact_estimation import bound_all, estimate_exactly
@@ -29,11 +29,11 @@ from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..local.response import advantage
 from ..record import PrivacyRecord
+from .agent_plans import check_agents, count_agents, require_left
 
 Kind = Literal["mean", "mean of a stratum", "share of a stratum", "post-stratified"]
 Question = Query | Callable[[Any, Bits], ArrayLike]
 
-_MOST = 1 << 62
 _MOST_NAMES = 3
 # The bytes of bits that are unpacked at a time.
 _UNPACKED = 1 << 24
@@ -290,7 +290,7 @@ def survey(
         >>> [row.kind for row in result.rows][1:3], 0.1 < result["y"].value < 0.35
         (['mean of a stratum', 'post-stratified'], True)
     """
-    plan = _Plan(questions, strata, weights, sampled, shares, by_stratum, agents)
+    plan = _SurveyPlan(questions, strata, weights, sampled, shares, by_stratum, agents)
     failure = probability("beta", beta)
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
@@ -328,7 +328,7 @@ class _Answers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Parts:
+class _CellMeans:
     """The estimates of all cells at a failure probability of each."""
 
     answers: Mapping[tuple[str | None, str | None], _Answers]
@@ -386,7 +386,7 @@ class _Parts:
         return (parts[0] + ratio**2 * parts[1]) / share**2
 
 
-class _Plan:
+class _SurveyPlan:
     """The questions of a survey, whom they are about, and what becomes of the answers."""
 
     def __init__(
@@ -399,7 +399,7 @@ class _Plan:
         by_stratum: bool,
         agents: Any,
     ):
-        _check_agents(agents)
+        check_agents(agents)
         _check_questions(questions, agents, needs_query=strata is not None)
         for name, value in (("weights", weights), ("sampled", sampled)):
             if value is not None and strata is None:
@@ -449,8 +449,8 @@ class _Plan:
         keys = [(cell.question, cell.stratum) for cell in self.cells]
         known = dict(zip(keys, answers, strict=True))
 
-        def parts(failure: float) -> _Parts:
-            return _Parts(known, epsilon, failure, self.sampled)
+        def parts(failure: float) -> _CellMeans:
+            return _CellMeans(known, epsilon, failure, self.sampled)
 
         self._z = NormalDist().inv_cdf(1 - beta / 2)
         # Rows are functions of cells: where the intervals of all cells hold, so do those of rows.
@@ -477,7 +477,12 @@ class _Plan:
         return tuple(rows)
 
     def _row(
-        self, question: str | None, stratum: str | None, kind: Kind, parts: _Parts, together: _Parts
+        self,
+        question: str | None,
+        stratum: str | None,
+        kind: Kind,
+        parts: _CellMeans,
+        together: _CellMeans,
     ) -> SurveyRow:
         whoever = dataclasses.replace(parts, any_silence=True, _known={})
         cases = (parts, whoever, together)
@@ -523,7 +528,7 @@ class _Plan:
         return [(name, group) for group in groups for name in (question, None)]
 
     def _value(
-        self, question: str | None, stratum: str | None, kind: Kind, parts: _Parts
+        self, question: str | None, stratum: str | None, kind: Kind, parts: _CellMeans
     ) -> local.Estimate:
         if question is None or kind == "mean":
             return parts.mean(question, stratum)
@@ -536,7 +541,7 @@ class _Plan:
         terms = [[weight * end for end in ratio] for weight, ratio in ratios]
         return local.Estimate(*(math.fsum(ends) for ends in zip(*terms, strict=True)))
 
-    def _variance(self, question: str, stratum: str | None, parts: _Parts) -> float:
+    def _variance(self, question: str, stratum: str | None, parts: _CellMeans) -> float:
         if stratum is not None:
             return parts.ratio_variance(question, stratum)
         terms = ((w, parts.ratio_variance(question, name)) for name, w in self.weights.items())
@@ -608,20 +613,11 @@ def _answer(
 # Arguments ---------------------------------------------------------------------------------------
 
 
-def _check_agents(agents: Any) -> None:
-    if not isinstance(agents, AgentPool):
-        rule = "it must be Agents or RemoteAgents"
-        raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
-
-
 def _check_count(count: int | None, agents: AgentPool, cells: int) -> int:
-    size = agents.remaining if count is None else positive_int("count", count, _MOST)
-    # Those who were asked by a survey that was interrupted may be among the count.
-    left = agents.available
-    if size > left:
-        raise AgentsExhausted(f"count = {size:,}, but {left:,} agents are left")
+    size = count_agents(count, agents)
     if size < cells:
         raise AgentsExhausted(f"count = {size:,}, but each of {cells:,} questions needs an agent")
+    require_left(size, agents)
     return size
 
 

@@ -1,30 +1,150 @@
-"""The search for the epsilon that the learner gets for its own draws."""
+"""The learner of a run: one interface for all kinds, its own guarantee, and its epsilon."""
 
 from __future__ import annotations
 
+import copy
+import importlib
 import inspect
 import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import accounting
+from .._support.types import Bits
 from .._support.validate import nonnegative_int, refuse
 from ..accounting.calibration import guess_rate, largest_draws
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..accounting.sampling_rate import WINDOW
+from ..data.records import copy_array
 from ..exceptions import ParameterError
-from .goal import Goal
+from ..local.pool import Hypothesis
+from ..weights import DenseWeights
+from .plans import RunGoal
 
 # The candidates for the learner's own epsilon; smaller ones need ever more draws.
 LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
+
+
 _WORTHWHILE, _UNSURE = 0.97, 0.003
+
+
 # Fewer draws than these are not guessed: a guess of one may be none.
 _FEW = 100
+
+
 _MOST = 1 << 62
+
 
 # The learner's epsilon, and whether a guess at the cost is enough.
 _Cost = Callable[[float, bool], tuple[float, int]]
+
+
+class Learner:
+    """A learner of this package, or an object with the same methods."""
+
+    def __init__(self, learner: Any):
+        self._learner = learner
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether the learner can restore a hypothesis from its description."""
+        return hasattr(self._learner, "restore")
+
+    @property
+    def draws_itself(self) -> bool:
+        """Whether the learner draws from the weights itself, instead of taking drawn records."""
+        return hasattr(self._learner, "learn_weighted")
+
+    def learn_weighted(
+        self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None
+    ) -> Hypothesis:
+        """Learns a hypothesis from the prepared records under these weights."""
+        return self._learner.learn_weighted(X, y, weights, random_state=random_state)  # type: ignore[no-any-return]
+
+    def learn(self, X: Any, y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
+        """Learns a hypothesis from the prepared records at these indices, which may repeat."""
+        if hasattr(self._learner, "learn_indices"):
+            return self._learner.learn_indices(X, y, indices, random_state=random_state)  # type: ignore[no-any-return]
+        return self._learner.learn(X[indices], y[indices], random_state=random_state)  # type: ignore[no-any-return]
+
+    def prepare(self, X: NDArray[Any]) -> Any:
+        """Brings all records into the form that `predict` reads fastest."""
+        return self._learner.prepare(X) if hasattr(self._learner, "prepare") else X
+
+    def restore(self, hypothesis: dict[str, Any]) -> Hypothesis:
+        """Restores a hypothesis from its description."""
+        return self._learner.restore(hypothesis)  # type: ignore[no-any-return]
+
+
+class _OpaquePredictor:
+    """A caller's predictor, which JSON cannot describe."""
+
+    hypothesis: dict[str, Any] | None = None
+
+    def __init__(self, predict: Any):
+        self._predict = predict
+
+    def predict(self, X: Any, /) -> Any:
+        """Predicts on a copy of the records, since the caller's code may change them in place."""
+        return self._predict(copy_array(X) if isinstance(X, np.ndarray) else X)
+
+
+class _Function(Learner):
+    """A function (X, y) that returns a function for predictions, or an object with `predict`."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
+        result = self._learner(X[indices], y[indices])
+        if hasattr(result, "hypothesis"):
+            return result  # type: ignore[no-any-return]
+        return _OpaquePredictor(getattr(result, "predict", result))
+
+
+class _Classifier(Learner):
+    """A scikit-learn classifier; each round fits a new clone of it."""
+
+    can_restore = False
+
+    def learn(self, X: NDArray[Any], y: Bits, indices: Any, random_state: int | None) -> Hypothesis:
+        labels = y[indices]
+        if labels.min() == labels.max():
+            # Most classifiers refuse to learn from one class.
+            return _OpaquePredictor(lambda X: np.full(len(X), labels[0]))
+        model = _clone(self._learner)
+        if (
+            random_state is not None
+            and "random_state" in inspect.signature(model.__init__).parameters
+        ):
+            model.set_params(random_state=random_state % (1 << 32))
+        return _OpaquePredictor(model.fit(X[indices], labels).predict)
+
+
+def adapt(learner: Any) -> Learner:
+    """Gives a learner the interface of `Learner`.
+
+    Raises:
+        ParameterError: The object cannot learn.
+    """
+    if any(hasattr(learner, name) for name in ("learn", "learn_indices", "learn_weighted")):
+        return Learner(learner)
+    if hasattr(learner, "fit") and hasattr(learner, "predict"):
+        return _Classifier(learner)
+    if not callable(learner) or isinstance(learner, type):
+        rule = "it must have learn, or fit and predict, or be a function (X, y) -> predictor"
+        refuse("learner", learner, rule)
+    return _Function(learner)
+
+
+def _clone(classifier: Any) -> Any:
+    try:
+        return importlib.import_module("sklearn.base").clone(classifier)
+    except ImportError:
+        return copy.deepcopy(classifier)
 
 
 def composes(learner: Any) -> bool:
@@ -97,7 +217,7 @@ def _mechanism(name: str, value: Any) -> Mechanism:
     return value
 
 
-def serve_promise(goal: Goal, *, agnostic: bool) -> tuple[int, int, float]:
+def serve_promise(goal: RunGoal, *, agnostic: bool) -> tuple[int, int, float]:
     """The fewest records for which the learner errs by alpha more than the best, or than `opt`.
 
     Returns: The records, the draws of a round, and the learner's epsilon on them.
@@ -128,7 +248,7 @@ def serve_promise(goal: Goal, *, agnostic: bool) -> tuple[int, int, float]:
     return math.ceil(records), draws, learner_epsilon
 
 
-def serve_records(goal: Goal, n: int) -> tuple[int, int, float]:
+def serve_records(goal: RunGoal, n: int) -> tuple[int, int, float]:
     """The draws for which the learner promises the least error, with n records.
 
     Returns: The records, the draws of a round, and the learner's epsilon on them.
@@ -152,7 +272,7 @@ def serve_records(goal: Goal, n: int) -> tuple[int, int, float]:
     return n, draws, learner_epsilon
 
 
-def _most_draws(goal: Goal, learner_epsilon: float, rate: float, guessed: bool) -> int:
+def _most_draws(goal: RunGoal, learner_epsilon: float, rate: float, guessed: bool) -> int:
     epsilon, delta = goal.loss
     return largest_draws(
         goal.learner.with_epsilon(learner_epsilon).privacy,
@@ -164,7 +284,7 @@ def _most_draws(goal: Goal, learner_epsilon: float, rate: float, guessed: bool) 
     )
 
 
-def _error(goal: Goal, draws: int, learner_epsilon: float) -> float:
+def _error(goal: RunGoal, draws: int, learner_epsilon: float) -> float:
     """The least alpha that the learner promises for this number of draws.
 
     Where it promises none, the number is above 1, and smaller for more draws.
