@@ -24,8 +24,7 @@ from .local.randomizers.mean import MeanAggregate
 from .local.voting import VotingResult
 from .stability.plans import members_needed
 from .stability.tables import HazardTable, VoteTable
-from .transfer.calibration_result import CalibratedModel
-from .transfer.calibration_result import ReliabilityDiagram
+from .transfer.calibration_result import CalibratedModel, ReliabilityDiagram
 from .transfer.results import TransferResult
 from .transfer.surveys import SurveyResult
 

@@ -3,8 +3,25 @@
 import numpy as np
 
 from hdp_fast import adaptation, labels, learners, stability
+from hdp_fast.advice.sizes import Sizes
 
 EXAMPLES = {
+    "Sizes": lambda: Sizes(
+        n=5_000,
+        d=9,
+        epsilon=1.0,
+        agents=700,
+        pool=80,
+        classes=2,
+        delta=1e-6,
+        agents_epsilon=1.0,
+        learner="linear",
+        size=None,
+        target="same",
+        source="private",
+        base_rate=None,
+        best_error=None,
+    ),
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
     ),

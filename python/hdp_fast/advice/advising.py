@@ -9,7 +9,7 @@ from .._support.notes import note
 from .candidates import CONSTANT, list_methods
 from .methods import Method, Outlook
 from .results import USELESS, Advice, Forecast
-from .sizes import LARGEST_EPSILON, LEAST_EPSILON, MOST, Learner, Sizes, Source, Target, check_sizes
+from .sizes import LARGEST_EPSILON, LEAST_EPSILON, MOST, Learner, Sizes, Source, Target
 
 # Numbers that somebody may have more of, and how they are called.
 _COUNTS = {"n": "private records", "agents": "agents", "pool": "public points"}
@@ -121,22 +121,9 @@ def advise(
         >>> advice.best.call.split("(")[0]
         'labels.StatisticsLabeler'
     """
-    sizes = check_sizes(
-        n=n,
-        d=d,
-        epsilon=epsilon,
-        agents=agents,
-        pool=pool,
-        classes=classes,
-        delta=delta,
-        agents_epsilon=agents_epsilon,
-        learner=learner,
-        size=size,
-        target=target,
-        source=source,
-        base_rate=base_rate,
-        best_error=best_error,
-    )
+    # Nothing else is local yet.
+    numbers = {name: value for name, value in locals().items() if name != "changes"}
+    sizes = Sizes(**numbers)
     candidates = _order(sizes)
     if not candidates[0].useful:
         rule = "no method keeps a quarter of what can be learned: more records or agents are needed"

@@ -1,13 +1,373 @@
-"""The candidates for a source, in the order of their price."""
+"""The candidates: from records alone, with agents, from a public source; in order of price."""
 
 from __future__ import annotations
 
-from .from_agents import AGENTS_ALONE, CALIBRATION, REWEIGHING
-from .from_public_source import ADAPTATION, CALIBRATED_SOURCE, PUBLIC_SOURCE, TARGET_ALONE
-from .from_records import DESCENT, EXPONENTIAL, STATISTICS, VOTES
-from .methods import Method, write_number
-from .sizes import Sizes
-from .worlds import World
+import math
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ..labels import choose_method
+from ..stability.plans import members_needed
+from . import signals
+from .methods import (
+    Method,
+    Setting,
+    first_reason,
+    lack_agents,
+    lack_records,
+    write_agents,
+    write_learner,
+    write_number,
+    write_privacy,
+)
+from .sizes import Sizes, World, list_worlds
+
+# Half width of a test that tells next to nothing.
+_WIDEST = 0.45
+
+
+def _lack_statistics(sizes: Sizes) -> str | None:
+    if sizes.epsilon == math.inf:
+        return "nothing is to be protected"
+    return lack_records(sizes)
+
+
+@lru_cache(maxsize=1024)
+def _misfit(sizes: Sizes) -> str | None:
+    """Why the pool cannot stand for the records' second moments; None if it can."""
+    if not sizes.pool:
+        return "there is no pool"
+    if sizes.target == "shifted":
+        return "the pool is of another population"
+    choice = choose_method(
+        n=sizes.n,
+        columns=sizes.d,
+        classes=sizes.classes,
+        points=sizes.pool,
+        members=1 << 50,
+        epsilon=sizes.epsilon,
+        delta=sizes.delta,
+    )
+    return None if choice.method == "statistics" else choice.reason
+
+
+def _lose_statistics(sizes: Sizes, world: World) -> float:
+    if _misfit(sizes) is not None:
+        return signals.lose_linear(sizes, world, moments=True)
+    if sizes.target == "same":
+        return signals.lose_linear(sizes, world)
+    # A tenth of the budget tests the pool; where it does not fit, gradients learn from the rest.
+    rest = 0.9 if world.overlap == 1 else 0.9 * signals.DESCENT
+    return signals.lose_linear(sizes, world, release=rest)
+
+
+def _explain_statistics(sizes: Sizes) -> str:
+    choice = choose_method(
+        n=sizes.n,
+        columns=sizes.d,
+        classes=sizes.classes,
+        points=max(sizes.pool, 1),
+        members=1 << 50,
+        epsilon=sizes.epsilon,
+        delta=sizes.delta,
+    )
+    text = f"signal n mu / (K sqrt(d)) = {write_number(choice.signal)}, enough from about 5 on"
+    misfit = _misfit(sizes)
+    if misfit is None:
+        tested = "" if sizes.target == "same" else "; a tenth of the budget tests the pool"
+        return text + tested
+    moments = write_number(sizes.n * sizes.mu / (2 * sizes.d**1.5))
+    return f"{text}; {misfit}, so second moments are released: n mu / (2 d^1.5) = {moments}"
+
+
+def _call_statistics(sizes: Sizes) -> str:
+    if _misfit(sizes) is None:
+        population = "same" if sizes.target == "same" else "tested"
+        return (
+            f"labels.StatisticsLabeler({write_privacy(sizes)}, classes=range({sizes.classes}), "
+            f'population="{population}").fit(X, y, pool)'
+        )
+    return (
+        f"learners.SufficientStatistics(learners.FeatureMap.identity({sizes.d}, norm_bound=1.0), "
+        f"classes=range({sizes.classes}), second_moments=True)"
+        f".release(X, y, {write_privacy(sizes)}).solve()"
+    )
+
+
+def _lose_descent(sizes: Sizes, world: World) -> float:
+    return signals.lose_linear(sizes, world, release=signals.DESCENT)
+
+
+def explain_descent(sizes: Sizes) -> str:
+    """Why a descent on the records loses what it is expected to."""
+    if sizes.epsilon == math.inf:
+        return f"no noise; n / d = {write_number(sizes.n / sizes.d)} records a column"
+    signal = sizes.n * sizes.mu / (2 * sizes.classes * math.sqrt(sizes.d))
+    return f"half the signal of one release, n mu / (2 K sqrt(d)) = {write_number(signal)}"
+
+
+def write_descent(sizes: Sizes) -> str:
+    """The call of a descent on the records."""
+    return f"{write_learner(sizes, write_privacy(sizes))}.learn(X, y)"
+
+
+def _lack_finite(sizes: Sizes) -> str | None:
+    if sizes.learner != "finite":
+        return "the class is not finite"
+    if sizes.epsilon == math.inf:
+        return "nothing is to be protected"
+    return None if sizes.n else "there are no private records"
+
+
+def _explain_finite(sizes: Sizes) -> str:
+    excess = signals.finite_excess(sizes, sizes.n, sizes.epsilon)
+    text = "excess error 2 ln|H| / (epsilon n) + sqrt(ln|H| / (2 n))"
+    shift = "" if sizes.target == "same" else "; useless if the target follows a minority's rule"
+    return f"{text} = {write_number(excess)} on the records{shift}"
+
+
+def _call_finite(sizes: Sizes) -> str:
+    return f"learners.ExponentialLearner(hypotheses, epsilon={sizes.epsilon!r}).learn(X, y)"
+
+
+def _lack_votes(sizes: Sizes) -> str | None:
+    if sizes.source == "public" or not sizes.n:
+        return "there are no private records of the source"
+    if sizes.learner == "finite":
+        return "the class is finite"
+    if sizes.epsilon == math.inf:
+        return "nothing is to be protected"
+    if sizes.n < 2 * signals.MEMBERS[0]:
+        return f"{signals.MEMBERS[0]} members need two records each"
+    return signals.lack_table(sizes) if sizes.pool else "there is no pool to label"
+
+
+def _members(sizes: Sizes) -> Iterable[Setting]:
+    return [(members,) for members in signals.MEMBERS if 2 * members <= sizes.n]
+
+
+def _explain_votes(sizes: Sizes, members: int) -> str:
+    flips = signals.flip_unanimous(sizes, members)
+    safe = members_needed(signals.design_votes(sizes))
+    needed = f"{sizes.d:,} columns" if sizes.learner == "linear" else "about 30 needed"
+    queries = signals.count_queries(sizes)
+    return (
+        f"{members:,} members of {write_number(sizes.n / members)} records for {needed}; unanimous "
+        f"votes on {queries:,} points flip with {write_number(flips)}; {safe:,} members would be "
+        "safe"
+    )
+
+
+def _call_votes(sizes: Sizes, members: int) -> str:
+    queries, table = signals.count_queries(sizes), "vote" if sizes.classes == 2 else "gaussian"
+    return (
+        f"labels.PrivateLabeler(learner, {write_privacy(sizes)}, classes=range({sizes.classes}), "
+        f"queries={queries}, max_unstable={signals.unstable_votes(queries)}, "
+        f'members={members}, table="{table}").fit(X, y).label(pool[:{queries}])'
+    )
+
+
+STATISTICS = Method(
+    "statistics", _lack_statistics, _lose_statistics, _explain_statistics, _call_statistics
+)
+DESCENT = Method("DP-SGD", lack_records, _lose_descent, explain_descent, write_descent)
+EXPONENTIAL = Method(
+    "exponential mechanism", _lack_finite, signals.lose_finite, _explain_finite, _call_finite
+)
+VOTES = Method("votes", _lack_votes, signals.lose_votes, _explain_votes, _call_votes, _members)
+
+
+def write_errors(sizes: Sizes) -> str:
+    """The standard errors of a calibrated intercept."""
+    errors = [signals.intercept_error(sizes, world) for world in list_worlds(sizes)]
+    low, high = write_number(min(errors)), write_number(max(errors))
+    return low if low == high else f"{low} to {high}"
+
+
+def _lack_calibration(sizes: Sizes) -> str | None:
+    return first_reason(
+        lack_agents(sizes), signals.lack_calibrating_agents(sizes), lack_records(sizes)
+    )
+
+
+def _explain_calibration(sizes: Sizes) -> str:
+    return (
+        f"the records' model; agents give slope and intercept, standard error of the intercept "
+        f"{write_errors(sizes)}, where a shift may be 1 to 3"
+    )
+
+
+def _call_calibration(sizes: Sizes) -> str:
+    return f"transfer.calibrate({write_descent(sizes)}, {write_agents(sizes)})"
+
+
+def _lack_reweighing(sizes: Sizes) -> str | None:
+    if sizes.learner == "other":
+        return "there is no private learner of this kind"
+    needed = "reweighing needs records" if not sizes.n else None
+    return first_reason(lack_agents(sizes), needed) or _lack_tests(sizes)
+
+
+def _lack_tests(sizes: Sizes) -> str | None:
+    few = "agents are too few for tests of even four rounds"
+    return few if signals.half_width(sizes, 4) > _WIDEST else None
+
+
+def _runs(sizes: Sizes) -> Iterable[Setting]:
+    return [run for run in signals.RUNS if signals.half_width(sizes, run[1]) <= _WIDEST]
+
+
+def _explain_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
+    if sizes.learner == "finite":
+        epsilon = signals.round_epsilon(sizes, rounds)
+        excess = signals.finite_excess(sizes, kappa * sizes.n, epsilon)
+        width = signals.half_width(sizes, rounds)
+        records = write_number(kappa * sizes.n)
+        return (
+            f"with kappa = {kappa} an excess error of {write_number(excess)} on {records} records "
+            f"in each of {rounds} rounds, tests within {write_number(width)}; finds a rule "
+            "that only a part of the records follows; the call chooses kappa and rounds itself"
+        )
+    return "a linear model blends rules, and its base rate stays the source's; noise of all rounds"
+
+
+def _call_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
+    if sizes.learner == "finite":
+        epsilon = 1.0 if sizes.epsilon == math.inf else sizes.epsilon
+        learner = f"learners.ExponentialLearner(hypotheses, epsilon={epsilon!r})"
+    else:
+        learner = write_learner(sizes, "epsilon=math.inf, steps=200, batch_size=500")
+    return (
+        f"transfer.SubsampleTestReweigh({learner}, {write_privacy(sizes)})"
+        f".fit(X, y, {write_agents(sizes)}).result_"
+    )
+
+
+def _lack_agents_alone(sizes: Sizes) -> str | None:
+    if sizes.learner == "finite" and sizes.agents < (sizes.size or 1):
+        return lack_agents(sizes) or f"{sizes.size:,} hypotheses need an agent each"
+    return lack_agents(sizes)
+
+
+def _lose_agents_alone(sizes: Sizes, world: World) -> float:
+    if sizes.learner == "finite":
+        return signals.lose_votes_of_agents(sizes, world)
+    return signals.lose_descent_of_agents(sizes, world)
+
+
+def _explain_agents_alone(sizes: Sizes) -> str:
+    if sizes.learner == "finite":
+        deviation = math.sqrt((sizes.size or 1) / (4 * sizes.agents)) / sizes.advantage
+        error = write_number(deviation)
+        return f"standard error of a hypothesis's error sqrt(|H| / (4 N)) / tau = {error}"
+    signal = sizes.advantage * math.sqrt(2 * sizes.agents / (math.pi * sizes.d)) / 2
+    return f"signal tau sqrt(2 N / (pi d)) / 2 = {write_number(signal)}; they are of the target"
+
+
+def _steps(sizes: Sizes) -> tuple[int, int]:
+    """Steps and agents of a step."""
+    batch_size = min(32, sizes.agents)
+    return sizes.agents // batch_size, batch_size
+
+
+def _call_agents_alone(sizes: Sizes) -> str:
+    if sizes.learner == "finite":
+        return f"local.learn_by_votes(hypotheses, {write_agents(sizes)})"
+    steps, batch_size = _steps(sizes)
+    learner = write_learner(sizes, f"epsilon=math.inf, steps={steps}, batch_size={batch_size}")
+    return f"local.learn_by_descent({learner}, {write_agents(sizes)})"
+
+
+CALIBRATION = Method(
+    "calibrate",
+    _lack_calibration,
+    signals.lose_calibrated,
+    _explain_calibration,
+    _call_calibration,
+)
+REWEIGHING = Method(
+    "reweigh",
+    _lack_reweighing,
+    signals.lose_reweighed,
+    _explain_reweighing,
+    _call_reweighing,
+    _runs,
+)
+AGENTS_ALONE = Method(
+    "agents alone",
+    _lack_agents_alone,
+    _lose_agents_alone,
+    _explain_agents_alone,
+    _call_agents_alone,
+)
+
+
+def _lack_public_source(sizes: Sizes) -> str | None:
+    return "the class is finite" if sizes.learner == "finite" else None
+
+
+def _explain_public_source(sizes: Sizes) -> str:
+    return f"{sizes.pool:,} public records for {sizes.d:,} columns; costs no privacy, keeps a shift"
+
+
+def _call_public_source(sizes: Sizes) -> str:
+    return f"{write_learner(sizes, 'epsilon=math.inf')}.learn(source_X, source_y)"
+
+
+def _lack_adaptation(sizes: Sizes) -> str | None:
+    two = None if sizes.classes == 2 else "adaptation learns numbers or two classes"
+    return first_reason(lack_records(sizes), two)
+
+
+def _explain_adaptation(sizes: Sizes) -> str:
+    k = min(sizes.d, signals.DIRECTIONS)
+    if sizes.epsilon == math.inf:
+        return f"residuals of the public model in {k} directions, without noise"
+    signal = write_number(sizes.n * sizes.mu / (2 * math.sqrt(k)))
+    text = f"residuals of the public model in {k} directions, n mu / (2 sqrt({k})) = {signal}"
+    return f"{text} times the gap; nothing to mend if there is none"
+
+
+def _call_adaptation(sizes: Sizes) -> str:
+    return (
+        f'adaptation.MomentAdaptation({write_privacy(sizes)}, task="classification")'
+        ".fit(source_X, source_y, X, y)"
+    )
+
+
+def _explain_calibrated_source(sizes: Sizes) -> str:
+    return f"agents mend slope and intercept, standard error {write_errors(sizes)}"
+
+
+def _call_calibrated_source(sizes: Sizes) -> str:
+    return f"transfer.calibrate({_call_public_source(sizes)}, {write_agents(sizes)})"
+
+
+def _lack_calibrated_source(sizes: Sizes) -> str | None:
+    few = signals.lack_calibrating_agents(sizes)
+    return first_reason(lack_agents(sizes), few, _lack_public_source(sizes))
+
+
+PUBLIC_SOURCE = Method(
+    "public source",
+    _lack_public_source,
+    signals.lose_source,
+    _explain_public_source,
+    _call_public_source,
+)
+ADAPTATION = Method(
+    "adapt", _lack_adaptation, signals.lose_adapted, _explain_adaptation, _call_adaptation
+)
+TARGET_ALONE = Method(
+    "DP-SGD", lack_records, signals.lose_target_alone, explain_descent, write_descent
+)
+CALIBRATED_SOURCE = Method(
+    "calibrate",
+    _lack_calibrated_source,
+    signals.lose_calibrated_source,
+    _explain_calibrated_source,
+    _call_calibrated_source,
+)
 
 
 def _lose_all(sizes: Sizes, world: World) -> float:

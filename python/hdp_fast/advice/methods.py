@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .sizes import Sizes
-from .worlds import World, list_worlds
+from .sizes import Sizes, World, list_worlds
 
 Setting = tuple[Any, ...]
 

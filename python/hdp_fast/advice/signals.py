@@ -11,13 +11,7 @@ from ..stability import GaussianVote, VoteTable
 from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
 from ..transfer.calibration_plan import LEAST_AGENTS
-from .sizes import Sizes
-from .worlds import (
-    World,
-    join_losses,
-    lose_direction,
-    lose_intercept,
-)
+from .sizes import Sizes, World, join_losses, lose_direction, lose_intercept
 
 # Steps of a descent keep half of the signal that one release keeps.
 DESCENT = 0.5

@@ -1,13 +1,16 @@
-"""The public numbers that advice is made from, checked before anything is computed."""
+"""The public numbers that advice is made from, and the worlds that agree with them."""
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
+from .._support.parameters import Checked, Rules, optional, store
 from .._support.validate import (
     nonnegative_int,
     number,
@@ -23,90 +26,19 @@ from ..local.response import advantage
 Learner = Literal["linear", "finite", "other"]
 Target = Literal["same", "shifted", "unknown"]
 Source = Literal["private", "public"]
-
 MOST = 1 << 53
 # For which there are tables of votes.
 LEAST_EPSILON, LARGEST_EPSILON = 0.001, 1_000.0
 _LEAST_DELTA = 1e-200
 _RAREST = 1e-6
-
-# What makes of an argument's name and value the value, or refuses it.
-_Rule = Callable[[str, Any], Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """Numbers of records, agents and points, the privacy of both sides, and what is known.
-
-    Attributes:
-        n: Number of private records.
-        d: Number of feature columns.
-        epsilon: Privacy parameter of the records; math.inf protects none.
-        agents: Number of agents.
-        pool: Number of public points: without labels, or the labeled records of a public source.
-        classes: Number of labels.
-        delta: Privacy parameter of the records.
-        agents_epsilon: Privacy parameter of each agent's answer.
-        learner: Kind of model.
-        size: Number of hypotheses of a finite class; None for another learner.
-        target: What is known of the population that the model is for.
-        source: Whether the first population is private.
-        base_rate: Share of label 1 in the target; None if it is not known.
-        best_error: Error that a model without privacy has; None if it is not known.
-    """
-
-    n: int
-    d: int
-    epsilon: float
-    agents: int
-    pool: int
-    classes: int
-    delta: float
-    agents_epsilon: float
-    learner: Learner
-    size: int | None
-    target: Target
-    source: Source
-    base_rate: float | None
-    best_error: float | None
-
-    @property
-    def mu(self) -> float:
-        """Parameter of the Gaussian mechanism with this epsilon and delta."""
-        return math.inf if self.epsilon == math.inf else gaussian_mu(self.epsilon, self.delta)
-
-    @property
-    def advantage(self) -> float:
-        """What an agent's answer is worth: Pr[truth] - Pr[lie]."""
-        return advantage(self.agents_epsilon)
-
-    @property
-    def constant_error(self) -> float:
-        """The error of the best constant, the largest that is possible if no base rate is known."""
-        if self.base_rate is None:
-            return 1 - 1 / self.classes
-        return min(self.base_rate, 1 - self.base_rate)
-
-    @property
-    def room(self) -> float:
-        """What can be learned: the constant's error above that of a model without privacy."""
-        return self.constant_error - (self.best_error or 0.0)
-
-    def change(self, **changes: Any) -> Self:
-        """The same with other numbers."""
-        return replace(self, **changes)
-
-
-def check_sizes(**numbers: Any) -> Sizes:
-    """Check all arguments of advise.
-
-    Raises:
-        ParameterError: An argument is out of range, or does not fit the others.
-    """
-    sizes = Sizes(**{name: _RULES[name](name, value) for name, value in numbers.items()})
-    _check_together(sizes)
-    advantage(sizes.agents_epsilon)
-    return sizes
+# From weak features to strong ones.
+_STRENGTHS = (0.0, 0.5, 1.0)
+# E[target / source] and the shift of the log-odds, from no shift to a large one.
+_SHIFTS = ((1.0, 0.0), (3.0, 1.0), (10.0, 2.0), (30.0, 3.0))
+# Where no base rate is known.
+_BASE_RATES = (0.05, 0.2, 0.5)
+# Of what can be learned, the share that no linear model learns, where labels may be of any kind.
+_MISFITS = (0.0, 0.5)
 
 
 def _count(name: str, value: Any) -> int:
@@ -137,26 +69,75 @@ def _check_rate(name: str, value: Any) -> float:
     return rate
 
 
-def _optional(rule: _Rule) -> _Rule:
-    return lambda name, value: None if value is None else rule(name, value)
+@dataclass(frozen=True, kw_only=True)
+class Sizes(Checked):
+    """The public numbers of a task, as `advise` takes and describes them."""
 
+    RULES: ClassVar[Rules] = {
+        "n": _count,
+        "d": partial(positive_int, most=MOST),
+        "epsilon": _check_epsilon,
+        "agents": _count,
+        "pool": _count,
+        "classes": partial(positive_int, most=256),
+        "delta": _check_delta,
+        "agents_epsilon": positive,
+        "learner": partial(one_of, allowed=get_args(Learner)),
+        "size": optional(partial(positive_int, most=MOST)),
+        "target": partial(one_of, allowed=get_args(Target)),
+        "source": partial(one_of, allowed=get_args(Source)),
+        "base_rate": optional(_check_rate),
+        "best_error": optional(partial(probability, zero=True)),
+    }
 
-_RULES: dict[str, _Rule] = {
-    "n": _count,
-    "d": partial(positive_int, most=MOST),
-    "epsilon": _check_epsilon,
-    "agents": _count,
-    "pool": _count,
-    "classes": partial(positive_int, most=256),
-    "delta": _check_delta,
-    "agents_epsilon": positive,
-    "learner": partial(one_of, allowed=get_args(Learner)),
-    "size": _optional(partial(positive_int, most=MOST)),
-    "target": partial(one_of, allowed=get_args(Target)),
-    "source": partial(one_of, allowed=get_args(Source)),
-    "base_rate": _optional(_check_rate),
-    "best_error": _optional(partial(probability, zero=True)),
-}
+    n: int
+    d: int
+    epsilon: float
+    agents: int
+    pool: int
+    classes: int
+    delta: float
+    agents_epsilon: float
+    learner: Learner
+    size: int | None
+    target: Target
+    source: Source
+    base_rate: float | None
+    best_error: float | None
+
+    def __post_init__(self) -> None:
+        """Check each number, and that they fit together."""
+        super().__post_init__()
+        _check_together(self)
+        advantage(self.agents_epsilon)
+
+    @property
+    def mu(self) -> float:
+        """Parameter of the Gaussian mechanism with this epsilon and delta."""
+        return math.inf if self.epsilon == math.inf else gaussian_mu(self.epsilon, self.delta)
+
+    @property
+    def advantage(self) -> float:
+        """What an agent's answer is worth: Pr[truth] - Pr[lie]."""
+        return advantage(self.agents_epsilon)
+
+    @property
+    def constant_error(self) -> float:
+        """The error of the best constant, the largest that is possible if no base rate is known."""
+        if self.base_rate is None:
+            return 1 - 1 / self.classes
+        return min(self.base_rate, 1 - self.base_rate)
+
+    @property
+    def room(self) -> float:
+        """What can be learned: the constant's error above that of a model without privacy."""
+        return self.constant_error - (self.best_error or 0.0)
+
+    def change(self, **changes: Any) -> Self:
+        """The same with other numbers, which are known to fit."""
+        changed = copy.copy(self)
+        store(changed, **changes)
+        return changed
 
 
 def _check_together(sizes: Sizes) -> None:
@@ -178,3 +159,88 @@ def _check_together(sizes: Sizes) -> None:
     if sizes.best_error is not None and sizes.best_error >= sizes.constant_error:
         rule = f"it must be below the constant's error, {sizes.constant_error:.3g}"
         refuse("best_error", sizes.best_error, rule)
+
+
+@dataclass(frozen=True)
+class World:
+    """One way the data may be.
+
+    Attributes:
+        strength: How much the features say of the labels, from 0 to 1.
+        overlap: Share of the records that is worth as much as a sample of the target:
+            1 / E[target / source].
+        log_odds: By how much the log-odds of a label differ between source and target.
+        base_rate: Share of the rarer label.
+        sharp: Whether labels are a function of the features; otherwise they are nearly noise.
+        misfit: Share of what can be learned that no linear model learns.
+        split: Whether the target follows a rule that only a part of the source follows.
+    """
+
+    strength: float
+    overlap: float
+    log_odds: float
+    base_rate: float
+    sharp: bool
+    misfit: float
+    split: bool
+
+    @property
+    def gap(self) -> float:
+        """Distance of a class's mean features from the mean of all, where rows have norm 1."""
+        return 0.1 * math.pow(5, self.strength)
+
+    @property
+    def separation(self) -> float:
+        """Squared half distance of two classes in units of their spread: 1/4 to 1."""
+        return 0.25 * math.pow(4, self.strength)
+
+
+def list_worlds(sizes: Sizes) -> tuple[World, ...]:
+    """All worlds that agree with what is known, each as likely as any other."""
+    return tuple(_combine(sizes))
+
+
+def _combine(sizes: Sizes) -> Iterator[World]:
+    shifts = {"same": _SHIFTS[:1], "unknown": _SHIFTS, "shifted": _SHIFTS[1:]}[sizes.target]
+    splits = (False, True) if sizes.learner == "finite" and sizes.target != "same" else (False,)
+    misfits = _MISFITS if sizes.learner == "other" else (0.0,)
+    for strength, (chi2, log_odds), rate, sharp, misfit, split in itertools.product(
+        _STRENGTHS, shifts, _rates(sizes), (True, False), misfits, splits
+    ):
+        yield World(strength, 1 / chi2, log_odds, rate, sharp, misfit, split)
+
+
+def _rates(sizes: Sizes) -> tuple[float, ...]:
+    if sizes.base_rate is not None:
+        return (min(sizes.base_rate, 1 - sizes.base_rate),)
+    return _BASE_RATES if sizes.classes == 2 else (1 / sizes.classes,)
+
+
+def lose_direction(signal: float, world: World) -> float:
+    """Share of what can be learned that noise takes from a linear model.
+
+    Noise of norm 1 / signal is added to weights of norm 1. The angle between both has tangent
+    1 / signal. Where labels are a function of the score, the share is that angle over a right one;
+    where they are nearly noise, what is gained goes with the angle's cosine.
+    """
+    if signal <= 0:
+        return 1.0
+    angle = math.atan(1 / signal)
+    return 2 * angle / math.pi if world.sharp else 1 - math.cos(angle)
+
+
+def lose_intercept(square: float, world: World) -> float:
+    """Share that an error of the intercept takes, whose mean square is given.
+
+    The log loss grows by V / 2 times the square, where V is the mean of p (1 - p), taken as half
+    of what a constant has. What can be learned is taken as half of the constant's log loss.
+    """
+    pi = world.base_rate
+    entropy = -pi * math.log(pi) - (1 - pi) * math.log1p(-pi)
+    variance = pi * (1 - pi) / 2
+    return min(1.0, variance * square / entropy)
+
+
+def join_losses(*shares: float) -> float:
+    """What is lost where each part takes its share of what the others leave."""
+    return 1 - math.prod(1 - min(1.0, share) for share in shares)

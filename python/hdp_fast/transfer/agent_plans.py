@@ -23,8 +23,6 @@ from ..local.pool import AgentPool
 # One agent of so many is asked for its label, which is the error of a constant.
 AGENTS_PER_LABEL = 5
 _MOST = 1 << 62
-
-
 _MOST_COLUMNS = 1 << 20
 
 

@@ -27,25 +27,13 @@ from .plans import (
 )
 
 _STEP_SIZE = 1.0
-
-
 # Rounds beyond those that bring a part of the records up to half of the weight.
 _SPARE_ROUNDS = 3
-
-
 _LEAST_KAPPA, _LARGEST_KAPPA = 0.005, 0.5
-
-
 # For learners of no finite class nothing is known of the error that noise adds.
 _KAPPA_OF_STEPS, _KAPPA_OF_OTHERS = 0.2, 0.1
-
-
 _WIDTH_WITHOUT_AGENTS = 0.1
-
-
 _MOST_TESTED_ROUNDS = 10
-
-
 # What may be added to an error, or not be seen of it, before a run is of no use.
 _USELESS = 0.25
 

@@ -20,45 +20,23 @@ from .calibration_result import Check, ReliabilityDiagram
 
 # Shares of the scores that may lie beyond each end of the map, where its shift is constant.
 _BEYOND = (0.002, 0.02)
-
-
 # How far the map goes from the score towards the fitted map, and the share of the greatest saving
 # above which a saving counts as that much: candidates, of which the check lets most gain through.
 _PARTS = (1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1)
-
-
 # A shorter step than this is none: it would hardly change a probability.
 LEAST_STEP = 0.1
-
-
 _CUTS = np.array([1.0, 0.7, 0.5, 0.35, 0.25])
-
-
 # The fit's own bound on what its map costs lies so many of its standard deviations above.
 _DOUBT = 1.0
-
-
 # The smallest part is taken whose gain is nearly the largest: it cannot do as much harm.
 _NEARLY = 0.99
-
-
 _STEPS = np.linspace(0.0, 1.0, 21)
-
-
 _CHANCES = np.array([NormalDist().inv_cdf((k + 0.5) / 9) for k in range(9)])
-
-
 # Segments between the ends of a map on which its greatest loss is bounded.
 _SEGMENTS = 256
-
-
 # Rounding errors of losses are far below this.
 _ROUNDING = 1e-9
-
-
 _Ends = tuple[float, float]
-
-
 # Rates are tried on a grid, and intervals widened by one of its steps.
 _RATES = 1000
 

@@ -24,34 +24,18 @@ from .calibration_map import CostBound
 
 # Public places that are dense near 0, where log-odds lie, and reach far out for other scores.
 _RUNGS = (0.7, 1.5, 2.3, 3.2, 4.3, 6.0, 8.5, 12.0, 30.0, 100.0)
-
-
 LADDER = np.array([*(-rung for rung in reversed(_RUNGS)), 0.0, *_RUNGS])
-
-
 # The outer rungs find scores that lie there at all, and need few agents for that.
 _FAR, _FEWER = 8.5, 0.5
-
-
 # Of those who answer for the fit: about scores, about labels, about both.
 _ABOUT_SCORES, _ABOUT_LABELS = 0.35, 0.35
-
-
 # With fewer agents a question goes to nobody.
 LEAST_AGENTS = 60
-
-
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
-
-
 # Two in five check: with fewer the map is better, and goes less far.
 HELD_OUT, TOLERANCE = 0.4, 0.01
-
-
 # An intercept that is known no better than this moves odds by a factor of 2.7 at random.
 _USELESS = 1.0
-
-
 # The scale of log-odds for which a forecast is made.
 _SCALE = 1.2
 

@@ -23,11 +23,7 @@ from ..learners.scores import describe_calibrated, score_of, shift_scores
 from ..record import PrivacyRecord
 
 Method = Literal["logistic", "isotonic"]
-
-
 Outcome = Literal["calibrated", "no evidence", "worse when checked"]
-
-
 _OUTCOMES = ("calibrated", "no evidence", "worse when checked")
 
 

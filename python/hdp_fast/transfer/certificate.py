@@ -31,8 +31,6 @@ from .results import Constants, constant_loss
 
 # Called with predictions and labels of m records; returns their losses in [0, 1].
 Loss = Callable[[Any, Bits], ArrayLike]
-
-
 Measured = Literal["error", "loss", "difference"]
 
 

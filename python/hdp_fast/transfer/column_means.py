@@ -33,15 +33,9 @@ from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
 from ..statistics.release_noise import note_noise
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
-
-
 _MOST_RECORDS = 1 << 31
-
-
 # The probability of failure is smaller by this factor, which makes up for rounding.
 _MARGIN = 1 - 1e-6
-
-
 _STEPS = 50
 
 

@@ -1,4 +1,4 @@
-"""Chi-squared divergences of a target from a source, and the plan without agents that one allows."""
+"""Chi-squared divergences of a target from a source, and the plan without agents they allow."""
 
 from __future__ import annotations
 

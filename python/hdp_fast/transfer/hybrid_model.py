@@ -1,4 +1,4 @@
-"""What a hybrid run plans and what it releases: the model, what moved, calibration, certificates."""
+"""What a hybrid run plans, and what it releases: model, shifts, calibration, certificates."""
 
 from __future__ import annotations
 
@@ -26,20 +26,12 @@ from .column_means import squared_distance
 from .shifts import ShiftReport
 
 Features = Literal["bits", "numbers"]
-
-
 # What of the panel's epsilon and delta the means of its columns take.
 SCREEN_PRICE = 0.2
-
-
 # From this many records times epsilon on, a bit for each cut of a number pays for its noise.
 _MANY = 10_000
-
-
 # Who says what moved, unless even a shift of half a column's range might not show.
 SCREEN, _COARSE = 0.3, 0.5
-
-
 # With fewer people nothing can be calibrated, or certified twice.
 _FEWEST_CALIBRATE, _FEWEST_CERTIFY = 60, 20
 

@@ -27,18 +27,10 @@ from .plans import RunGoal
 
 # The candidates for the learner's own epsilon; smaller ones need ever more draws.
 LEARNER_EPSILONS = tuple(2.0**-k for k in range(7))
-
-
 _WORTHWHILE, _UNSURE = 0.97, 0.003
-
-
 # Fewer draws than these are not guessed: a guess of one may be none.
 _FEW = 100
-
-
 _MOST = 1 << 62
-
-
 # The learner's epsilon, and whether a guess at the cost is enough.
 _Cost = Callable[[float, bool], tuple[float, int]]
 

@@ -1,4 +1,4 @@
-"""Plans of a run, and the goal that they are made for: what is asked of a run and known before it."""
+"""The goal of a run, what is asked of it and known before it, and the plans that are made."""
 
 from __future__ import annotations
 
@@ -20,26 +20,12 @@ from .._support.validate import (
 from ..exceptions import ParameterError
 
 Auto = Literal["auto"]
-
-
 Schedule = Literal["every", "geometric", "final", "never"]
-
-
 Output = Literal["tested", "smallest", "majority"]
-
-
 WeighBy = Literal["errors", "losses"]
-
-
 AUTO: Auto = "auto"
-
-
 SCHEDULES: tuple[Schedule, ...] = ("every", "geometric", "final", "never")
-
-
 OUTPUTS: tuple[Output, ...] = ("tested", "smallest", "majority")
-
-
 # What may be left to rules, in the order in which a plan names what they chose.
 SETTINGS = ("alpha", "kappa", "eta", "rounds", "schedule", "output")
 

@@ -1,4 +1,4 @@
-"""What a run begins with: the curator's records, proof of privacy, a journal, agents not asked yet."""
+"""What a run begins with: records, proof of privacy, a journal, agents not asked yet."""
 
 from __future__ import annotations
 

@@ -26,11 +26,7 @@ from .column_means import ColumnMeans, answer_intervals, estimate_means, upper_m
 # A column that is constant to within c in the source, and more than this times c away from that
 # end in the target, may be left out.
 _VARIES = 5
-
-
 _LEAST_CONSTANT, _MOST_CONSTANT = 0.01, 0.02
-
-
 # A shift of less than this that is not sure to show makes a report of little use.
 _COARSE = 0.5
 
