@@ -2,10 +2,17 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, labels, learners, stability
+from hdp_fast import adaptation, labels, learners, stability, transfer
 from hdp_fast.advice.sizes import Sizes
+from hdp_fast.data import Label, Number, Schema
 
 EXAMPLES = {
+    "HybridRun": lambda: transfer.HybridRun(
+        Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)}),
+        epsilon=1.0,
+        delta=1e-6,
+        screen=0.2,
+    ),
     "Sizes": lambda: Sizes(
         n=5_000,
         d=9,

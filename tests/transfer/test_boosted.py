@@ -149,6 +149,15 @@ def test_plan_boosted_counts_more_records_for_a_class_that_errs_more():
     assert (few.rounds, some.opt) < (some.rounds, 0.5)
 
 
+@pytest.mark.parametrize("opt", [0.5, 0.7])
+def test_plan_boosted_refuses_a_class_that_is_not_boostable(opt):
+    """Refused as such, and not because no candidate of a run is left."""
+    with pytest.raises(ParameterError, match=f"opt = {opt}, but a class is boostable if it is"):
+        transfer.plan_boosted(LEARNER, **{**GOAL, "opt": opt})
+    with pytest.raises(ParameterError, match=f"opt = {opt}, but a class is boostable if it is"):
+        SubsampleTestReweigh(LEARNER, **{**RUN, "opt": opt}).plan(3000)
+
+
 def test_the_text_says_what_is_promised():
     plan = transfer.plan_boosted(LEARNER, **GOAL)
     assert "error at most 0.4 on the target" in repr(plan)

@@ -173,10 +173,10 @@ def test_the_difference_of_losses_is_the_mean_over_cells():
     losses = [
         -np.log(sigmoid(f)) * rates - np.log(sigmoid(-f)) * (1 - rates) for f in (odds, scores)
     ]
-    gain = compare(fit, odds, scores)
-    assert gain.value == pytest.approx(float(masses @ (losses[0] - losses[1])), abs=1e-12)
-    assert gain.deviation > 0
-    assert compare(fit, scores, scores).deviation == 0
+    value, deviation = compare(fit, odds, scores)
+    assert value == pytest.approx(float(masses @ (losses[0] - losses[1])), abs=1e-12)
+    assert deviation > 0
+    assert compare(fit, scores, scores)[1] == 0
 
 
 def test_monotone_values_are_the_nearest():

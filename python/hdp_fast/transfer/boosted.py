@@ -174,21 +174,9 @@ def plan_boosted(
     goal = min(goals, key=lambda each: _forecast(each, largest))
     records, draws, learner_epsilon = serve_promise(_find_round(goal), agnostic=False)
     return BoostedPlan(
-        alpha=goal.alpha,
-        beta=failure,
-        opt=opt,
-        epsilon=own,
-        delta=loss,
-        agents_epsilon=None,
-        response_rate=1.0,
-        chi2=divergence,
-        schedule=goal.schedule,
-        output=goal.output,
+        **goal.plan_fields(),
         n=max(records, _count_for_vote(goal, largest)),
         N=0,
-        rounds=goal.rounds,
-        kappa=goal.kappa,
-        eta=goal.eta,
         draws=draws,
         learner_epsilon=learner_epsilon,
         tests=0,

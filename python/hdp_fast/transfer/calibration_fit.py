@@ -310,17 +310,10 @@ def _invert(matrix: Floats) -> Floats:
     return np.asarray(np.linalg.inv(matrix), np.float64)
 
 
-@dataclass(frozen=True)
-class Gain:
-    """The mean log loss of one map less that of another on the target, by a fit."""
+def compare(fit: Fit, odds: Floats, other: Floats) -> tuple[float, float]:
+    """The mean log loss of `odds` less that of `other` on the target, and the deviation of it.
 
-    value: float
-    deviation: float
-
-
-def compare(fit: Fit, odds: Floats, other: Floats) -> Gain:
-    """Estimate the log loss of `odds` less that of `other`, both given on the cells.
-
+    Both are given on the cells.
     The difference is linear in the masses and in the masses of label 1, so that its deviation is
     that of the fit, to first order.
     """
@@ -330,7 +323,7 @@ def compare(fit: Fit, odds: Floats, other: Floats) -> Gain:
     by_mass = (masses * (losses - value)) @ fit.axis.waves
     by_rate = -(masses * rates * (1 - rates) * (odds - other)) @ fit.prior.basis(fit.axis.middles)
     gradient = np.concatenate([by_mass, by_rate])
-    return Gain(value, float(math.sqrt(max(gradient @ fit.covariance @ gradient, 0.0))))
+    return value, math.sqrt(max(float(gradient @ fit.covariance @ gradient), 0.0))
 
 
 def make_monotone(values: Floats, weights: Floats) -> Floats:

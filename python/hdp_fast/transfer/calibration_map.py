@@ -169,7 +169,7 @@ class _Path:
         rates = sigmoid(fit.log_odds(scores))
         moves = shift_at(scores, knots, shifts)
         gains = save_loss(scores, _STEPS[:, None] * moves, rates) @ fit.masses
-        deviation = compare(fit, scores + moves, scores).deviation
+        _, deviation = compare(fit, scores + moves, scores)
         return cls(fit, rates, knots, shifts, gains, deviation)
 
     def reach(self, promise: CostBound) -> float:

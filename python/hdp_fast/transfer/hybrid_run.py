@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._support.notes import keep_result
-from .._support.parameters import store
+from .._support.parameters import Checked, Rules, optional
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import (
-    finite_number,
     instance,
-    number,
     one_of,
     positive,
     positive_int,
@@ -57,8 +56,15 @@ _LEAST_EPSILON = 1e-8
 _MOST = 1 << 62
 
 
+def _check_epsilon(name: str, value: Any) -> float:
+    epsilon = positive(name, value)
+    if epsilon < _LEAST_EPSILON:
+        refuse(name, value, f"it must be at least {_LEAST_EPSILON:g}")
+    return epsilon
+
+
 @dataclass(frozen=True)
-class HybridRun:
+class HybridRun(Checked):
     """Learns from a panel, and lets agents say what moved, repair the model and certify it.
 
     The source is a panel of people who opted in and handed their records to a curator; the target
@@ -110,6 +116,16 @@ class HybridRun:
         (True, 0)
     """
 
+    RULES: ClassVar[Rules] = {
+        "schema": partial(instance, kind=Schema, what="a data.Schema"),
+        "epsilon": _check_epsilon,
+        "delta": probability,
+        "screen": optional(partial(probability, zero=True)),
+        "certify": probability,
+        "features": partial(one_of, allowed=("auto", "bits", "numbers")),
+        "beta": probability,
+    }
+
     schema: Schema
     _: KW_ONLY
     epsilon: float
@@ -120,24 +136,12 @@ class HybridRun:
     beta: float = 0.05
 
     def __post_init__(self) -> None:
-        """Validate the parameters."""
-        instance("schema", self.schema, Schema, "a data.Schema")
+        """Validate the parameters, and that they fit together."""
+        super().__post_init__()
         if self.schema.label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {self.schema.label.column!r}: {rule}")
-        one_of("features", self.features, ("auto", "bits", "numbers"))
-        if positive("epsilon", self.epsilon) < _LEAST_EPSILON:
-            refuse("epsilon", self.epsilon, f"it must be at least {_LEAST_EPSILON:g}")
-        store(self, epsilon=finite_number("epsilon", self.epsilon))
-        store(self, delta=probability("delta", self.delta), beta=probability("beta", self.beta))
-        self._check_shares()
-
-    def _check_shares(self) -> None:
-        screen = SCREEN if self.screen is None else number("screen", self.screen)
-        if not 0 <= screen < 1:
-            refuse("screen", self.screen, "it must lie in [0, 1)")
-        if not 0 < number("certify", self.certify) < 1:
-            refuse("certify", self.certify, "it must lie in (0, 1)")
+        screen = SCREEN if self.screen is None else self.screen
         if screen + self.certify >= 1:
             rule = "together they must be below 1, so that some people calibrate the model"
             raise ParameterError(f"screen = {screen:g} and certify = {self.certify:g}, but {rule}")

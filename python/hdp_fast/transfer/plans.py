@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from .._support.json_text import JsonText
+from .._support.parameters import Rules, optional
 from .._support.validate import (
     finite_nonnegative,
     nonnegative_int,
@@ -26,8 +28,24 @@ WeighBy = Literal["errors", "losses"]
 AUTO: Auto = "auto"
 SCHEDULES: tuple[Schedule, ...] = ("every", "geometric", "final", "never")
 OUTPUTS: tuple[Output, ...] = ("tested", "smallest", "majority")
+_KEPT_BY_PLANS = (
+    "alpha", "beta", "opt", "epsilon", "delta", "agents_epsilon", "response_rate", "chi2",
+    "schedule", "output", "rounds", "kappa", "eta", "weigh_by",
+)  # fmt: skip
 # What may be left to rules, in the order in which a plan names what they chose.
 SETTINGS = ("alpha", "kappa", "eta", "rounds", "schedule", "output")
+# Of what is no setting; those are checked when they are settled.
+_RULES: Rules = {
+    "beta": probability,
+    "n": optional(nonnegative_int),
+    "N": optional(nonnegative_int),
+    "agents_epsilon": optional(positive),
+    "response_rate": probability_or_one,
+    "chi2": optional(finite_nonnegative),
+    "opt": partial(probability, zero=True),
+    "draws": optional(nonnegative_int),
+    "weigh_by": partial(one_of, allowed=("errors", "losses")),
+}
 
 
 class RunGoal(NamedTuple):
@@ -54,6 +72,10 @@ class RunGoal(NamedTuple):
     draws: int | None = None
     weigh_by: WeighBy = "errors"
     response_rate: float = 1.0
+
+    def plan_fields(self) -> dict[str, Any]:
+        """What a plan keeps of a settled goal, by name."""
+        return {name: getattr(self, name) for name in _KEPT_BY_PLANS}
 
     @property
     def is_private(self) -> bool:
@@ -103,53 +125,24 @@ class RunGoal(NamedTuple):
         return (4 if self.is_certain else 6) * self.alpha
 
 
-def validate_goal(
-    learner: Any,
-    *,
-    epsilon: Any,
-    beta: Any,
-    delta: Any,
-    agents_epsilon: Any,
-    chi2: Any,
-    n: Any,
-    N: Any,
-    opt: Any,
-    draws: Any,
-    weigh_by: Any,
-    response_rate: Any,
-    **settings: Any,
-) -> RunGoal:
-    """The goal of the parameters that were passed; its settings are still to be settled.
+def validate_goal(learner: Any, *, epsilon: Any, delta: Any, **numbers: Any) -> RunGoal:
+    """The goal of what `plan_rounds` takes; its settings are still to be settled.
 
     Raises:
         ParameterError: A parameter is out of range, or excludes another one.
     """
+    draws, N = numbers["draws"], numbers["N"]
     if is_private(epsilon):
         if draws is not None:
             refuse("draws", draws, "a private plan finds them itself")
         epsilon, delta = positive("epsilon", epsilon), probability("delta", delta)
     elif delta is not None:
         refuse("delta", delta, "epsilon = inf protects no record of the curator: leave it out")
-    if N is not None and agents_epsilon is None:
+    if N is not None and numbers["agents_epsilon"] is None:
         rule = "what N agents tell depends on it: pass it, or neither for an SQ oracle"
-        refuse("agents_epsilon", agents_epsilon, rule)
-    return RunGoal(
-        learner,
-        epsilon=float(epsilon),
-        delta=delta,
-        beta=probability("beta", beta),
-        n=None if n is None else nonnegative_int("n", n),
-        N=None if N is None else nonnegative_int("N", N),
-        agents_epsilon=None
-        if agents_epsilon is None
-        else positive("agents_epsilon", agents_epsilon),
-        response_rate=probability_or_one("response_rate", response_rate),
-        chi2=None if chi2 is None else finite_nonnegative("chi2", chi2),
-        opt=probability("opt", opt, zero=True),
-        draws=None if draws is None else nonnegative_int("draws", draws),
-        weigh_by=one_of("weigh_by", weigh_by, ("errors", "losses")),
-        **settings,
-    )
+        refuse("agents_epsilon", None, rule)
+    checked = {name: rule(name, numbers[name]) for name, rule in _RULES.items()}
+    return RunGoal(learner, epsilon=float(epsilon), delta=delta, **{**numbers, **checked})
 
 
 def validate_tests(goal: RunGoal) -> RunGoal:

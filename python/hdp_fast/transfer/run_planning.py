@@ -146,28 +146,9 @@ def plan_rounds(
         >>> plan.rounds, plan.schedule, plan.N, plan.chosen
         (6, 'every', 9000, ('alpha', 'kappa', 'eta', 'rounds', 'schedule', 'output'))
     """
-    made = make_plan(
-        validate_goal(
-            learner,
-            alpha=alpha,
-            epsilon=epsilon,
-            beta=beta,
-            delta=delta,
-            agents_epsilon=agents_epsilon,
-            chi2=chi2,
-            kappa=kappa,
-            eta=eta,
-            rounds=rounds,
-            n=n,
-            N=N,
-            schedule=schedule,
-            output=output,
-            opt=opt,
-            draws=draws,
-            weigh_by=weigh_by,
-            response_rate=response_rate,
-        )
-    )
+    # Nothing else is local yet.
+    asked = dict(locals())
+    made = make_plan(validate_goal(**asked))
     note_useless(made)
     _note_source(learner, made)
     return made
@@ -199,21 +180,9 @@ def make_plan(goal: RunGoal) -> Plan:
         # DenseWeights would refuse them, but only after the records have been gathered.
         _core.check_weights(records, goal.kappa, goal.eta, goal.rounds)
     return Plan(
-        alpha=goal.alpha,
-        beta=goal.beta,
-        opt=goal.opt,
-        epsilon=goal.epsilon,
-        delta=goal.delta,
-        agents_epsilon=goal.agents_epsilon,
-        response_rate=goal.response_rate,
-        chi2=goal.chi2,
-        schedule=goal.schedule,
-        output=goal.output,
+        **goal.plan_fields(),
         n=records,
         N=tests * agents + constants,
-        rounds=goal.rounds,
-        kappa=goal.kappa,
-        eta=goal.eta,
         draws=draws,
         learner_epsilon=learner_epsilon,
         tests=tests,
@@ -222,7 +191,6 @@ def make_plan(goal: RunGoal) -> Plan:
         error=goal.error if enough and not goal.opt else None,
         failure=goal.failure,
         paper=plan_paper(goal),
-        weigh_by=goal.weigh_by,
         added_error=added_error(goal.learner, draws, learner_epsilon),
         chosen=chosen,
     )
