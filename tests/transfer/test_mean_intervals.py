@@ -1,4 +1,4 @@
-"""Intervals of means (transfer/mean_intervals.py): every outcome of few answers, and rivals."""
+"""Intervals of means (transfer/column_means.py): every outcome of few answers, and rivals."""
 
 import math
 from fractions import Fraction
