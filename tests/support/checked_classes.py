@@ -2,11 +2,25 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, labels, learners, stability, transfer
+from hdp_fast import adaptation, labels, learners, local, stability, transfer
 from hdp_fast.advice.sizes import Sizes
 from hdp_fast.data import Label, Number, Schema
+from hdp_fast.transfer.calibration import _Calibration
 
 EXAMPLES = {
+    "_Calibration": lambda: _Calibration(
+        lambda X: X[:, 0],
+        local.Agents(np.zeros((90, 1)), np.zeros(90, int), epsilon=1.0),
+        "logistic",
+        None,
+        0.4,
+        (1.0, 0.3),
+        (0.0, 2.0),
+        0.01,
+        0.05,
+        None,
+        None,
+    ),
     "HybridRun": lambda: transfer.HybridRun(
         Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)}),
         epsilon=1.0,

@@ -241,7 +241,7 @@ def law_of_ones(coins):
 def test_the_promise_holds_in_exact_enumeration(epsilon, tolerance):
     """Few agents with unequal coins: the probability of every number of ones is computed."""
     rng, edge, beta = np.random.default_rng(1), advantage(epsilon), 0.05
-    promise, largest = CostBound(tolerance, beta), 0.0
+    bound, largest = CostBound(tolerance, beta), 0.0
     for _ in range(60):
         knots, shifts = made_map(rng)
         high, low = bound_savings(knots, shifts)
@@ -256,7 +256,7 @@ def test_the_promise_holds_in_exact_enumeration(epsilon, tolerance):
         behind = 0.0
         for ones, chance in enumerate(law):
             check = checked.judge(ones, size, size, edge, beta)
-            step = float(promise.allow(check.high))
+            step = float(bound.allow(check.high))
             lost = -save_loss(scores, step * shift, labels).mean()
             behind += chance * (lost > tolerance + 1e-12)
             assert check.low <= check.difference <= check.high
@@ -282,7 +282,7 @@ def test_a_map_is_shortened_where_few_agents_check():
     fit = fit_map(expected_counts(4_000, 0.46), 0.46, AXIS, PLAIN)
     odds = fit.log_odds(AXIS.middles)
     made = [
-        choose_map(fit, odds, False, agents=agents, edge=0.46, promise=CostBound(0.01, 0.05))
+        choose_map(fit, odds, False, agents=agents, edge=0.46, bound=CostBound(0.01, 0.05))
         for agents in (10, 1_000, 10**6)
     ]
     assert made[2].part == 1

@@ -79,8 +79,8 @@ def agents_to_certify(
     return max(asked + (asked - 1) // (AGENTS_PER_LABEL - 1), AGENTS_PER_LABEL)
 
 
-def check_agents(agents: Any) -> None:
-    """Refuses what is no pool of agents.
+def check_agents(agents: Any) -> AgentPool:
+    """The agents, which must be a pool of them.
 
     Raises:
         ParameterError: It is none.
@@ -88,6 +88,7 @@ def check_agents(agents: Any) -> None:
     if not isinstance(agents, AgentPool):
         rule = "it must be local.Agents or local.RemoteAgents"
         raise ParameterError(f"agents = {type(agents).__name__}, but {rule}")
+    return agents
 
 
 def count_agents(count: int | None, agents: AgentPool) -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, ClassVar
 
 import numpy as np
 
 from .._support.notes import keep_result, note
+from .._support.parameters import Checked, Rules, optional, store
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, RandomState
 from .._support.validate import (
@@ -25,6 +27,7 @@ from .._support.validate import (
 from ..exceptions import AgentsExhausted
 from ..learners.scores import ScoredModel, shift_at
 from ..local.agents import Agents
+from ..local.pool import AgentPool
 from ..local.queries.query import Query
 from ..local.randomizers.concentration import MOST_AGENTS
 from ..local.response import advantage
@@ -39,7 +42,6 @@ from .calibration_plan import (
     TOLERANCE,
     ask,
     check_count,
-    check_held_out,
     choose_inner,
     divide,
     place_thresholds,
@@ -157,52 +159,126 @@ def calibrate(
         >>> result.step > 0.5, result.check.high < 0
         (True, True)
     """
-    task = _validate(
-        model, agents, method, thresholds, held_out, slope, intercept, tolerance, beta, count,
-        random_state,
-    )  # fmt: skip
-    with agents.keep_answers():
-        return task.run(make_stream(random_state), random_state)
+    # Nothing else is local yet.
+    task = _Calibration(**locals())
+    with task.agents.keep_answers():
+        return task.run(make_stream(random_state))
 
 
-@dataclass(frozen=True)
-class _Calibration:
-    """A validated call."""
+def _check_thresholds(name: str, thresholds: Any) -> Floats:
+    values = thresholds.tolist() if isinstance(thresholds, np.ndarray) else thresholds
+    listed = [finite_number(name, value) for value in sequence(name, values)]
+    places = np.array(listed)
+    # Nearer ones, and sums of larger ones, are beyond what floats tell apart.
+    apart = _LEAST_DISTANCE * np.maximum(1.0, np.abs(places))
+    fine = (np.abs(places) <= MOST).all() and (np.diff(places) > apart[1:]).all()
+    if not 2 <= len(places) <= _MOST_THRESHOLDS or not fine:
+        rule = f"they must be 2 to {_MOST_THRESHOLDS} increasing numbers in [-{MOST:g}, {MOST:g}]"
+        refuse(name, listed, f"{rule}, apart by more than {_LEAST_DISTANCE:g} of them")
+    return places
 
-    model: Any
-    scored: ScoredModel
-    agents: Any
+
+def _check_belief(name: str, value: Any) -> tuple[float, float]:
+    pair = sequence(name, value)
+    if len(pair) != 2:
+        refuse(name, value, "it must be a mean and a standard deviation")
+    return finite_number(name, pair[0]), positive(name, pair[1])
+
+
+def _check_stream(name: str, random_state: Any) -> RandomState:
+    check_random_state(random_state, name)
+    return random_state  # type: ignore[no-any-return]
+
+
+def _check_slope(name: str, value: Any) -> tuple[float, float]:
+    slope = _check_belief(name, value)
+    if slope[0] <= 0:
+        refuse(name, slope, "its mean must be above 0")
+    return slope
+
+
+@dataclass(frozen=True, eq=False)
+class _Calibration(Checked):
+    """A call of calibrate, whose arguments are checked before anybody is asked."""
+
+    RULES: ClassVar[Rules] = {
+        "model": lambda _, model: ScoredModel.of(model),
+        "agents": lambda _, agents: check_agents(agents),
+        "method": partial(one_of, allowed=("logistic", "isotonic")),
+        "thresholds": optional(_check_thresholds),
+        "held_out": probability,
+        "slope": _check_slope,
+        "intercept": _check_belief,
+        "tolerance": nonnegative,
+        "beta": probability,
+        "random_state": _check_stream,
+    }
+
+    model: ScoredModel
+    agents: AgentPool
     method: Method
-    thresholds: Floats
-    inner: Floats
+    thresholds: Floats | None
     held_out: float
     slope: tuple[float, float]
     intercept: tuple[float, float]
-    promise: CostBound
+    tolerance: float
+    beta: float
     count: int
+    random_state: RandomState
 
-    def run(self, rng: Any, random_state: RandomState) -> CalibratedModel:
+    def __post_init__(self) -> None:
+        """Check the arguments, that so many agents are left, and that they have the model's d."""
+        super().__post_init__()
+        count, left = self.count, self.agents.remaining
+        if count is not None or left:
+            name = "agents.remaining" if count is None else "count"
+            count = check_count(name, left if count is None else count)
+        store(self, count=count or 0)
+        require_left(self.count, self.agents)
+        query = Query.score_above(self.model, 0.0)
+        if isinstance(self.agents, Agents):
+            query.check(self.agents.d)
+        else:
+            query.to_json()
+
+    @cached_property
+    def places(self) -> Floats:
+        """The thresholds that agents are asked about."""
+        return place_thresholds(self.thresholds)
+
+    @cached_property
+    def inner(self) -> Floats:
+        """Those that they are asked about with the label, too."""
+        return choose_inner(self.places, self.thresholds)
+
+    @property
+    def bound(self) -> CostBound:
+        """What the result may cost."""
+        return CostBound(self.tolerance, self.beta)
+
+    def run(self, rng: Any) -> CalibratedModel:
+        """Asks the agents: those of the fit, then those who check its map."""
         edge = advantage(self.agents.epsilon)
         fitted, checking = divide(self.count, self.held_out)
-        questions = questions_of(self.thresholds, self.inner)
-        counts = questions.ask(self.scored, self.agents, fitted, rng)
-        axis = Axis.between(self.thresholds)
+        questions = questions_of(self.places, self.inner)
+        counts = questions.ask(self.model, self.agents, fitted, rng)
+        axis = Axis.between(self.places)
         fit = fit_map(counts, edge, axis, self._prior())
         rate = counts.sizes.sum() / max(fitted, 1)
         chosen = choose_map(
             fit, self._map(fit), self.method == "isotonic",
-            agents=rate * checking, edge=edge, promise=self.promise,
+            agents=rate * checking, edge=edge, bound=self.bound,
         )  # fmt: skip
-        bits = ask(chosen.query(self.scored), self.agents, checking, rng)
+        bits = ask(chosen.query(self.model), self.agents, checking, rng)
         if not len(bits) + counts.sizes.sum():
             rule = "there is nothing to calibrate with: ask others"
             raise AgentsExhausted(f"agents: none of {self.count:,} has answered, {rule}")
-        check = chosen.judge(int(bits.sum()), len(bits), checking, edge, self.promise.beta)
+        check = chosen.judge(int(bits.sum()), len(bits), checking, edge, self.beta)
         outcome, step = self._decide(chosen, check)
         odds = axis.middles + step * shift_at(axis.middles, chosen.knots, chosen.shifts)
-        diagram = draw_up(counts, edge, self.inner, fit, odds, self.promise.beta)
+        diagram = draw_up(counts, edge, self.inner, fit, odds, self.beta)
         answers = int(counts.sizes.sum()) + len(bits)
-        result = self._result(fit, chosen, check, outcome, step, diagram, answers, random_state)
+        result = self._result(fit, chosen, check, outcome, step, diagram, answers)
         _note_outcome(result)
         return result
 
@@ -226,8 +302,8 @@ class _Calibration:
         """The outcome, and how far to go towards the map that was checked."""
         if check.low > 0:
             return "worse when checked", 0.0
-        step = float(self.promise.allow(check.high))
-        least = max(_SHARE_OF_TOLERANCE * self.promise.tolerance, _LEAST_GAIN)
+        step = float(self.bound.allow(check.high))
+        least = max(_SHARE_OF_TOLERANCE * self.tolerance, _LEAST_GAIN)
         # Any reason to return the model as it was keeps the promise.
         if step * chosen.part < LEAST_STEP or chosen.gain(step) < least:
             return "no evidence", 0.0
@@ -242,12 +318,11 @@ class _Calibration:
         step: float,
         diagram: ReliabilityDiagram,
         answers: int,
-        random_state: RandomState,
     ) -> CalibratedModel:
         fitted = _slope(fit), float(fit.coefficients[1])
         whole = step * chosen.part
         return CalibratedModel(
-            model=self.model,
+            model=self.model.model,
             method=self.method,
             outcome=outcome,
             slope=1 + whole * (fitted[0] - 1),
@@ -259,18 +334,18 @@ class _Calibration:
             agents_needed=self._count_enough(chosen, check)
             if check.low <= 0 and whole < 1
             else None,
-            tolerance=self.promise.tolerance,
-            beta=self.promise.beta,
+            tolerance=self.tolerance,
+            beta=self.beta,
             expected_gain=chosen.gain(step),
             knots=chosen.knots if whole else np.zeros(0),
             shifts=step * chosen.shifts if whole else np.zeros(0),
             check=check,
             reliability=diagram,
-            thresholds=self.thresholds,
+            thresholds=self.places,
             agents=self.count,
             answers=answers,
-            record=_record_of(self.model),
-            agents_record=self.agents.record(random_state),
+            record=_record_of(self.model.model),
+            agents_record=self.agents.record(self.random_state),
         )
 
     def _count_enough(self, chosen: CheckedMap, check: Check) -> int | None:
@@ -299,62 +374,3 @@ def _note_outcome(result: CalibratedModel) -> None:
     elif result.outcome == "worse when checked":
         text = "the agents who were held out show a greater log loss than before"
         note(f"{text}, and the model is returned as it was; see the reliability diagram")
-
-
-def _validate(
-    model: Any,
-    agents: Any,
-    method: Any,
-    thresholds: Any,
-    held_out: Any,
-    slope: Any,
-    intercept: Any,
-    tolerance: Any,
-    beta: Any,
-    count: Any,
-    random_state: RandomState,
-) -> _Calibration:
-    scored = ScoredModel.of(model)
-    check_agents(agents)
-    one_of("method", method, ("logistic", "isotonic"))
-    passed = None if thresholds is None else _check_thresholds(thresholds)
-    places = place_thresholds(passed)
-    share = check_held_out(held_out)
-    slope, intercept = _check_belief("slope", slope), _check_belief("intercept", intercept)
-    if slope[0] <= 0:
-        refuse("slope", slope, "its mean must be above 0")
-    check_random_state(random_state)
-    promise = CostBound(nonnegative("tolerance", tolerance), probability("beta", beta))
-    total = agents.remaining if count is None else count
-    if count is not None or agents.remaining:
-        total = check_count("count" if count is not None else "agents.remaining", total)
-    require_left(total, agents)
-    query = Query.score_above(scored, 0.0)
-    if isinstance(agents, Agents):
-        query.check(agents.d)
-    else:
-        query.to_json()
-    inner = choose_inner(places, passed)
-    return _Calibration(
-        model, scored, agents, method, places, inner, share, slope, intercept, promise, total
-    )
-
-
-def _check_thresholds(thresholds: Any) -> Floats:
-    values = thresholds.tolist() if isinstance(thresholds, np.ndarray) else thresholds
-    listed = [finite_number("thresholds", value) for value in sequence("thresholds", values)]
-    places = np.array(listed)
-    # Nearer ones, and sums of larger ones, are beyond what floats tell apart.
-    apart = _LEAST_DISTANCE * np.maximum(1.0, np.abs(places))
-    fine = (np.abs(places) <= MOST).all() and (np.diff(places) > apart[1:]).all()
-    if not 2 <= len(places) <= _MOST_THRESHOLDS or not fine:
-        rule = f"they must be 2 to {_MOST_THRESHOLDS} increasing numbers in [-{MOST:g}, {MOST:g}]"
-        refuse("thresholds", listed, f"{rule}, apart by more than {_LEAST_DISTANCE:g} of them")
-    return places
-
-
-def _check_belief(name: str, value: Any) -> tuple[float, float]:
-    pair = sequence(name, value)
-    if len(pair) != 2:
-        refuse(name, value, "it must be a mean and a standard deviation")
-    return finite_number(name, pair[0]), positive(name, pair[1])

@@ -117,7 +117,7 @@ class CheckedMap:
 
 
 def choose_map(
-    fit: Fit, odds: Floats, bends: bool, *, agents: float, edge: float, promise: CostBound
+    fit: Fit, odds: Floats, bends: bool, *, agents: float, edge: float, bound: CostBound
 ) -> CheckedMap:
     """Choose the map that is expected to gain most after its check by so many agents.
 
@@ -133,16 +133,16 @@ def choose_map(
         bends: Whether the map has a knot at each cell, rather than at its ends.
         agents: Number of agents who are expected to answer the check.
         edge: Pr[truth] - Pr[lie] of their randomizer.
-        promise: What the result may cost.
+        bound: What the result may cost.
     """
     candidates = []
     for beyond in _BEYOND:
         knots, shifts = _draw(fit, odds, beyond, bends)
         path = _Path.of(fit, knots, shifts)
-        enough = path.try_part(1.0, agents, edge, promise)[3]
-        reach = path.reach(promise)
+        enough = path.try_part(1.0, agents, edge, bound)[3]
+        reach = path.reach(bound)
         for part in (reach * share for share in _PARTS):
-            value, low, high, _ = path.try_part(part, agents, edge, promise)
+            value, low, high, _ = path.try_part(part, agents, edge, bound)
             value = value if part >= LEAST_STEP else 0.0
             made = CheckedMap(knots, part * shifts, low, high, part, path.gains, enough)
             candidates.append((value, made))
@@ -172,15 +172,15 @@ class _Path:
         _, deviation = compare(fit, scores + moves, scores)
         return cls(fit, rates, knots, shifts, gains, deviation)
 
-    def reach(self, promise: CostBound) -> float:
+    def reach(self, bound: CostBound) -> float:
         """How far to go at most, by the fit alone.
 
         So two errors must meet, of the fit and of the check, before a result is worse.
         """
-        return float(promise.allow(_DOUBT * self.deviation - self.gains[-1]))
+        return float(bound.allow(_DOUBT * self.deviation - self.gains[-1]))
 
     def try_part(
-        self, part: float, agents: float, edge: float, promise: CostBound
+        self, part: float, agents: float, edge: float, bound: CostBound
     ) -> tuple[float, float, float, float]:
         """The gain that is expected to get through, its range, and how many would let all through.
 
@@ -196,11 +196,11 @@ class _Path:
         range_of_one = (tops - least) / (2 * edge)
         noise = range_of_one / math.sqrt(max(agents, 1.0))
         spread = np.hypot(noise, part * self.deviation)
-        upper = promise.quantile * noise - means + spread * _CHANCES[:, None]
-        expected = np.interp(part * promise.allow(upper), _STEPS, self.gains).mean(axis=0)
-        room = np.maximum(means + promise.tolerance, 0.0)
+        upper = bound.quantile * noise - means + spread * _CHANCES[:, None]
+        expected = np.interp(part * bound.allow(upper), _STEPS, self.gains).mean(axis=0)
+        room = np.maximum(means + bound.tolerance, 0.0)
         with np.errstate(divide="ignore", over="ignore"):
-            needed = (promise.quantile * range_of_one / room) ** 2
+            needed = (bound.quantile * range_of_one / room) ** 2
         best = int(np.argmax(expected))
         return float(expected[best]), least, float(tops[best]), float(needed.min())
 

@@ -220,19 +220,19 @@ def plan_calibration(
         probability("base_rate", base_rate),
         probability_or_one("response_rate", response_rate),
     )
-    share = check_held_out(held_out)
+    share = probability("held_out", held_out)
     if (agents is None) == (standard_error is None):
         raise ParameterError("agents and standard_error: exactly one of them must be passed")
     if agents is None:
         wanted = positive("standard_error", standard_error)
         agents = _agents_needed(wanted, edge, base, share, rate)
     count = check_count("agents", agents)
-    promise = CostBound(TOLERANCE, probability("beta", beta))
+    bound = CostBound(TOLERANCE, probability("beta", beta))
     fitted, checking = divide(count, share)
     labels = _count_labels(fitted)
     error = _standard_error(rate * labels, edge, base)
     forecast = _forecast(rate * fitted, edge, base)
-    width = promise.quantile / (edge * math.sqrt(max(rate * checking, 1.0)))
+    width = bound.quantile / (edge * math.sqrt(max(rate * checking, 1.0)))
     plan = CalibrationPlan(
         count, float(epsilon), base, rate, fitted, checking, labels, error, forecast, width
     )
@@ -251,11 +251,6 @@ def _say_enough(edge: float, base: float, held_out: float, rate: float) -> str:
         return f"{_agents_needed(wanted, edge, base, held_out, rate):,} tell it to {wanted}"
     except ParameterError:
         return f"even {MOST_AGENTS:.0e} do not tell it to {wanted}"
-
-
-def check_held_out(value: float) -> float:
-    """Return the share of agents who check, in (0, 1)."""
-    return probability("held_out", value)
 
 
 def check_count(name: str, value: int) -> int:
