@@ -165,6 +165,15 @@ def test_no_answers_leave_the_prior():
     np.testing.assert_allclose(fit.deviations, [0.3, 2.0], rtol=1e-9)
 
 
+@pytest.mark.parametrize("mean", [0.0, 1.0])
+def test_log_likelihood_is_finite_where_answers_are_true(mean):
+    """With a large epsilon a float cannot tell the randomizer's Pr[truth] from 1."""
+    ones = np.array([round(9 * mean)])
+    counts = Counts(np.zeros(1), np.zeros(1, bool), np.array([9]), ones)
+    assert log_likelihood(counts, np.array([mean]), 1.0) == pytest.approx(0.0, abs=1e-12)
+    assert -math.inf < log_likelihood(counts, np.array([1 - mean]), 1.0) < -300
+
+
 def test_the_difference_of_losses_is_the_mean_over_cells():
     fit = fit_map(expected_counts(50_000, 0.9), 0.9, AXIS, PLAIN)
     scores, masses = AXIS.middles, fit.masses
