@@ -2,12 +2,13 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, labels, learners, local, stability, transfer
+from hdp_fast import adaptation, collection, labels, learners, local, stability, transfer
 from hdp_fast.advice.sizes import Sizes
 from hdp_fast.data import Label, Number, Schema
 from hdp_fast.transfer.calibration import _Calibration
 
 EXAMPLES = {
+    "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
     "_Calibration": lambda: _Calibration(
         lambda X: X[:, 0],
         local.Agents(np.zeros((90, 1)), np.zeros(90, int), epsilon=1.0),

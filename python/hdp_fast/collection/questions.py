@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.parameters import Checked, Rules
 from .._support.validate import (
     file_path,
     finite_number,
@@ -44,8 +45,22 @@ MEANS = ("best", "binary", "laplace", "piecewise", "gaussian")
 FREQUENCIES = ("best", "kary", "hadamard")
 
 
+def _check_id(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value or not value.isprintable():
+        refuse(name, value, "it must be a printable text")
+    if len(value) > _LONGEST_ID:
+        refuse(name, value, f"it must have at most {_LONGEST_ID} characters")
+    return value
+
+
+def _check_randomizer(name: str, value: Any) -> Any:
+    if not isinstance(value, MeanRandomizer | FrequencyRandomizer):
+        refuse(name, value, "it must be a randomizer of local")
+    return value
+
+
 @dataclass(frozen=True)
-class Question:
+class Question(Checked):
     """A question to many people, with the randomizer that every person's device answers with.
 
     Attributes:
@@ -73,6 +88,8 @@ class Question:
         True
     """
 
+    RULES: ClassVar[Rules] = {"id": _check_id, "randomizer": _check_randomizer}
+
     id: str
     randomizer: MeanRandomizer | FrequencyRandomizer
     categories: tuple[str, ...] | None = None
@@ -80,12 +97,7 @@ class Question:
 
     def __post_init__(self) -> None:
         """Validate the id, and that the categories suit the randomizer."""
-        if not isinstance(self.id, str) or not self.id or not self.id.isprintable():
-            refuse("id", self.id, "it must be a printable text")
-        if len(self.id) > _LONGEST_ID:
-            refuse("id", self.id, f"it must have at most {_LONGEST_ID} characters")
-        if not isinstance(self.randomizer, MeanRandomizer | FrequencyRandomizer):
-            refuse("randomizer", self.randomizer, "it must be a randomizer of local")
+        super().__post_init__()
         if self.categories is not None:
             self._check_categories(self.categories)
         if self.hypothesis is not None:
