@@ -165,6 +165,13 @@ def test_no_answers_leave_the_prior():
     np.testing.assert_allclose(fit.deviations, [0.3, 2.0], rtol=1e-9)
 
 
+def test_choose_inner_takes_every_other_of_the_inner_thresholds():
+    """The bounds of the bins: the outermost rungs of the ladder that count as near are among the
+    inner ones, which decides which of them are taken."""
+    assert choose_inner(LADDER, None).tolist() == [-6.0, -3.2, -1.5, 0.0, 1.5, 3.2, 6.0]
+    assert choose_inner(LADDER, np.array([1.0, 2.0, 3.0, 200.0])).tolist() == [2.0, 200.0]
+
+
 @pytest.mark.parametrize("mean", [0.0, 1.0])
 def test_log_likelihood_is_finite_where_answers_are_true(mean):
     """With a large epsilon a float cannot tell the randomizer's Pr[truth] from 1."""
