@@ -420,3 +420,19 @@ class PerError:
 def test_sample_size_may_be_any_callable():
     learner = dataclasses.make_dataclass("Learner", ["sample_size"])(PerError(10.0))
     assert compute_sample_size(learner, 0.1, 0.05) == 100
+
+
+@pytest.mark.parametrize("n", [(1 << 32) - 1, 1 << 32])
+def test_plan_rounds_takes_the_records_that_dense_weights_take(n):
+    """As many as their indices have place for: `DenseWeights` is asked about the larger one."""
+    goal = {"kappa": 2.0**-20, "eta": 0.5, "rounds": 3, "alpha": 0.1, "epsilon": 1.0, "delta": 1e-9}
+    learner = PrivateSGD(loss="logistic", steps=20, batch_size=50, epsilon=1.0)
+    if n < 1 << 32:
+        assert plan_rounds(learner, n=n, agents_epsilon=1.0, **goal).n == n
+        return
+    for refuse in (
+        lambda: plan_rounds(learner, n=n, agents_epsilon=1.0, **goal),
+        lambda: DenseWeights(n, goal["kappa"], goal["eta"]),
+    ):
+        with pytest.raises(ParameterError, match=r"and n below 2"):
+            refuse()

@@ -797,6 +797,19 @@ def test_the_loss_of_a_linear_model_is_compared_with_that_of_weights_0():
     assert result.constants.better == pytest.approx(math.log(2) / math.log(1 + math.exp(3)))
 
 
+@pytest.mark.parametrize(("answer", "ends"), [(0.97, (0.87, 1.0)), (0.04, (0.0, 0.14))])
+def test_estimates_of_an_oracle_lie_in_intervals_of_errors(answer, ends):
+    class Oracle:
+        def query(self, question, tau):
+            return answer
+
+    goal = {"alpha": 0.1, "rounds": 1, "draws": 9, "schedule": "final", "output": "smallest"}
+    model = SubsampleTestReweigh(lambda X, y: Half(), epsilon=math.inf, **goal)
+    tested = model.fit(X, Y, Oracle()).result_.tested
+    assert (tested.low, tested.high) == pytest.approx(ends)
+    assert (tested.value, tested.agents) == (answer, 0)
+
+
 def test_nothing_is_known_of_constants_where_nobody_can_be_asked():
     goal = {**FREE, "epsilon": math.inf, "draws": 2_000}
     oracle = SubsampleTestReweigh(LEARNER, **goal).fit(X, Y, EmpiricalOracle(X, Y)).result_
