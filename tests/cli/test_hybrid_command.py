@@ -14,7 +14,7 @@ from hdp_fast import Budget
 from hdp_fast.cli import main
 from hdp_fast.data import Schema, read_table
 from hdp_fast.learners import PrivateModel
-from hdp_fast.transfer import HybridRun, repair
+from hdp_fast.transfer import HybridRun, hybrid_model
 
 FILES = ["panel.csv", "town.csv", "--schema", "schema.json"]
 PRIVACY = ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2"]
@@ -152,13 +152,13 @@ def test_a_seed_repeats_the_run(folder, capsys):
 
 
 def test_a_model_that_is_not_changed_is_certified_once(folder, capsys, monkeypatch):
-    calibrate = repair.calibrate
+    calibrate = hybrid_model.calibrate
 
     def refuse(*arguments, **options):
         result = calibrate(*arguments, **options)
         return dataclasses.replace(result, outcome="no evidence", slope=1.0, intercept=0.0)
 
-    monkeypatch.setattr(repair, "calibrate", refuse)
+    monkeypatch.setattr(hybrid_model, "calibrate", refuse)
     result = run(capsys, "--report", "same.html")
     assert list(result["certificates"]) == ["before"]
     assert result["certificates"]["before"]["asked"] == 14_400
@@ -293,7 +293,7 @@ def test_what_was_spent_is_said_when_a_run_is_interrupted(folder, capsys, monkey
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(repair, "certify", interrupt)
+    monkeypatch.setattr(hybrid_model, "certify", interrupt)
     Budget.open("other", epsilon=2.0, delta=1e-5)
     assert main([*COMMON, "--budget", "other", "--report", "late.html"]) == 130
     error = capsys.readouterr().err
