@@ -15,7 +15,7 @@ from _machine import Limits
 from numpy.typing import NDArray
 
 from hdp_fast.learners import FeatureMap
-from hdp_fast.learners.feature_sums import bits_for, feature_sums
+from hdp_fast.learners.statistics_features import bits_for, feature_sums
 
 RECORDS, D, K = 1_000_000, 200, 10
 THREADS = (1, 2)

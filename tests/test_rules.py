@@ -37,6 +37,7 @@ BREAKS = {
     validate.flag: [0, 1, "yes", None],
     validate.curator_relation: ["replace", "local", 1, None],
     validate.one_of: ["no such word", 1, None],
+    validate.positive_or_infinite: [*NO_NUMBERS, 0, -1.0, -np.inf, np.nan],
     validate.instance: ["text", 1.5],
     validate.function: ["text", 1.5],
     gaussian._within: [*NO_NUMBERS, -np.inf, np.inf, np.nan],

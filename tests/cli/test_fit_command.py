@@ -421,7 +421,7 @@ def test_a_usual_label_is_that_of_nine_rows_of_ten(capsys, folder):
     learn(capsys, *SEED)
     fields, coins, seen = json.loads((folder / "model.json").read_text()), RNG(0), set()
     model = PrivateModel.from_json(json.dumps(fields))
-    shares, age = model.rows.mean[1:], coins.normal(size=2_000)
+    shares, age = model.rows.center[1:], coins.normal(size=2_000)
     bits = np.searchsorted(shares.cumsum(), coins.random(2_000))[:, None] == [0, 1]
     square = (age**2 - 1) / math.sqrt(2)
     z = np.column_stack([age, bits - shares, square, np.ones(2_000)])

@@ -27,10 +27,9 @@ from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import Question, read_question
 from hdp_fast.collection.reports import Collection, read_collection, report_lines
 from hdp_fast.data import Label, Number, Schema, files, read_table
+from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.learners import PrivateModel
-from hdp_fast.learners.centered_rows import CenteredRows
-from hdp_fast.learners.unit_rows import UnitRows
 
 # No file here is longer than some kilobytes: whoever takes this long or this much hangs.
 PATIENCE_SECONDS = 10
@@ -43,7 +42,7 @@ OVER = ("--probabilities", "--force")
 UNIT = ("--low", "0", "--high", "1")
 QUESTION = Question("pay", local.BinaryResponse(1.0, (0, 1)))
 SCHEMA = Schema(Label("job", positive=("a",)), {"age": Number(18, 80, (25, 41))})
-ROWS = CenteredRows(UnitRows.of_schema(SCHEMA), np.array([0.5]), np.array([3.0]))
+ROWS = Rows(SCHEMA, center=np.array([0.5]), factor=np.array([3.0]))
 MODEL = PrivateModel(
     *(SCHEMA, None, ROWS, np.array([[-1.0, 1.0], [0.5, -0.5]])),
     *(2.0, "logistic", "sgd", 12, 3.0, QUESTION.randomizer.record()),

@@ -11,7 +11,7 @@ from processes import exit_code, forked, forking
 
 from hdp_fast import accounting, gf2, noise, parity, statistics
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
-from hdp_fast.learners.feature_sums import feature_sums
+from hdp_fast.learners.statistics_features import feature_sums
 from hdp_fast.stability import HazardTable
 from hdp_fast.weights import DenseWeights
 

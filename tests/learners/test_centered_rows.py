@@ -2,6 +2,7 @@
 them."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pandas
@@ -10,17 +11,24 @@ import pytest
 from hdp_fast import accounting
 from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Label, Number, Schema
-from hdp_fast.learners import centered_rows
-from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
-from hdp_fast.learners.centered_rows import center, center_evenly, squared_distance
-from hdp_fast.learners.unit_rows import UnitRows
+from hdp_fast.data.goal import Goal
+from hdp_fast.data.rows import Rows
+from hdp_fast.learners import centered_linear
+from hdp_fast.learners.centered_linear import (
+    ClassTask,
+    TargetTask,
+    center,
+    center_evenly,
+    release_linear,
+)
 
 SCHEMA = Schema(
     Label("rich", positive=("yes",)),
     {"age": Number(0, 10), "place": Category(("town", "village", "sea"))},
 )
-NUMBERS = UnitRows.within((0, 1), 2)
-MIXED = UnitRows.of_schema(SCHEMA)
+NUMBERS = Rows.within((0, 1), 2)
+MIXED = Rows.of_schema(SCHEMA)
+ALONE = Rows.of_schema(Schema(SCHEMA.label, {"place": Category(("sea",))}))
 GRID = np.array([-math.inf, -1, 0, 0.3, 0.9, 1, 5, math.inf])
 RNG = np.random.default_rng
 
@@ -28,6 +36,8 @@ RNG = np.random.default_rng
 def every_record(unit):
     if unit is NUMBERS:
         return np.array([(a, b) for a in GRID for b in GRID])
+    if unit is ALONE:
+        return pandas.DataFrame({"place": ["sea", "town"]})
     pairs = [(10 * a, b) for a in GRID for b in ("town", "village", "sea", None)]
     return pandas.DataFrame(pairs, columns=["age", "place"])
 
@@ -41,9 +51,9 @@ def worst_distance(unit, squares):
 
 
 @pytest.mark.parametrize("squares", [False, True])
-@pytest.mark.parametrize("unit", [NUMBERS, MIXED], ids=["numbers", "schema"])
+@pytest.mark.parametrize("unit", [NUMBERS, MIXED, ALONE], ids=["numbers", "schema", "one name"])
 def test_no_two_records_are_farther_apart_than_the_noise_is_for(unit, squares):
-    price = squared_distance(unit, squares)
+    price = unit.squared_distance(4 if squares else 2)
     assert price - 1e-9 <= worst_distance(unit, squares) <= price
     # A sensitivity that leaves out one power, or one bit of a category, would not do.
     assert worst_distance(unit, squares) > price - 1
@@ -65,10 +75,10 @@ def test_the_noise_that_is_drawn_is_that_of_the_price(squares, monkeypatch):
         asked.append((sigma, shape))
         return np.zeros(shape, np.int64)
 
-    monkeypatch.setattr(centered_rows.noise, "rounded_gaussian", draw)
+    monkeypatch.setattr(centered_linear.noise, "rounded_gaussian", draw)
     rows = MIXED(every_record(MIXED))
     center(MIXED, rows, squares=squares, epsilon=0.5, delta=1e-7, random_state=None)
-    price = squared_distance(MIXED, squares)
+    price = MIXED.squared_distance(4 if squares else 2)
     bits, sigma = calibrate_means(price, n=len(rows), epsilon=0.5, delta=1e-7)
     assert asked == [(sigma, (7 if squares else 5,))]
     assert sigma_epsilon(price << (2 * bits), sigma, 1e-7) <= 0.5
@@ -89,7 +99,7 @@ def test_columns_have_mean_0_deviation_1_and_squares_are_not_correlated_with_num
 @pytest.mark.parametrize("squares", [False, True])
 def test_even_rows_are_centered_without_a_look(squares):
     made = center_evenly(MIXED, squares=squares)
-    np.testing.assert_allclose(made.mean, [0.5, 1 / 3, 1 / 3, 1 / 3])
+    np.testing.assert_allclose(made.center, [0.5, 1 / 3, 1 / 3, 1 / 3])
     ages = np.linspace(0, 10, 30_001)
     frame = pandas.DataFrame({"age": ages, "place": np.resize(["town", "village", "sea"], 30_001)})
     columns = made(frame)
@@ -107,18 +117,17 @@ def release(n, epsilon, task=None, **settings):
         values,
         2.0 * labels - 1 if isinstance(task, TargetTask) else labels,
         task,
-        name="here",
-        **{"method": "auto", "delta": 1e-6, "budget": None, "random_state": 0, **settings},
-        epsilon=epsilon,
+        Goal(epsilon, 1e-6, random_state=0),
+        **{"name": "here", "method": "auto", **settings},
     )
 
 
 def test_few_records_are_centered_evenly_and_the_learner_has_all_of_epsilon():
     few, many = release(200, 1.0), release(40_000, 1.0, method="statistics")
-    np.testing.assert_array_equal(few.rows.mean, [0.5, 0.5])
+    np.testing.assert_array_equal(few.rows.center, [0.5, 0.5])
     assert few.model.record.epsilon == 1.0
     assert "means" not in few.record.mechanism + few.record.noise
-    assert (many.rows.mean != 0.5).all()
+    assert (many.rows.center != 0.5).all()
     assert many.model.record.epsilon < 0.9
     assert "means" in many.record.mechanism
     assert {few.record.epsilon, many.record.epsilon} == {1.0}
@@ -163,5 +172,22 @@ def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
     tiny = np.array([[5e-324, 1e-310], [math.inf, -1e308]])
     wide = Schema(Label("unused", above=0), {"age": Number(0, 1e30)})
     with np.errstate(all="raise"):
-        assert np.isfinite(UnitRows.within((0, 1e30), 2)(tiny)).all()
+        assert np.isfinite(Rows.within((0, 1e30), 2)(tiny)).all()
         assert np.isfinite(wide.floats({"age": tiny[:, 0]})).all()
+
+
+def test_a_release_makes_rows_in_blocks_of_a_table_that_is_larger():
+    """A row of 20 numbers and 41 columns is kept once, and no power of it beside it."""
+    n, width = 40_000, 20
+    unit = Rows.within((0, 1), width)
+    rows = RNG(2).random((n, width))
+    task, goal = ClassTask(2), Goal(1.0, 1e-6, random_state=0)
+    labels = (rows[:, 0] > 0.5).astype(np.int64)
+    tracemalloc.start()
+    try:
+        made = release_linear(unit, rows, labels, task, goal, name="here", method="statistics")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert made.rows.squares is not None
+    assert 8 * 41 * n <= peak < 1.4 * 8 * 41 * n + (2 << 20)

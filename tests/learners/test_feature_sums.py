@@ -9,7 +9,7 @@ import pytest
 
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import FeatureMap
-from hdp_fast.learners.feature_sums import bits_for, check_bits, feature_sums, target_sums
+from hdp_fast.learners.statistics_features import bits_for, check_bits, feature_sums, target_sums
 
 COINS = np.random.default_rng(6)
 

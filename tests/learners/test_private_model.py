@@ -9,10 +9,9 @@ import pytest
 
 from hdp_fast import Budget, ParameterError, ShapeError
 from hdp_fast.data import Category, Label, Number, Schema, read_frame
+from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.learners import CenteredLinear, PrivateModel
-from hdp_fast.learners.centered_rows import CenteredRows
-from hdp_fast.learners.unit_rows import UnitRows
 
 RNG = np.random.default_rng(0)
 N = 4_000
@@ -253,10 +252,10 @@ def test_private_model_refuses_damaged_parts(change):
 
 def test_a_model_of_bits_has_variances_that_are_no_smaller_than_those_of_its_rows():
     """usual_label trusts them: cuts of one number go together."""
-    unit = UnitRows.of_schema(RULE, bits=True)
+    unit = Rows.of_schema(RULE, bits=True)
     rows = unit(read_frame(PEOPLE))
     model = PrivateModel(
-        RULE, None, CenteredRows(unit, rows.mean(axis=0), np.ones(len(unit.names))),
+        RULE, None, Rows(RULE, True, rows.mean(axis=0), np.ones(len(unit.names))),
         np.zeros((len(unit.names) + 1, 2)), 1e30, "logistic", "sgd", N, None, None,
     )  # fmt: skip
     seen = set()

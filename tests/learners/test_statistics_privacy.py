@@ -11,8 +11,8 @@ import pytest
 from hdp_fast import accounting
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.learners import FeatureMap
-from hdp_fast.learners.feature_sums import feature_sums
-from hdp_fast.learners.statistics_privacy import (
+from hdp_fast.learners.statistics_features import feature_sums
+from hdp_fast.learners.statistics_noise import (
     MOST_RECORDS,
     Released,
     calibrate_statistics,

@@ -14,7 +14,7 @@ from hdp_fast.audit import lower_bound
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import FeatureMap, SufficientStatistics, sufficient_statistics
-from hdp_fast.learners.statistics_privacy import MOST_BITS
+from hdp_fast.learners.statistics_noise import MOST_BITS
 
 PRICE = {"epsilon": 1.0, "delta": 1e-6}
 FEATURES = FeatureMap.identity(3, norm_bound=2.0)

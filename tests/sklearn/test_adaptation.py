@@ -23,7 +23,7 @@ from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.learners import FeatureMap, SufficientStatistics
-from hdp_fast.learners.statistics_privacy import noise_mu_squared
+from hdp_fast.learners.statistics_noise import noise_mu_squared
 from hdp_fast.learners.sufficient_statistics import calibrate, describe_release
 from hdp_fast.sklearn import (
     AdaptationClassifier,
@@ -33,7 +33,7 @@ from hdp_fast.sklearn import (
     adaptation_estimators,
 )
 from hdp_fast.sklearn import (
-    domains as domain_scores,
+    row_labels as domain_scores,
 )
 from hdp_fast.sklearn.adaptation_models import share_of_class
 
@@ -130,7 +130,7 @@ def test_only_the_public_domain_shapes_the_columns(make, private):
         for X in (rows, others)
     ]
     for first, second in (fits[:2], fits[2:]):
-        assert (first.rows_.mean == second.rows_.mean).all()
+        assert (first.rows_.center == second.rows_.center).all()
         assert (first.rows_.factor == second.rows_.factor).all()
         settings = [
             {name: part for name, part in vars(fit.model_).items() if name[-1] != "_"}

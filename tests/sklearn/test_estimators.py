@@ -30,7 +30,7 @@ from hdp_fast.sklearn import (
     PrivateClassifier,
     PrivateRegressor,
     PrivateSearchCV,
-    linear_estimator,
+    private_estimator,
 )
 
 N = 4_000
@@ -188,7 +188,7 @@ def test_it_works_in_pipelines_and_is_pickled_and_shown():
 
 
 def test_the_first_score_warns(monkeypatch):
-    monkeypatch.setattr(linear_estimator, "_noted_scores", set())
+    monkeypatch.setattr(private_estimator, "_noted_scores", set())
     learner = classifier().fit(ROWS, BITS)
     with pytest.warns(UtilityWarning, match="unprotected release"):
         learner.score(ROWS, BITS)

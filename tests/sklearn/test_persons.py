@@ -13,7 +13,7 @@ from hdp_fast.budget import Budget
 from hdp_fast.data import bound_rows
 from hdp_fast.data.persons import gaussian_share_of_row
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners import PrivateSGD, centered_linear
+from hdp_fast.learners import PrivateSGD, sufficient_statistics
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
 RNG = np.random.default_rng(0)
@@ -61,8 +61,8 @@ def test_noise_grows_with_the_rows_of_a_person(kind, monkeypatch):
         seen.append(arguments[-2:])
         return statistics_noise(*arguments)
 
-    statistics_noise = centered_linear.calibrate
-    monkeypatch.setattr(centered_linear, "calibrate", calibrate)
+    statistics_noise = sufficient_statistics.calibrate
+    monkeypatch.setattr(sufficient_statistics, "calibrate", calibrate)
     learner.fit(ROWS, y, ids=PEOPLE, rows_per_person=3)
     rest = 2.0 * 0.9, 1e-6 * 0.9
     assert seen[0] == pytest.approx(gaussian_share_of_row(*rest, 3), rel=1e-9)

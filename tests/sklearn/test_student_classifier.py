@@ -28,7 +28,7 @@ from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.labels import LabelResult, PrivateLabeler, StatisticsLabeler
 from hdp_fast.labels.pool import PoolTask, choose_members
 from hdp_fast.sklearn import PrivateClassifier, PrivateStudentClassifier
-from hdp_fast.sklearn.class_labels import encode
+from hdp_fast.sklearn.row_labels import encode
 
 N = 6_000
 RNG = np.random.default_rng(0)

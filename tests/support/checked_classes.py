@@ -7,6 +7,7 @@ from hdp_fast.advice.sizes import Sizes
 from hdp_fast.data import Label, Number, Schema
 from hdp_fast.transfer.calibration import _Calibration
 
+_SCHEMA = Schema(Label("rich", above=50), {"age": Number(0, 100)})
 EXAMPLES = {
     "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
     "_Calibration": lambda: _Calibration(
@@ -44,6 +45,8 @@ EXAMPLES = {
         base_rate=None,
         best_error=None,
     ),
+    "CenteredLinear": lambda: learners.CenteredLinear(_SCHEMA, epsilon=1.0, delta=1e-6),
+    "ScaledFeatures": lambda: adaptation.ScaledFeatures(_SCHEMA),
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
     ),

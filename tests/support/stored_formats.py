@@ -21,12 +21,11 @@ from hdp_fast.collection import (
     report_lines,
 )
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
+from hdp_fast.data.rows import Rows, Squares
 from hdp_fast.data.table import Column, Table
 from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
 from hdp_fast.labels import PrivateLabeler
 from hdp_fast.learners import PrivateModel, predictor
-from hdp_fast.learners.centered_rows import CenteredRows, Squares
-from hdp_fast.learners.unit_rows import UnitRows
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "formats"
 QUESTION = frequency_question(
@@ -194,11 +193,11 @@ HAZARD = stability.HazardTable.design(1, 3, epsilon=4.0, delta=1e-2, beta=0.1)
 PRIVATE_MODEL = PrivateModel(
     schema=SCHEMA,
     classes=("low", "high", "top"),
-    rows=CenteredRows(
-        UnitRows.of_schema(SCHEMA),
-        np.array([0.5, 0.25, 0.75]),
-        np.array([4.0, 1.0, 1.0]),
-        Squares(np.array([0.375]), np.array([0.5]), np.array([8.0])),
+    rows=Rows(
+        SCHEMA,
+        center=np.array([0.5, 0.25, 0.75]),
+        factor=np.array([4.0, 1.0, 1.0]),
+        squares=Squares(np.array([0.375]), np.array([0.5]), np.array([8.0])),
     ),
     weights=np.array(
         [[1.0, 0.0, -1.0], [0.5, -0.5, 0.0], [0.0, 0.25, 0.5], [0.5, 0.0, 0.25], [0.0, 1.0, -1.0]]

@@ -11,10 +11,11 @@ from hybrid_tables import SCHEMA
 
 from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, transfer
 from hdp_fast.data import Column, Schema, Table
+from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
 from hdp_fast.learners import PrivateModel
 from hdp_fast.transfer import HybridRun, hybrid_model
-from hdp_fast.transfer.centered_features import CenteredFeatures, leave_out
+from hdp_fast.transfer.hybrid_run import describe_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
 PUBLIC = Schema.from_json(json.dumps(SCHEMA))
@@ -231,22 +232,20 @@ def test_nobody_is_asked_what_too_few_would_not_tell(n, agents, epsilon, screens
 
 
 def test_columns_leave_a_schema_by_their_features():
-    flags = dict.fromkeys(PUBLIC.float_names, False)
-    dropped = list((flags | {"age": True, "channel=app": True}).values())
-    less = leave_out(PUBLIC, dropped, bits=False)
-    assert less.float_names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
-    assert leave_out(PUBLIC, [False] * len(flags), bits=False) == PUBLIC
-    left = [name for name in PUBLIC.names if name not in ("age>=54", "home=own", "home=rent")]
-    dropped = [name not in left for name in PUBLIC.names]
-    assert leave_out(PUBLIC, dropped, bits=True).names == left
-    assert leave_out(PUBLIC, [">=" in name for name in PUBLIC.names], bits=True).names == [
-        name for name in PUBLIC.names if "=" in name and ">" not in name
-    ]
+    numbers, bits = Rows(PUBLIC), Rows(PUBLIC, bits=True)
+    less = numbers.without(["age", "channel=app"])
+    assert less.names == ["home=own", "home=rent", "channel=phone", "channel=shop", "visits"]
+    assert numbers.without([]).schema == PUBLIC
+    dropped = ["age>=54", "home=own", "home=rent"]
+    assert bits.without(dropped).names == [name for name in PUBLIC.names if name not in dropped]
+    cuts = [name for name in PUBLIC.names if ">=" in name]
+    assert bits.without(cuts).names == [name for name in PUBLIC.names if ">" not in name]
+    assert bits.without(bits.names) is bits
 
 
 def test_features_are_centered_and_come_back():
     center = np.linspace(0.1, 0.7, 7)
-    features = CenteredFeatures(PUBLIC, False, center)
+    features = Rows(PUBLIC, center=center)
     less = features.without(["home=rent", "visits"])
     assert less.center.tolist() == center[[0, 1, 3, 4, 5]].tolist()
     assert features.without(features.names) is features
@@ -254,15 +253,15 @@ def test_features_are_centered_and_come_back():
     columns = {name: Column((text,), np.zeros(1, int)) for name, text in with_cells.items()}
     weights = np.arange(1.0, 9.0)
     table = Table(columns, 1)
-    score = features.rows(table)[0] @ weights
-    intercept, coef = features.predictor(weights)
+    score = features(table)[0] @ weights
+    intercept, coef = features.to_units(weights)
     in_units = intercept + 54 * coef["age"] + coef["home=own"] + coef["channel=shop"]
     assert score == pytest.approx(in_units + 12 * coef["visits"])
-    assert features.norm_bound == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
+    assert features.norm == pytest.approx(np.sqrt(1 + (center * (1 - center)).sum()))
     kept = np.array([name not in ("home=rent", "visits") for name in PUBLIC.float_names])
-    asked = less.describe(np.arange(1.0, 7.0), kept)
-    plain = features.plain_rows(table)[0] @ asked["weights"] + asked["bias"]
-    assert plain == pytest.approx(less.rows(table)[0] @ np.arange(1.0, 7.0))
+    asked = describe_rows(less, np.arange(1.0, 7.0), kept)
+    plain = features.plain(table)[0] @ asked["weights"] + asked["bias"]
+    assert plain == pytest.approx(less(table)[0] @ np.arange(1.0, 7.0))
 
 
 # Bad input ---------------------------------------------------------------------------------------

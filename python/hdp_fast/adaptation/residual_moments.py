@@ -19,8 +19,7 @@ from ..budget.account import spend
 from ..exceptions import ParameterError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
-from ..learners.statistics_checks import LEVEL, chi_square_quantile, least_records
-from ..learners.statistics_privacy import MOST_BITS
+from ..learners.statistics_noise import LEVEL, MOST_BITS, chi_square_quantile, least_records
 from ..learners.sufficient_statistics import (
     SufficientStatistics,
     add_noise,

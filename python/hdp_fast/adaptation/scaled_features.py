@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.numbers import finite_vector
+from .._support.parameters import Checked, Rules
 from .._support.types import Floats
 from .._support.validate import instance
-from ..data.column_kinds import Ignore, Number, count_floats
+from ..data.rows import Predictor, Rows
 from ..data.schema import Schema
 from ..exceptions import ShapeError
-from ..learners.unit_rows import Predictor
 
 
 @dataclass(frozen=True)
-class ScaledFeatures:
+class ScaledFeatures(Checked):
     """A public map from the rows of a table to records of norm at most 1, as adaptation takes them.
 
     Numbers go from the schema's bounds to [-1, 1], and a category becomes bits, of which at most
@@ -45,9 +46,7 @@ class ScaledFeatures:
 
     schema: Schema
 
-    def __post_init__(self) -> None:
-        """Validate the schema."""
-        instance("schema", self.schema, Schema, "a data.Schema")
+    RULES: ClassVar[Rules] = {"schema": partial(instance, kind=Schema, what="a data.Schema")}
 
     def rows(self, table: Any) -> Floats:
         """Makes the records of a table.
@@ -62,9 +61,7 @@ class ScaledFeatures:
         Raises:
             ParameterError: A column is missing. No value in a column raises anything.
         """
-        numbers = np.array([number is not None for number in self._numbers()], np.float64)
-        signed = self.schema.floats(table) * (1 + numbers) - numbers
-        return np.column_stack([signed, np.ones(len(signed))]) / self._length()
+        return self._rows.scale(self._rows.plain(table)) / self._length
 
     def labels(self, scores: ArrayLike) -> list[float] | list[int]:
         """Converts scores to labels of the table.
@@ -100,32 +97,22 @@ class ScaledFeatures:
             ShapeError: coef has not shape (d,).
             ParameterError: An entry is no finite number.
         """
-        values, d = finite_vector("coef", coef), len(self.schema.float_names) + 1
+        values, d = finite_vector("coef", coef), len(self._rows.names) + 1
         if len(values) != d:
             raise ShapeError(f"coef has {len(values):,} entries, but the records have {d:,}")
         middle, half = self._units()
-        *weights, intercept = (half * values / self._length()).tolist()
-        slopes = []
-        for weight, number in zip(weights, self._numbers(), strict=True):
-            if number is not None:
-                width = number.high - number.low
-                intercept -= weight * (number.low / width + number.high / width)
-                weight *= 2 / width
-            slopes.append(weight)
-        names = self.schema.float_names
-        return Predictor(middle + intercept, dict(zip(names, slopes, strict=True)))
+        intercept, coefficients = self._rows.to_units(half * values / self._length)
+        return Predictor(middle + intercept, coefficients)
 
+    @property
+    def _rows(self) -> Rows:
+        """The records before they are divided: numbers in [-1, 1], bits, and the constant."""
+        numbers = Rows(self.schema).is_number.astype(np.float64)
+        return Rows(self.schema, center=numbers / 2, factor=1 + numbers)
+
+    @property
     def _length(self) -> float:
-        kinds = self.schema.columns.values()
-        return math.sqrt(1 + sum(not isinstance(kind, Ignore) for kind in kinds))
-
-    def _numbers(self) -> list[Number | None]:
-        """For each feature its column if that is a number; None for the bits of categories."""
-        numbers: list[Number | None] = []
-        for kind in self.schema.columns.values():
-            if not isinstance(kind, Ignore):
-                numbers += [kind] if isinstance(kind, Number) else [None] * count_floats(kind)
-        return numbers
+        return math.sqrt(1 + self._rows.sources)
 
     def _units(self) -> tuple[float, float]:
         """The label of a score of 0, and how much a score of 1 adds to it."""

@@ -185,9 +185,11 @@ def label_floats(label: Label, column: Column) -> Floats:
     return label._floats(column)
 
 
-def count_floats(kind: Category | Number) -> int:
-    """How many float features a column becomes: a bit for each name, or one number."""
-    return 1 if isinstance(kind, Number) else len(kind.values)
+def count_features(kind: Category | Number, bits: bool = False) -> int:
+    """How many features a column becomes: its names, or for a number one, or with bits its cuts."""
+    if isinstance(kind, Number):
+        return len(kind.cuts) if bits else 1
+    return len(kind.values)
 
 
 def default_entry(missing: str | float | None) -> dict[str, Any]:

@@ -47,6 +47,11 @@ class Goal(NamedTuple):
         assert self.delta is not None
         return self.delta
 
+    @property
+    def price(self) -> tuple[float, float]:
+        """Epsilon and delta, of a release that is not pure."""
+        return self.epsilon, self.settled_delta
+
     def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Goal:
         """The same about people, who own the n rows. Raises as read_persons does."""
         return self._replace(persons=read_persons(ids, rows_per_person, n))

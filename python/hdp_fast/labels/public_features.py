@@ -24,7 +24,7 @@ from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError, UtilityWarning
 from ..learners import FeatureMap, PrivateSGD, SufficientStatistics, suggest_features
 from ..learners.moment_equation import softmax, to_halves
-from ..learners.statistics_checks import chi_square_quantile
+from ..learners.statistics_noise import chi_square_quantile
 from .public_facts import kind_of
 
 # Square of the constant that gradients get beside a row of norm 1, if its columns span none.

@@ -25,16 +25,15 @@ from .linear_model import LinearModel
 from .literals import cut
 from .private_model import PrivateModel
 from .released_statistics import ReleasedStatistics
-from .scores import score_of
+from .scores import predictor, score_of
 from .separator import LinearSeparator, SeparatorResult
-from .serialization import predictor
 from .sgd import PrivateSGD
 from .sgd_plan import SGDPlan
 from .softmax_model import SoftmaxModel
+from .statistics_features import suggest_features
 from .statistics_model import StatisticsModel
 from .stored_classes import ConjunctionList, Parities
 from .sufficient_statistics import SufficientStatistics
-from .suggested_features import suggest_features
 
 __all__ = [
     "CenteredLinear",

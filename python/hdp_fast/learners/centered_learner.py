@@ -1,35 +1,47 @@
-"""The linear learner of a table that needs no settings but public facts."""
+"""The linear learner of a table that needs no settings but public facts, and its one model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support.notes import keep_result
-from .._support.parameters import store
-from .._support.types import Integers, RandomState
-from .._support.validate import instance, number, one_of, positive, probability
+from .._support.parameters import Checked, Rules, optional
+from .._support.random_state import check_random_state
+from .._support.types import Floats, Integers, RandomState
+from .._support.validate import instance, one_of, positive_or_infinite, probability
 from ..budget.account import Budget
 from ..data.frames import take_columns
-from ..data.persons import read_persons
+from ..data.goal import Goal
+from ..data.rows import Rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError
-from .centered_linear import METHODS, ClassTask, LinearTask, TargetTask, release_linear
-from .centered_release import make_private_model
-from .private_model import PrivateModel, check_classes
-from .unit_rows import UnitRows
+from .centered_linear import (
+    METHODS,
+    CenteredModel,
+    ClassTask,
+    LinearTask,
+    TargetTask,
+    release_linear,
+)
+from .linear_model import LinearModel
+from .moment_equation import to_halves
+from .private_model import Link, PrivateModel, check_classes
+from .statistics_model import StatisticsModel
+from .statistics_noise import LEVEL, chi_square_quantile
 
 # Without noise nothing depends on it.
 _UNUSED_DELTA = 0.5
 
 
 @dataclass(frozen=True)
-class CenteredLinear:
+class CenteredLinear(Checked):
     """Learns a linear model of a private table, by rules that need public numbers alone.
 
     Columns are scaled to [0, 1] by the schema's bounds. Where records are not too few, the means of
@@ -78,18 +90,19 @@ class CenteredLinear:
     classes: Sequence[str] | None = None
     method: str = "auto"
 
+    RULES: ClassVar[Rules] = {
+        "schema": partial(instance, kind=Schema, what="a data.Schema"),
+        "method": partial(one_of, allowed=METHODS),
+        "classes": optional(check_classes),
+        "epsilon": positive_or_infinite,
+        "delta": optional(probability),
+    }
+
     def __post_init__(self) -> None:
         """Validate the parameters."""
-        instance("schema", self.schema, Schema, "a data.Schema")
-        one_of("method", self.method, METHODS)
-        if self.classes is not None:
-            store(self, classes=check_classes(self.classes))
-        if number("epsilon", self.epsilon) < math.inf:
-            store(self, epsilon=positive("epsilon", self.epsilon))
-            if self.delta is None:
-                raise ParameterError("delta must be given: only epsilon = math.inf needs none")
-        if self.delta is not None:
-            store(self, delta=probability("delta", self.delta))
+        super().__post_init__()
+        if self.epsilon < math.inf and self.delta is None:
+            raise ParameterError("delta must be given: only epsilon = math.inf needs none")
 
     @keep_result
     def learn(
@@ -134,24 +147,22 @@ class CenteredLinear:
         Cost:
             A pass over the table, and that of the method.
         """
-        unit = UnitRows.of_schema(self.schema)
+        check_random_state(random_state)
+        unit = Rows.of_schema(self.schema)
         records = take_columns("table", table, [*self.schema.reads, self.schema.label.column])
         task, labels = self._read_labels(records)
-        rows = unit(records)
+        rows, delta = unit(records), _UNUSED_DELTA if self.delta is None else self.delta
+        goal = Goal(self.epsilon, delta, budget=budget, random_state=random_state)
         released = release_linear(
             unit,
             rows,
             labels,
             task,
+            goal.of_people(ids, rows_per_person, len(rows)),
             name="learners.CenteredLinear",
             method=self.method,
-            epsilon=self.epsilon,
-            delta=_UNUSED_DELTA if self.delta is None else self.delta,
-            budget=budget,
-            random_state=random_state,
-            persons=read_persons(ids, rows_per_person, len(rows)),
         )
-        return make_private_model(released, self.schema, self.classes, len(rows))
+        return make_private_model(released, self.classes, len(rows))
 
     def _read_labels(self, table: Any) -> tuple[LinearTask, NDArray[Any]]:
         """What is learned, and the labels as it takes them."""
@@ -171,3 +182,59 @@ class CenteredLinear:
             rule = "every row must hold one of classes"
             raise ParameterError(f"column {name!r} holds something else, but {rule}")
         return numbers
+
+
+def make_private_model(
+    released: CenteredModel, classes: Sequence[str] | None, n: int
+) -> PrivateModel:
+    """The model of a release of n records, whose rows are those of a schema."""
+    assert released.rows.schema is not None
+    weights, bound, link = _weigh(released)
+    return PrivateModel(
+        schema=released.rows.schema,
+        classes=None if classes is None else tuple(classes),
+        rows=released.rows,
+        weights=weights,
+        norm_bound=bound,
+        link=link,
+        method=released.method,
+        n=n,
+        signal=None if released.record is None else _signal(released),
+        record=released.record,
+    )
+
+
+def _weigh(released: CenteredModel) -> tuple[Floats, float, Link]:
+    """Weights of all classes, the norm that rows are shrunk to, and the link."""
+    model: Any = released.model
+    if isinstance(model, StatisticsModel):
+        # Its features are the centered rows times this factor, shrunk to norm 1.
+        factor = float(model.features.factor[0])
+        link: Link = "target" if model.classes is None else "shares"
+        if model.link == "logistic":
+            link = "logistic"
+        return model.coefficients * factor, 1 / factor, link
+    if not isinstance(model, LinearModel):
+        return model.weights, model.loss.norm_bound, "logistic"
+    if model.loss.label_bound is not None:
+        return model.weights[:, None], model.loss.norm_bound, "target"
+    return to_halves(model.weights), model.loss.norm_bound, "logistic"
+
+
+def _signal(released: CenteredModel) -> float:
+    """How far signal stands out of noise: that of the plan, or of what was learned.
+
+    For gradients, the longest one that the plan allows over the noise in the mean of all steps,
+    whatever the labels are. For statistics, the released weights over what noise alone would make
+    of them, but for a chance of a hundredth.
+    """
+    model: Any = released.model
+    if isinstance(model, StatisticsModel):
+        return math.sqrt(max(map(_square, model.coefficients[:-1].T, model.covariances)))
+    return 1 / max(float(model.plan.noise), 1e-9)
+
+
+def _square(weights: NDArray[Any], covariance: Floats) -> float:
+    inverse = np.linalg.pinv(covariance[:-1, :-1], hermitian=True)
+    square = float(weights @ inverse @ weights)
+    return max(square / chi_square_quantile(len(weights), 1 - LEVEL), 1e-9)

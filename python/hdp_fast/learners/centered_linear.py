@@ -5,36 +5,40 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import accounting
+from .. import accounting, noise
 from .._support.random_state import make_stream
-from .._support.types import Floats, RandomState
+from .._support.types import Floats, Integers
 from ..accounting.noisy_sums import calibrate_means
-from ..budget.account import Budget, check_charge, spend
-from ..data.persons import Persons
+from ..budget.account import check_charge, spend
+from ..data.goal import Goal
+from ..data.rows import Rows, Squares, blocks_of
 from ..record import PrivacyRecord, rng_of
-from .centered_rows import CenteredRows, center, center_evenly, squared_distance
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel
 from .sgd import PrivateSGD
 from .softmax_model import SoftmaxModel
 from .statistics_model import StatisticsModel
-from .sufficient_statistics import SufficientStatistics, calibrate
-from .unit_rows import UnitRows
+from .statistics_noise import Released, calibrate_statistics
+from .sufficient_statistics import SufficientStatistics, release_settled
 
 Model = LinearModel | SoftmaxModel | StatisticsModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
+# Of the norm of rows.
+Making = Callable[[float], Learner]
 
 METHODS = ("auto", "statistics", "sgd")
-# Rows that belong to nobody in particular.
-_NOBODY = Persons()
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
+# No variance counts as smaller.
+_LEAST_VARIANCE = 1e-6
 # Means are not released where their noise is above this: half of a column's range says little.
 _BLUR = 0.12
 # Effective records for each root of a column from which squares of numbers were measured to help.
@@ -58,6 +62,10 @@ _MANY_CLASSES = 8
 class LinearTask(Protocol):
     """What is learned: classes or targets."""
 
+    @property
+    def classes(self) -> int | None:
+        """The number of classes; None for targets."""
+
     def choose_method(self, clear: float, columns: int, even: bool) -> str:
         """The method of "auto", by public numbers.
 
@@ -67,9 +75,6 @@ class LinearTask(Protocol):
 
     def reach(self, epsilon: float) -> float:
         """The norm to which rows are shrunk, for each unit of their root mean square."""
-
-    def labels(self) -> dict[str, Any]:
-        """What SufficientStatistics is told of the labels."""
 
     def descent(self, bound: float, clear: float) -> dict[str, Any]:
         """What PrivateSGD is told of the loss, for rows of this norm."""
@@ -90,10 +95,6 @@ class ClassTask:
         """As LinearTask has it."""
         return _CLASS_REACH
 
-    def labels(self) -> dict[str, Any]:
-        """As LinearTask has it."""
-        return {"classes": np.arange(self.classes)}
-
     def descent(self, bound: float, clear: float) -> dict[str, Any]:
         """As LinearTask has it."""
         if self.classes > 2:
@@ -104,6 +105,8 @@ class ClassTask:
 @dataclass(frozen=True)
 class TargetTask:
     """Learns targets, which are scaled to [-1, 1]."""
+
+    classes: ClassVar[None] = None
 
     def choose_method(self, clear: float, columns: int, even: bool) -> str:
         """As LinearTask has it.
@@ -118,10 +121,6 @@ class TargetTask:
     def reach(self, epsilon: float) -> float:
         """As LinearTask has it."""
         return _REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH
-
-    def labels(self) -> dict[str, Any]:
-        """As LinearTask has it."""
-        return {"label_bound": 1.0}
 
     def descent(self, bound: float, clear: float) -> dict[str, Any]:
         """As LinearTask has it."""
@@ -139,25 +138,21 @@ class CenteredModel:
         record: What protects the records; None where nothing does.
     """
 
-    rows: CenteredRows
+    rows: Rows
     model: Model
     method: str
     record: PrivacyRecord | None
 
 
 def release_linear(
-    unit: UnitRows,
+    unit: Rows,
     rows: Floats,
     labels: NDArray[Any],
     task: LinearTask,
+    goal: Goal,
     *,
     name: str,
     method: str,
-    epsilon: float,
-    delta: float,
-    budget: Budget | None,
-    random_state: RandomState,
-    persons: Persons = _NOBODY,
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
@@ -165,116 +160,112 @@ def release_linear(
     noise on means would hide them, none are released, and the learner has all. Settings for which
     no noise is enough are refused before anything is spent.
 
+    unit: the map to plain rows.
     rows: what `unit` makes of the private records.
     labels: numbers of classes, or targets in [-1, 1].
+    goal: one that is checked, of the relation replace_one; its delta is used even where its epsilon
+        is infinite.
     name: of who releases, for the record.
     """
+    persons = goal.persons
     rows, labels = persons.select(rows), persons.select(labels)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
-    private, whole = epsilon < math.inf, (epsilon, delta)
-    check_charge(budget, epsilon)
+    private = goal.epsilon < math.inf
+    check_charge(goal.budget, goal.epsilon)
     groups = persons.count_groups(n)
-    squares = groups * min(_mu(*whole), 1.0) >= _SQUARES * math.sqrt(d + numbers)
+    squares = groups * min(_mu(*goal.price), 1.0) >= _SQUARES * math.sqrt(d + numbers)
     columns = d + 1 + (numbers if squares else 0)
-    price, share = squared_distance(unit, squares), (epsilon * _SHARE, delta * _SHARE)
-    # Rounded down, so that both parts add up to no more than the whole.
-    rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
-    share = persons.gaussian_share(*share) if private else share
-    even = math.sqrt(price) > _BLUR * n * _mu(*share)
-    rest = rest if private and not even else whole
+    means, rest = _divide(goal)
+    even = math.sqrt(unit.squared_distance(_count_powers(squares))) > _BLUR * n * _mu(*means.price)
+    rest = rest if private and not even else goal
     if method == "auto":
-        method = task.choose_method(_clear(groups, columns, whole), columns, even)
-    _make_learner(task, method, (n, columns), 1.0, rest, persons)
+        method = task.choose_method(_clear(groups, columns, goal), columns, even)
+    settle = _settle_statistics if method == "statistics" else _settle_gradients
+    make = settle(task, (n, columns), rest)
     record = None
     if private:
         if not even:
-            calibrate_means(price, n=n, epsilon=share[0], delta=share[1])
-        record = _make_record(name, method, columns - 1, even, whole, random_state)
-        record = persons.state(record)
-    stream = make_stream(random_state)
-    with spend(budget, record) if record else nullcontext():
+            _calibrate_means(unit, squares, n, *means.price)
+        record = persons.state(_make_record(name, method, columns - 1, even, goal))
+    stream = make_stream(goal.random_state)
+    with spend(goal.budget, record) if record else nullcontext():
         if even:
             centered = center_evenly(unit, squares=squares)
         else:
-            centered = center(
-                unit, rows, squares=squares, epsilon=share[0], delta=share[1], random_state=stream
-            )
-        learn = _make_learner(task, method, (n, columns), centered.norm, rest, persons)
-        model = learn(centered.scale(rows), labels, stream)
+            share = dict(zip(("epsilon", "delta"), means.price, strict=True))
+            centered = center(unit, rows, squares=squares, **share, random_state=stream)
+        model = make(centered.norm)(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
 
 
-def _make_learner(
-    task: LinearTask,
-    method: str,
-    shape: tuple[int, int],
-    norm: float,
-    price: tuple[float, float],
-    persons: Persons,
-) -> Learner:
-    """The function that learns from centered rows of this shape and norm, at epsilon and delta.
+def _settle_statistics(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
+    """Least squares on released statistics; raises what their calibration for n rows raises."""
+    n, columns = shape
+    if goal.epsilon < math.inf:
+        share = goal.persons.gaussian_share(*goal.price)
+        released = Released(task.classes, True, False, False)
+        calibrate_statistics(released, epsilon=share.epsilon, delta=share.delta, ratio=1.0, n=n)
+    labels: dict[str, Any] = {"label_bound": 1.0}
+    if task.classes is not None:
+        labels = {"classes": np.arange(task.classes)}
 
-    Raises all errors that the public settings alone can cause.
-    """
-    (n, columns), (epsilon, delta) = shape, price
-    bound = norm * task.reach(epsilon)
-    if method == "statistics":
-        features = clip_to(columns, bound)
-        statistics = SufficientStatistics(features, second_moments=True, **task.labels())
-        return learn_by_statistics(statistics, n, price, persons)
-    loss = task.descent(bound, _clear(persons.count_groups(n), columns, price))
-    sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, **loss)
-    return learn_by_gradients(sgd, n, columns, persons)
+    def make(norm: float) -> Learner:
+        # Longer rows are shrunk to that.
+        features = FeatureMap.identity(columns, norm_bound=norm * task.reach(goal.epsilon))
+        statistics = SufficientStatistics(features, second_moments=True, **labels)
+        return lambda rows, y, stream: release_settled(
+            statistics, rows, y, goal._replace(budget=None, random_state=stream)
+        ).solve()
+
+    return make
 
 
-def _make_record(
-    name: str,
-    method: str,
-    columns: int,
-    even: bool,
-    price: tuple[float, float],
-    random_state: RandomState,
-) -> PrivacyRecord:
+def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
+    """Noisy gradients; raises what their plan for n rows of so many columns raises."""
+    (n, columns), (epsilon, delta), persons = shape, goal.price, goal.persons
+    clear = _clear(persons.count_groups(n), columns, goal)
+
+    def make(norm: float) -> Learner:
+        bound = norm * task.reach(epsilon)
+        loss = task.descent(bound, clear)
+        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, **loss)
+        sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
+        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
+
+    make(1.0)
+    return make
+
+
+def _make_record(name: str, method: str, columns: int, even: bool, goal: Goal) -> PrivacyRecord:
+    epsilon, delta = goal.price
     learner = {"sgd": "PrivateSGD", "statistics": "SufficientStatistics"}[method]
     of_means = "" if even else f", with {_SHARE:g} of epsilon and delta on the means"
     composed = "basic composition of a Gaussian mechanism and the learner (Dwork et al. 2006)"
     return PrivacyRecord(
         mechanism=f"{name}, {columns} columns, {'' if even else 'means and '}learners.{learner}",
         source="as the learner" if even else composed,
-        neighbors="replace_one",
-        epsilon=float(price[0]),
-        delta=float(price[1]),
+        neighbors=goal.neighbors,
+        epsilon=epsilon,
+        delta=delta,
         noise=f"rounded normal on integers{of_means}",
-        rng=rng_of(random_state),
+        rng=rng_of(goal.random_state),
     )
 
 
-def clip_to(columns: int, norm: float) -> FeatureMap:
-    """The map of centered rows to the unit ball: longer rows are shrunk to this norm."""
-    return FeatureMap.identity(columns, norm_bound=norm)
+def _divide(goal: Goal) -> tuple[Goal, Goal]:
+    """The goals of the means, which are those of rows, and of the learner."""
+    epsilon, delta = goal.price
+    share = epsilon * _SHARE, delta * _SHARE
+    # Rounded down, so that both parts add up to no more than the whole.
+    rest = math.nextafter(epsilon - share[0], 0.0), math.nextafter(delta - share[1], 0.0)
+    share = goal.persons.gaussian_share(*share) if epsilon < math.inf else share
+    means = goal._replace(epsilon=share[0], delta=share[1])
+    return means, goal._replace(epsilon=rest[0], delta=rest[1])
 
 
-def learn_by_statistics(
-    statistics: SufficientStatistics, n: int, price: tuple[float, float], persons: Persons
-) -> Learner:
-    """Least squares on released statistics; raises what their calibration for n rows raises."""
-    epsilon, delta = price
-    if epsilon < math.inf:
-        calibrate(statistics, n, *persons.gaussian_share(epsilon, delta))
-    return lambda rows, y, stream: statistics.release(
-        rows, y, epsilon=epsilon, delta=delta, random_state=stream, **persons.options
-    ).solve()
-
-
-def learn_by_gradients(sgd: PrivateSGD, n: int, columns: int, persons: Persons) -> Learner:
-    """Noisy gradients; raises what their plan for n rows of so many columns raises."""
-    sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
-    return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
-
-
-def _clear(n: int, columns: int, price: tuple[float, float]) -> float:
+def _clear(n: int, columns: int, goal: Goal) -> float:
     """How far what n records say stands out of the noise in a vector of so many entries."""
-    return n * _mu(*price) / math.sqrt(columns)
+    return n * _mu(*goal.price) / math.sqrt(columns)
 
 
 def _choose_radius(clear: float) -> float:
@@ -282,5 +273,96 @@ def _choose_radius(clear: float) -> float:
     return _RADIUS * min(max(clear / _CLEAR_STEPS, 1.0), 3.0)
 
 
+@lru_cache(maxsize=64)
 def _mu(epsilon: float, delta: float) -> float:
     return math.inf if epsilon == math.inf else float(accounting.gaussian_mu(epsilon, delta))
+
+
+# The means ---------------------------------------------------------------------------------------
+
+
+def center(
+    unit: Rows,
+    rows: Floats,
+    *,
+    squares: bool = False,
+    epsilon: float,
+    delta: float,
+    random_state: np.random.Generator | None,
+) -> Rows:
+    """Release means, and those of powers of numbers, and center by them.
+
+    (epsilon, delta)-DP under replace_one, exact: values are cut to integers up to 2**bits, their
+    sums are exact, and rounded normal noise is added. Two records differ by at most
+    sqrt(squared_distance) * 2**bits.
+
+    rows: what `unit` makes of the private records.
+    squares: whether squares of numbers become columns, which takes four powers instead of two.
+    """
+    n, deviation = len(rows), 0.0
+    if epsilon == math.inf:
+        means = _powers(unit, rows, squares).mean(axis=0)
+    else:
+        bits, sigma = _calibrate_means(unit, squares, n, epsilon, delta)
+        sums = _add_powers(unit, rows, squares, bits)
+        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=random_state)
+        unit_of_mean = 1 / (2.0**bits * n)
+        means, deviation = (sums + drawn) * unit_of_mean, float(sigma) * unit_of_mean
+    # A smaller variance than that could be noise alone, and would be blown up.
+    return _center_by(unit, means.clip(0.0, 1.0), max(2 * deviation, _LEAST_VARIANCE))
+
+
+def _calibrate_means(
+    unit: Rows, squares: bool, n: int, epsilon: float, delta: float
+) -> tuple[int, Fraction]:
+    """The grid and the noise of the means of n rows; raises where no noise is enough."""
+    price = unit.squared_distance(_count_powers(squares))
+    return calibrate_means(price, n=n, epsilon=epsilon, delta=delta)
+
+
+def _count_powers(squares: bool) -> int:
+    """How many powers of numbers are released: those that squares and their scale take, too."""
+    return 4 if squares else 2
+
+
+def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
+    """Plain rows, and the powers of their numbers."""
+    numbers = rows[:, unit.is_number]
+    powers = range(2, _count_powers(squares) + 1)
+    return np.hstack([rows, *(numbers**power for power in powers)])
+
+
+def _add_powers(unit: Rows, rows: Floats, squares: bool, bits: int) -> Integers:
+    """The exact sums of all powers, which are cut to integers up to 2**bits."""
+    parts = (_powers(unit, rows[block], squares) * 2.0**bits for block in blocks_of(len(rows)))
+    sums: Integers = sum(np.floor(part).astype(np.int64).sum(axis=0) for part in parts)
+    return sums
+
+
+def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:
+    """Center as if all rows were spread evenly; nothing is released."""
+    numbers = int(unit.is_number.sum())
+    powers = [np.full(numbers, 1 / (power + 1)) for power in range(2, _count_powers(squares) + 1)]
+    return _center_by(unit, np.concatenate([unit.even_means, *powers]), _LEAST_VARIANCE)
+
+
+def _center_by(unit: Rows, means: Floats, least: float) -> Rows:
+    """Center by released means, for which no variance counts as smaller than `least`."""
+    numbers, columns = unit.is_number, len(unit.is_number)
+    mean, powers = means[:columns], means[columns:].reshape(-1, int(numbers.sum()))
+    variance = np.maximum(powers[0] - mean[numbers] ** 2, least)
+    factor = np.ones(columns)
+    factor[numbers] = 1 / np.sqrt(variance)
+    squares = _square_by(mean[numbers], variance, powers, least) if len(powers) > 1 else None
+    return replace(unit, center=mean, factor=factor, squares=squares)
+
+
+def _square_by(mean: Floats, variance: Floats, powers: Floats, least: float) -> Squares:
+    """The squares by the released means of the second, third and fourth powers."""
+    second, third, fourth = powers
+    of_square = np.maximum(fourth - second**2, least)
+    # A correlation beyond 1 is noise.
+    steepest = np.sqrt(of_square / variance)
+    slope = np.clip((third - mean * second) / variance, -steepest, steepest)
+    rest = np.maximum(of_square - slope**2 * variance, least)
+    return Squares(second, slope, 1 / np.sqrt(rest))

@@ -32,7 +32,7 @@ from .._support.validate import (
     take_form,
     unit_interval,
 )
-from ..data.column_kinds import Ignore
+from ..data.rows import Rows
 from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 
@@ -208,7 +208,7 @@ class FeatureMap(JsonObject):
         if isinstance(bounds, Schema):
             d = len(bounds.float_names)
             limits = np.tile([0.0, 1.0], (d, 1))
-            largest = math.sqrt(_source_columns(bounds))
+            largest = math.sqrt(Rows(bounds).sources)
         else:
             limits = _valid_bounds(bounds, None)
             if not np.isfinite(limits).all() or not (limits[:, 0] < limits[:, 1]).all():
@@ -699,11 +699,6 @@ def _valid_bounds(bounds: ArrayLike, columns: int | None) -> Floats:
         raise ParameterError("bounds hold something else, but no low may be above its high")
     limits.flags.writeable = False
     return limits
-
-
-def _source_columns(schema: Schema) -> int:
-    """The number of columns that a schema makes features of: each adds 1 to a squared norm."""
-    return sum(not isinstance(kind, Ignore) for kind in schema.columns.values())
 
 
 def _linear(features: FeatureMap, columns: int) -> FeatureMap:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,14 +25,13 @@ from .._support.validate import (
     refuse,
     take_form,
 )
-from ..data.column_kinds import Ignore, Number, count_floats
+from ..data.column_kinds import Category
+from ..data.rows import Rows, Squares
 from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .centered_linear import METHODS
-from .centered_rows import CenteredRows
 from .moment_equation import softmax, to_halves
-from .private_model_fields import name_columns, read_features, read_numbers, write_features
 from .scores import shift_scores, to_log_odds
 from .statistics_model import to_shares
 
@@ -43,6 +43,10 @@ _LINKS = ("logistic", "shares", "target")
 _MOST_RECORDS = 1 << 31
 # Where a mean is this many deviations from 0, nine tenths of all rows or more lie on its side.
 _FAR = 3
+# What a feature is centered and scaled by; the slope is that of a square.
+_PARTS = ("mean", "slope", "factor")
+# Nothing that a fit releases is larger.
+LARGEST = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +97,7 @@ class PrivateModel(JsonObject):
 
     schema: Schema
     classes: tuple[str, ...] | None
-    rows: CenteredRows
+    rows: Rows
     weights: Floats
     norm_bound: float
     link: Link
@@ -154,8 +158,7 @@ class PrivateModel(JsonObject):
         Cost:
             O(m d K).
         """
-        unit: Any = self.schema.bits(table) if self.rows.unit.bits else self.schema.floats(table)
-        rows = self.rows.scale(unit)
+        rows = self.rows.scale(self.rows.plain(table))
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scores: Floats = rows * np.minimum(1, self.norm_bound / lengths) @ self.weights
         if self.calibration is None:
@@ -228,23 +231,20 @@ class PrivateModel(JsonObject):
 
     def _variances(self, weights: Floats) -> Floats:
         """Variance at most of the inner product of a row's features with columns of weights."""
+        assert self.rows.center is not None
         variances, place = np.zeros(weights.shape[1]), 0
-        for kind in self.schema.columns.values():
-            if isinstance(kind, Ignore):
-                continue
-            cuts = isinstance(kind, Number) and self.rows.unit.bits
-            width = len(kind.cuts) if isinstance(kind, Number) and cuts else count_floats(kind)
+        for kind, width in self.rows.parts:
             part = weights[place : place + width]
-            shares = self.rows.mean[place : place + width]
-            if cuts:
-                # However these bits hang together.
-                variances += (np.sqrt(shares * (1 - shares)) @ np.abs(part)) ** 2
-            elif isinstance(kind, Number):
-                # Its scale makes its deviation 1, or it is a number in [0, 1].
-                variances += part[0] ** 2
-            else:
+            shares = self.rows.center[place : place + width]
+            if isinstance(kind, Category):
                 # A row has one category at most.
                 variances += np.maximum(shares @ part**2 - (shares @ part) ** 2, 0)
+            elif self.rows.bits:
+                # However these bits hang together.
+                variances += (np.sqrt(shares * (1 - shares)) @ np.abs(part)) ** 2
+            else:
+                # Its scale makes its deviation 1, or it is a number in [0, 1].
+                variances += part[0] ** 2
             place += width
         # The scale of a square makes its deviation 1, too, and it is not correlated with its
         # number.
@@ -265,7 +265,7 @@ class PrivateModel(JsonObject):
             weights = weights * (high / 2 - low / 2)
         elif weights.shape[1] == 2:
             weights = weights[:, [1]] - weights[:, [0]]
-        names = _distinct(name_columns(self.rows))
+        names = _distinct(self.rows.names_with_squares)
         return dict(zip(names, weights[:-1].tolist(), strict=True))
 
     def to_json(self) -> str:
@@ -284,13 +284,13 @@ class PrivateModel(JsonObject):
             "link": self.link,
             "norm_bound": self.norm_bound,
             "constant": self.weights[-1].tolist(),
-            "features": write_features(self.rows, self.weights[:-1]),
+            "features": _write_features(self.rows, self.weights[:-1]),
             "method": self.method,
             "n": self.n,
             "signal": self.signal,
             "record": None if self.record is None else dataclasses.asdict(self.record),
         }
-        if self.rows.unit.bits:
+        if self.rows.bits:
             fields["bits"] = True
         if self.calibration is not None:
             knots, shifts = self.calibration
@@ -323,7 +323,7 @@ class PrivateModel(JsonObject):
         take_form("model", fields, _FORMAT)
         schema = Schema.from_json(json.dumps(fields.pop("schema")))
         bits = fields.pop("bits", False)
-        rows, weights = read_features(schema, fields.pop("features"), bits=bits is True)
+        rows, weights = _read_features(schema, fields.pop("features"), bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")
         calibration = fields.pop("calibration", None)
         record, of_agents = fields.pop("record"), fields.pop("agents_record", None)
@@ -331,7 +331,7 @@ class PrivateModel(JsonObject):
             schema=schema,
             classes=None if classes is None else distinct_texts("classes", classes),
             rows=rows,
-            weights=read_numbers([*weights, constant], 2),
+            weights=_read_numbers([*weights, constant], 2),
             calibration=None if calibration is None else _read_calibration(**calibration),
             record=None if record is None else PrivacyRecord(**record),
             agents_record=None if of_agents is None else PrivacyRecord(**of_agents),
@@ -377,20 +377,20 @@ class PrivateModel(JsonObject):
             raise ValueError("they must be finite, and the knots must increase")
 
 
-def check_classes(classes: Sequence[str]) -> tuple[str, ...]:
+def check_classes(name: str, classes: Any) -> tuple[str, ...]:
     """The labels of a classifier in order, as texts.
 
     Raises:
         ParameterError: They are not two different texts or more.
     """
-    texts = distinct_texts("classes", classes)
+    texts = distinct_texts(name, classes)
     if len(texts) < 2:
-        refuse("classes", list(texts), "a classifier needs two or more")
+        refuse(name, list(texts), "a classifier needs two or more")
     return texts
 
 
 def _read_calibration(knots: Any, shifts: Any) -> tuple[Floats, Floats]:
-    return read_numbers(knots, 1), read_numbers(shifts, 1)
+    return _read_numbers(knots, 1), _read_numbers(shifts, 1)
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -399,3 +399,49 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return [
         name if places[name] == place else f"{name} ({place})" for place, name in enumerate(names)
     ]
+
+
+def _write_features(rows: Rows, weights: Floats) -> list[dict[str, Any]]:
+    """What each feature is centered and scaled by, with its weights."""
+    assert rows.center is not None
+    factor = np.ones_like(rows.center) if rows.factor is None else rows.factor
+    columns = [rows.center, np.zeros_like(rows.center), factor]
+    if rows.squares is not None:
+        of_squares = [getattr(rows.squares, part) for part in _PARTS]
+        columns = [np.concatenate(pair) for pair in zip(columns, of_squares, strict=True)]
+    parts = [rows.names_with_squares, *(column.tolist() for column in columns), weights.tolist()]
+    names = ("name", *_PARTS, "weights")
+    return [dict(zip(names, feature, strict=True)) for feature in zip(*parts, strict=True)]
+
+
+def _read_features(
+    schema: Schema, features: list[dict[str, Any]], *, bits: bool
+) -> tuple[Rows, list[Any]]:
+    """The rows, and the weights of each feature; both are taken out of the features.
+
+    Raises: TypeError, KeyError or ValueError.
+    """
+    names, d = [feature.pop("name") for feature in features], len(Rows(schema, bits).names)
+    columns = [_read_numbers([feature.pop(part) for feature in features], 1) for part in _PARTS]
+    squares = None
+    if len(features) > d:
+        squares = Squares(*(column[d:] for column in columns))
+    rows = Rows(schema, bits, columns[0][:d], columns[2][:d], squares)
+    weights = [feature.pop("weights") for feature in features]
+    if names != rows.names_with_squares or any(features):
+        raise ValueError("features are not those of the schema, or have more entries")
+    return rows, weights
+
+
+def _read_numbers(values: Any, dimensions: int) -> Floats:
+    """The numbers, which must be finite.
+
+    Raises: TypeError or ValueError.
+    """
+    flat = values if dimensions == 1 else list(itertools.chain.from_iterable(values))
+    if not all(type(value) in (int, float) and abs(value) <= LARGEST for value in flat):
+        raise ValueError("an entry is no number")
+    array = np.array(values, np.float64)
+    if array.ndim != dimensions:
+        raise ValueError("rows differ in length")
+    return array

@@ -32,8 +32,8 @@ from .moment_equation import (
     linear_covariances,
     logistic_covariances,
 )
-from .statistics_checks import note_moments, note_population
 from .statistics_model import StatisticsModel, feature_text, read_form
+from .statistics_noise import note_moments, note_population
 
 _ARRAYS = ("sums", "moments")
 _ADDED = "; of disjoint people, added; each curator adds its own noise"

@@ -1,4 +1,4 @@
-"""Scores of models of two classes: numbers that grow with the probability of the label 1."""
+"""Scores of models of two classes, which grow with the probability of the label 1, and labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from .. import _core
 from .._support.callers import returned_numbers
 from .._support.numbers import floats
-from .._support.types import Floats
+from .._support.types import Bits, Floats
 from .._support.validate import MOST, bounded_positive, from_json, refuse
 from ..exceptions import ParameterError, ShapeError
 from .descriptions import Description, parse
@@ -26,6 +26,7 @@ from .statistics_model import StatisticsModel
 
 # Records of shape (m, d) in, scores of shape (m,) out.
 Score = Callable[[Any], Floats]
+Predictor = Callable[[Any], Bits]
 
 # A probability counts as no nearer to 0 and 1 than this.
 _LEAST_PROBABILITY = 2.0**-40
@@ -343,3 +344,43 @@ def _log_odds(model: Any, X: Any) -> Floats:
 
 def _call(name: str, function: Callable[[Any], Any], X: Any) -> Floats:
     return floats(returned_numbers(name, function(X), len(X)))
+
+
+# Labels ------------------------------------------------------------------------------------------
+
+
+def predictor(hypothesis: Description | str) -> Predictor:
+    """Makes a function that predicts as the described hypothesis does, without its class.
+
+    An agent that receives a released hypothesis needs this function alone.
+
+    Args:
+        hypothesis: A description that Hypotheses.hypothesis, LinearModel.hypothesis or
+            SoftmaxModel.hypothesis returned, or {"kind": "vote", "hypotheses": [...]} of several
+            such descriptions, as a dict or as JSON. A vote is 1 where more than half of its
+            hypotheses are. What transfer.CalibratedModel.hypothesis returned is 1 where its score
+            is at least 0.
+
+    Returns:
+        A function of records X of shape (m, d), bits or, for halfspaces and linear models, real
+        numbers. It returns a uint8 array of shape (m,), for softmax models an int64 array of
+        classes, and raises ShapeError or ParameterError for
+        records that do not fit the hypothesis.
+
+    Raises:
+        ParameterError: The argument is no description of a hypothesis.
+
+    Cost:
+        Linear in the description; the function passes over X once for each hypothesis.
+
+    Examples:
+        >>> from hdp_fast.learners import predictor
+        >>> predict = predictor('{"kind": "halfspace", "weights": [1.0, -2.0], "bias": 0.5}')
+        >>> predict([[1.0, 0.5], [0.0, 1.0]])
+        array([1, 0], dtype=uint8)
+    """
+    description = parse(hypothesis)
+    if description["kind"] != "calibrated":
+        return partial(predict_labels, description)
+    score = score_of(description)
+    return lambda X: np.asarray(score(X) >= 0, np.uint8)

@@ -24,49 +24,30 @@ from .._support.validate import (
     flag,
     instance,
     number,
-    positive,
     probability,
     read_only,
     refuse,
-    whole_array,
 )
 from ..budget.account import Budget, spend
-from ..data.persons import read_persons
+from ..data.goal import Goal, check_goal
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .feature_maps import FeatureMap
-from .feature_sums import feature_sums, target_sums
 from .released_statistics import ReleasedStatistics
-from .statistics_checks import note_before, note_signal
-from .statistics_privacy import (
+from .statistics_features import check_label_set, feature_sums, target_sums
+from .statistics_noise import (
     MOST_BITS,
     MOST_RECORDS,
     Released,
     StatisticsNoise,
     calibrate_statistics,
+    note_before,
+    note_signal,
 )
 
-_MOST_CLASSES = 4_096
 _SOURCE = (
     "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
 )
-
-
-def check_label_set(name: str, classes: Any) -> NDArray[Any]:
-    """Return the label set in order, as int64, float64 or texts."""
-    names = whole_array(name, classes)
-    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
-    if names.ndim != 1 or names.dtype.kind not in kinds:
-        refuse(name, classes, "it must list integers, real numbers or texts")
-    dtype = kinds[names.dtype.kind]
-    ordered = np.unique(names if dtype is None else names.astype(dtype))
-    if (
-        not 2 <= len(ordered) <= _MOST_CLASSES
-        or len(ordered) < names.size
-        or (ordered != ordered).any()
-    ):
-        refuse(name, classes, f"it must hold 2 to {_MOST_CLASSES:,} different labels")
-    return read_only(ordered)
 
 
 class PrivateSums(NamedTuple):
@@ -203,50 +184,29 @@ class SufficientStatistics(Checked):
         Cost:
             A pass over X; n d (K + columns of X), and n d^2 more for second moments.
         """
-        check_random_state(random_state)
-        settings = self._check_privacy(epsilon, delta, budget)
+        goal = self._read_goal(epsilon, delta, budget, random_state)
         X = array("X", X)
         n = _count_rows(X)
         labels = self._encode(y, n)
-        persons = read_persons(ids, rows_per_person, n)
-        X, labels = persons.select(X), persons.select(labels)
-        n = len(labels)
-        if not settings:
-            return add_noise(self, add_up(self, X, labels, MOST_BITS), n, None, None, None)
-        epsilon, delta = settings
-        drawn = calibrate(self, n, *persons.gaussian_share(epsilon, delta))
-        record = persons.state(self._make_record(drawn, epsilon, delta, random_state))
-        if self.neighbors != "add_remove":
-            note_large_delta(delta, n)
-            square = float(describe_release(self).label_square)
-            note_before(n, square, deviations_of(self, drawn)[0], self._freedom, epsilon)
-        sums = add_up(self, X, labels, drawn.bits)
-        with spend(budget, record):
-            statistics = add_noise(self, sums, n, drawn, record, random_state)
-        note_signal(statistics.cross_moments, statistics.sums_deviation, self._freedom)
-        return statistics
+        goal = goal.of_people(ids, rows_per_person, n)
+        return release_settled(self, goal.persons.select(X), goal.persons.select(labels), goal)
 
     @property
     def _labels(self) -> NDArray[Any]:
         labels: NDArray[Any] = np.asarray(self.classes)
         return labels
 
-    @property
-    def _freedom(self) -> int:
-        """Degrees of freedom of the noise on the centered sums."""
-        width = 1 if self.classes is None else len(self._labels) - 1
-        return int(self.features.columns) * width
-
-    def _check_privacy(
-        self, epsilon: float, delta: float, budget: Budget | None
-    ) -> tuple[float, float] | None:
-        """Return validated privacy parameters, or None for no privacy."""
-        delta = probability("delta", delta)
+    def _read_goal(
+        self, epsilon: float, delta: float, budget: Budget | None, random_state: RandomState
+    ) -> Goal:
+        """The goal of the arguments, which may protect nobody."""
+        neighbors: Any = self.neighbors
         if number("epsilon", epsilon) != math.inf:
-            return positive("epsilon", epsilon), delta
+            return check_goal(epsilon, delta, neighbors, budget, random_state)
+        check_random_state(random_state)
         if budget is not None:
             refuse("epsilon", epsilon, "only a private release can be charged to a budget")
-        return None
+        return Goal(math.inf, probability("delta", delta), neighbors)
 
     def _encode(self, y: ArrayLike, n: int) -> NDArray[Any]:
         """Return the index of each label among the classes, or targets in units of their bound."""
@@ -261,27 +221,59 @@ class SufficientStatistics(Checked):
             return targets
         return _find_codes(values, self._labels)
 
-    def _make_record(
-        self, drawn: StatisticsNoise, epsilon: float, delta: float, random_state: RandomState
-    ) -> PrivacyRecord:
-        deviations = deviations_of(self, drawn)
-        parts = [f"{deviations[0]:.6g} on the sums"]
-        if drawn.diagonal is not None:
-            parts.append(f"{deviations[1]:.6g} on the diagonal of the second moments")
-        if drawn.records is not None:
-            parts.append(f"{deviations[2]:.6g} on the number of records")
-        kind = "targets" if self.classes is None else f"{len(self._labels)} classes"
-        columns = f"{self.features.columns} columns"
-        return PrivacyRecord(
-            mechanism=f"learners.SufficientStatistics, {columns}, {kind}",
-            source=_SOURCE,
-            neighbors=self.neighbors,  # type: ignore[arg-type]
-            epsilon=epsilon,
-            delta=delta,
-            noise=f"rounded normal on integers, deviations {', '.join(parts)}",
-            rng=rng_of(random_state),
-            **gaussian_law(epsilon, delta),
-        )
+
+def release_settled(
+    description: SufficientStatistics, X: Any, labels: NDArray[Any], goal: Goal
+) -> ReleasedStatistics:
+    """The release of records that are checked and selected; see SufficientStatistics.release.
+
+    labels: the index of each record's class, or targets in units of their bound.
+    goal: one that is checked, of the description's relation.
+    """
+    n = len(labels)
+    if goal.epsilon == math.inf:
+        return add_noise(description, add_up(description, X, labels, MOST_BITS), n)
+    epsilon, delta = goal.price
+    drawn = calibrate(description, n, *goal.persons.gaussian_share(epsilon, delta))
+    deviations = deviations_of(description, drawn)
+    record = goal.persons.state(_make_record(description, drawn, deviations, goal))
+    width = 1 if description.classes is None else len(description._labels) - 1
+    # Degrees of freedom of the noise on the centered sums.
+    freedom = int(description.features.columns) * width
+    if goal.neighbors != "add_remove":
+        note_large_delta(delta, n)
+        square = float(describe_release(description).label_square)
+        note_before(n, square, deviations[0], freedom, epsilon)
+    sums = add_up(description, X, labels, drawn.bits)
+    with spend(goal.budget, record):
+        statistics = add_noise(description, sums, n, drawn, record, goal.random_state)
+    note_signal(statistics.cross_moments, statistics.sums_deviation, freedom)
+    return statistics
+
+
+def _make_record(
+    description: SufficientStatistics,
+    drawn: StatisticsNoise,
+    deviations: tuple[float, float, float],
+    goal: Goal,
+) -> PrivacyRecord:
+    (epsilon, delta), parts = goal.price, [f"{deviations[0]:.6g} on the sums"]
+    if drawn.diagonal is not None:
+        parts.append(f"{deviations[1]:.6g} on the diagonal of the second moments")
+    if drawn.records is not None:
+        parts.append(f"{deviations[2]:.6g} on the number of records")
+    kind = "targets" if description.classes is None else f"{len(description._labels)} classes"
+    columns = f"{description.features.columns} columns"
+    return PrivacyRecord(
+        mechanism=f"learners.SufficientStatistics, {columns}, {kind}",
+        source=_SOURCE,
+        neighbors=goal.neighbors,
+        epsilon=epsilon,
+        delta=delta,
+        noise=f"rounded normal on integers, deviations {', '.join(parts)}",
+        rng=rng_of(goal.random_state),
+        **gaussian_law(epsilon, delta),
+    )
 
 
 def describe_release(description: SufficientStatistics) -> Released:
@@ -341,9 +333,9 @@ def add_noise(
     description: SufficientStatistics,
     sums: PrivateSums,
     n: int,
-    drawn: StatisticsNoise | None,
-    record: PrivacyRecord | None,
-    random_state: RandomState,
+    drawn: StatisticsNoise | None = None,
+    record: PrivacyRecord | None = None,
+    random_state: RandomState = None,
 ) -> ReleasedStatistics:
     """Add the noise, and return the statistics; no noise protects nobody."""
     bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments

@@ -18,8 +18,7 @@ from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
-from ..learners.scores import with_bits
-from ..learners.serialization import predictor
+from ..learners.scores import predictor, with_bits
 from ..record import PrivacyRecord
 from .queries.query import Query
 from .response import advantage

@@ -25,11 +25,10 @@ from .adaptation_models import (
     adapt_targets,
     center_by_public,
 )
-from .domains import TargetScores, read_domains
-from .linear_estimator import PrivateLinearEstimator
 from .private_classifier import PrivateClassifier
-from .private_estimator import MissingFit
+from .private_estimator import MissingFit, PrivateLinearEstimator
 from .private_regressor import PrivateRegressor
+from .row_labels import TargetScores, read_domains
 from .toolkit import accuracy_score, r2_score
 
 

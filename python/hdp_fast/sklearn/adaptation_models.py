@@ -18,10 +18,10 @@ from ..adaptation.discrepancies.exact import Private
 from ..adaptation.discrepancies.moments import shrink_rows
 from ..budget.account import spend
 from ..data.goal import Goal
+from ..data.rows import Rows
 from ..learners import FeatureMap, SufficientStatistics
-from ..learners.centered_rows import CenteredRows, center
+from ..learners.centered_linear import center
 from ..learners.sufficient_statistics import calibrate
-from ..learners.unit_rows import UnitRows
 from ..record import PrivacyRecord, rng_of
 
 Learner = ConvexAdaptation | MomentAdaptation | NonConvexAdaptation
@@ -107,7 +107,7 @@ class ClassModels:
         return np.column_stack([model.scores(rows) for model in self.models])
 
 
-def center_by_public(unit: UnitRows, public: Floats, delta: float) -> tuple[CenteredRows, float]:
+def center_by_public(unit: Rows, public: Floats, delta: float) -> tuple[Rows, float]:
     """The map to rows around the means of public ones, in units of their deviations, and the norm.
 
     That is the root of the mean squared norm of the public rows.
@@ -115,6 +115,7 @@ def center_by_public(unit: UnitRows, public: Floats, delta: float) -> tuple[Cent
     A column that hardly varies there may vary in the private domain: it is not blown up.
     """
     centered = center(unit, public, epsilon=math.inf, delta=delta, random_state=None)
+    assert centered.factor is not None
     limited = replace(centered, factor=np.minimum(centered.factor, _MOST_FACTOR))
     norm = math.sqrt(float(np.square(limited.scale(public)).sum(axis=1).mean()))
     return limited, norm

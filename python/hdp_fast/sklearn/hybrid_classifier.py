@@ -23,10 +23,9 @@ from ..record import PrivacyRecord
 from ..transfer import CalibratedModel
 from ..transfer.calibration_plan import check_count
 from ..transfer.hybrid_model import repair
-from .class_labels import check_classes, encode
-from .domains import TargetScores, read_domains
 from .private_classifier import PrivateClassifier
 from .private_estimator import SeededEstimator
+from .row_labels import TargetScores, check_classes, encode, read_domains
 from .toolkit import (
     ClassifierMixin,
     accuracy_score,

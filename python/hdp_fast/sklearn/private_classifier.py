@@ -11,13 +11,13 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data import Label, Schema
+from ..data.rows import Rows
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import ClassTask, Model
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.private_model import check_classes
-from ..learners.unit_rows import UnitRows
-from .class_labels import code_labels, read_classes
-from .linear_estimator import PrivateLinearEstimator, note_score
+from .private_estimator import PrivateLinearEstimator, note_score
+from .row_labels import code_labels, read_classes
 from .toolkit import ClassifierMixin, shield
 
 
@@ -144,7 +144,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
-    def _prepare(self, X: Any, y: ArrayLike) -> tuple[UnitRows, Floats, NDArray[Any], float]:
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
         classes = read_classes(self.classes, epsilon)
@@ -243,7 +243,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         return float(shield("y", super().score, X, y, sample_weight))
 
     def _describe_label(self, column: str) -> tuple[Label, tuple[str, ...] | None]:
-        classes = check_classes(tuple(map(str, self.classes_.tolist())))
+        classes = check_classes("classes", tuple(map(str, self.classes_.tolist())))
         return Label(column, positive=classes[-1:]), classes
 
     @property

@@ -19,10 +19,9 @@ from ..budget.account import Budget
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..record import OS_ENTROPY, TEST_STREAM, PrivacyRecord, rng_of
-from .domains import read_domains
 from .held_out import Choice, HeldOutJudge, Judge, PublicJudge
-from .linear_estimator import read_targets
-from .private_estimator import SeededEstimator, spend
+from .private_estimator import SeededEstimator, read_targets, spend
+from .row_labels import read_domains
 from .search_fits import (
     Price,
     Records,

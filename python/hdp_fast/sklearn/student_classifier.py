@@ -21,10 +21,9 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.pool import PoolTask
 from ..labels.public_facts import compare, facts_of
-from .class_labels import code_labels, encode, read_classes
-from .linear_estimator import check_privacy, note_score
 from .pool_labels import PoolLabels, PoolRecords, require_pool, unused_label
-from .private_estimator import SeededEstimator
+from .private_estimator import SeededEstimator, check_privacy, note_score
+from .row_labels import code_labels, encode, read_classes
 from .toolkit import (
     ClassifierMixin,
     DummyClassifier,

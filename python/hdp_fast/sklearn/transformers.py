@@ -12,10 +12,10 @@ from .._support.types import Floats
 from .._support.validate import ordered_pair, refuse
 from ..data.column_kinds import Ignore, Number
 from ..data.frames import make_table, require_columns
+from ..data.rows import Bounds, Rows
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
-from ..learners.unit_rows import UnitRows
 from .toolkit import (
     BaseEstimator,
     OneToOneFeatureMixin,
@@ -81,10 +81,9 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             raise ParameterError(f"bounds = None, but {rule}")
         ordered_pair("feature_range", self.feature_range)
         columns = validate_data(self, X, dtype=np.float64, allow_missing=True).shape[1]
-        unit = UnitRows.within(self.bounds, columns)
-        assert unit.low is not None
-        assert unit.high is not None
-        self.bounds_ = np.column_stack([unit.low, unit.high])
+        bounds = Rows.within(self.bounds, columns).source
+        assert isinstance(bounds, Bounds)
+        self.bounds_ = np.column_stack([bounds.low, bounds.high])
         return self
 
     def transform(self, X: Any) -> Floats:
@@ -103,7 +102,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self)
         records = validate_data(self, X, dtype=np.float64, allow_missing=True, reset=False)
-        rows = UnitRows.within(self.bounds_, self.n_features_in_)(records)
+        rows = Rows.within(self.bounds_, self.n_features_in_)(records)
         return _spread(rows, *self.feature_range)
 
     def __sklearn_tags__(self) -> Any:
@@ -131,7 +130,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         if records.shape[1] != self.n_features_in_:
             rule = f"the scaler has {self.n_features_in_}"
             raise ShapeError(f"X has {records.shape[1]} columns, but {rule}")
-        rows = UnitRows.within(self.feature_range, self.n_features_in_)(records)
+        rows = Rows.within(self.feature_range, self.n_features_in_)(records)
         return _spread(rows, *self.bounds_.T)
 
 

@@ -7,53 +7,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._support.feature_names import FeatureNames, names_of
-from .._support.numbers import scale_to_unit
-from .._support.types import Floats, Integers
+from .._support.types import Integers
 from .._support.validate import distinct_texts, entries_of, numbers, refuse
 from ..data.persons import Persons, write_texts
+from ..data.rows import Bounds, check_bounds
 from ..exceptions import ParameterError, ShapeError
 
 _CHUNK = 1 << 16
 # Floats tell integers below this one from all others.
 _EXACT = 1 << 53
 _LARGEST_BOUND = 1e30
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds of every column."""
-
-    low: Floats
-    high: Floats
-
-    def scale(self, values: NDArray[Any]) -> Floats:
-        """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
-        return scale_to_unit(values, self.low, self.high)
-
-    def round(self, values: NDArray[Any], steps: int) -> Integers:
-        """Values as integers from 0 to steps, the nearest points of an even grid."""
-        return np.rint(self.scale(values) * steps).astype(np.int64)
-
-
-def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:
-    """The bounds of each of `width` columns.
-
-    Raises: ShapeError for another shape; ParameterError unless low is finite and below high.
-    """
-    ends = []
-    for name, bound in (("low", low), ("high", high)):
-        values = np.asarray(numbers(name, bound), np.float64)
-        if values.shape not in ((), (width,)):
-            raise ShapeError(f"{name} has shape {values.shape}, but it must be () or ({width},)")
-        if not np.isfinite(values).all():
-            refuse(name, bound, "it must be finite")
-        ends.append(freeze(np.broadcast_to(values, (width,)).copy()))
-    if not (ends[0] < ends[1]).all():
-        refuse("low", low, "it must be below high in every column")
-    return Bounds(ends[0], ends[1])
 
 
 def read_bounds(low: Any, high: Any, names: FeatureNames, width: int) -> Bounds:
@@ -81,12 +47,6 @@ def public_number(rows: NDArray[Any], neighbors: str) -> int | None:
     if not len(rows):
         raise ShapeError("values has no record, but their public number must be at least 1")
     return len(rows)
-
-
-def freeze(values: Floats) -> Floats:
-    """The same array, which nobody can write to from now on."""
-    values.setflags(write=False)
-    return values
 
 
 def add_up(

@@ -12,8 +12,8 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
 from ..data.goal import check_goal
+from ..data.rows import Bounds
 from .bounded_columns import (
-    Bounds,
     Groups,
     add_up,
     keep_rows,

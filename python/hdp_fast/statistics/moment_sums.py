@@ -15,8 +15,8 @@ from .._support.numbers import floats
 from .._support.types import Floats, Integers
 from ..data.goal import Goal
 from ..data.persons import Persons, read_persons
+from ..data.rows import Bounds
 from .bounded_columns import (
-    Bounds,
     Groups,
     add_up,
     keep_rows,

@@ -17,11 +17,11 @@ from .._support.types import Floats, Integers, RandomState
 from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..data.goal import Goal, check_goal
+from ..data.rows import Bounds
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import (
-    Bounds,
     keep_rows,
     public_number,
     read_bounds,

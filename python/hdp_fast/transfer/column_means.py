@@ -18,18 +18,27 @@ from .._support.json_text import JsonObject
 from .._support.notes import keep_result, note_large_delta
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import distinct_texts, flag, number, numbers, positive, probability, refuse
+from .._support.validate import (
+    distinct_texts,
+    flag,
+    number,
+    numbers,
+    positive,
+    probability,
+    read_only,
+    refuse,
+)
 from ..accounting.noisy_sums import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
-from ..data.column_kinds import Category, Ignore, Number
 from ..data.persons import read_persons
+from ..data.rows import Bounds, Rows, check_bounds
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..local.response import advantage, debias
 from ..record import PrivacyRecord, gaussian_law, rng_of
-from ..statistics.bounded_columns import Bounds, add_up, check_bounds, freeze
+from ..statistics.bounded_columns import add_up
 from ..statistics.release_noise import note_noise
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
@@ -105,7 +114,7 @@ class ColumnMeans(JsonObject):
         if not ((bounds.low <= values) & (values <= bounds.high)).all():
             raise ParameterError("means has an entry out of its bounds, but each must be within")
         labels = _check_names(names, None, len(values))
-        return cls(freeze(bounds.scale(values)), bounds.low, bounds.high, labels)
+        return cls(read_only(bounds.scale(values)), bounds.low, bounds.high, labels)
 
     def half_width(self, beta: float) -> float:
         """Computes how far any of the means may be from that of the records, but for beta.
@@ -127,7 +136,7 @@ class ColumnMeans(JsonObject):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Self:
-        arrays = {name: freeze(np.array(fields[name], np.float64)) for name in _ARRAYS}
+        arrays = {name: read_only(np.array(fields[name], np.float64)) for name in _ARRAYS}
         if len({len(values) for values in (*arrays.values(), fields["names"])}) != 1:
             raise ValueError("columns differ in number")
         record = fields["record"]
@@ -293,25 +302,8 @@ def _read_table(
     for name, bound, usual in (("low", low, 0.0), ("high", high, 1.0)):
         if np.ndim(bound) or bound != usual:
             refuse(name, bound, "the schema has the bounds")
-    price = squared_distance(schema, bits)
-    if bits:
-        return schema.bits(records), price, tuple(schema.names)
-    return schema.floats(records), price, tuple(schema.float_names)
-
-
-def squared_distance(schema: Schema, bits: bool) -> int:
-    """The largest squared distance of two rows in the schema's bits, or its float features."""
-    return sum(_price(kind, bits) for kind in schema.columns.values())
-
-
-def _price(kind: Category | Number | Ignore, bits: bool) -> int:
-    """The largest squared distance of two rows in the features of one column."""
-    if isinstance(kind, Category):
-        # One of the bits at most is 1: two rows differ in two of them.
-        return min(len(kind.values), 2)
-    if isinstance(kind, Number):
-        return len(kind.cuts) if bits else 1
-    return 0
+    plain = Rows(schema, bits)
+    return plain.plain(records), plain.squared_distance(), tuple(plain.names)
 
 
 def _check_names(names: Any, kept: FeatureNames, width: int) -> tuple[str, ...]:
@@ -335,7 +327,7 @@ def _make(
     means = (sums / (2.0**bits * n)).clip(0.0, 1.0)
     # Values are rounded to half a step of the grid, and the noise to half an integer.
     grid = 2.0 ** -(bits + 1) + (0.5 / (2.0**bits * n) if record else 0.0)
-    return ColumnMeans(freeze(means), bounds.low, bounds.high, names, n, deviation, grid, record)
+    return ColumnMeans(read_only(means), bounds.low, bounds.high, names, n, deviation, grid, record)
 
 
 def answer_intervals(

@@ -11,18 +11,16 @@ from typing import Any, Literal, NamedTuple
 from .._support.json_text import JsonText
 from .._support.types import RandomState
 from ..accounting.noisy_sums import calibrate_means
+from ..data.rows import Predictor, Rows
 from ..data.schema import Schema
 from ..exceptions import AgentsExhausted
 from ..learners.private_model import PrivateModel
-from ..learners.unit_rows import Predictor
 from ..local.pool import AgentPool
 from ..record import PrivacyRecord
 from .agent_plans import plan_shifts
 from .calibration import calibrate
 from .calibration_result import CalibratedModel, Method
-from .centered_features import CenteredFeatures
 from .certificate import Certificate, certify
-from .column_means import squared_distance
 from .shifts import ShiftReport
 
 Features = Literal["bits", "numbers"]
@@ -100,12 +98,9 @@ def choose_screen(
     beta: float,
 ) -> float:
     """The share of agents who say what moved; 0 where panel or agents are too few to tell."""
-    bits = features == "bits"
-    d = len(schema.names if bits else schema.float_names)
-    epsilon, delta = price
-    digits, sigma = calibrate_means(
-        squared_distance(schema, bits), n=n, epsilon=epsilon, delta=delta
-    )
+    plain = Rows(schema, features == "bits")
+    d, (epsilon, delta) = len(plain.names), price
+    digits, sigma = calibrate_means(plain.squared_distance(), n=n, epsilon=epsilon, delta=delta)
     # A quarter of beta each for the noise and for the sampling of the panel's means.
     part = beta / (8 * d)
     noise = -NormalDist().inv_cdf(part) * float(sigma) / (2.0**digits * n)
@@ -182,8 +177,7 @@ class HybridModel(JsonText):
         A named tuple of an intercept and coefficients by the names of features.
         """
         model = self.panel_model
-        features = CenteredFeatures(model.schema, model.rows.unit.bits, model.rows.mean)
-        return features.predictor(model.weights[:, 1] - model.weights[:, 0])
+        return model.rows.to_units(model.weights[:, 1] - model.weights[:, 0])
 
     @property
     def predictor(self) -> Predictor:
@@ -199,7 +193,7 @@ class HybridModel(JsonText):
         return Predictor(slope * panel.intercept + intercept, slopes)
 
     def __repr__(self) -> str:
-        lines = [f"HybridModel(n={self.plan.n:,}, {len(self.panel_model.rows.mean)} features)"]
+        lines = [f"HybridModel(n={self.plan.n:,}, {len(self.panel_model.rows.names)} features)"]
         if self.shift is not None:
             moved = f"{len(self.shift.moved)} of {len(self.shift.columns)} features moved"
             lines.append(f"  {moved}, left out: {list(self.left_out)}")

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._support.notes import keep_result
 from .._support.parameters import Checked, Rules, optional
@@ -24,20 +25,21 @@ from .._support.validate import (
 from ..accounting.noisy_sums import calibrate_means
 from ..budget.account import Budget, check_budget
 from ..data.frames import take_columns
+from ..data.rows import Rows
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
+from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel
-from ..learners.centered_release import make_private_model
+from ..learners.descriptions import Description
 from ..learners.linear_model import LinearModel
-from ..learners.private_model_fields import LARGEST
+from ..learners.private_model import LARGEST
 from ..learners.sgd import PrivateSGD
 from ..local.agents import Agents
 from ..local.pool import AgentPool
 from ..local.response import advantage
 from .agent_plans import check_agents, count_agents, require_left
-from .centered_features import CenteredFeatures
-from .column_means import release_means, squared_distance
+from .column_means import release_means
 from .hybrid_model import (
     SCREEN,
     Features,
@@ -166,7 +168,7 @@ class HybridRun(Checked):
         each = positive("agents_epsilon", agents_epsilon)
         advantage(each)
         features = choose_features(self.features, records, self.epsilon)
-        columns, share = len(self._names(features)), self.screen
+        columns, share = len(self._rows(features).names), self.screen
         price, rest = split_price(self.epsilon, self.delta)
         if share is None:
             share = choose_screen(
@@ -207,7 +209,7 @@ class HybridRun(Checked):
         survey = survey.select(np.random.default_rng(0).permutation(survey.rows))
         labels = self.schema.labels(survey)
         features = choose_features(self.features, records, self.epsilon)
-        return Agents(self._plain(survey, features), labels, epsilon=epsilon)
+        return Agents(self._rows(features).plain(survey), labels, epsilon=epsilon)
 
     @keep_result
     def run(
@@ -336,19 +338,19 @@ class HybridRun(Checked):
         table = self._take("panel", panel)
         labels = self.schema.labels(table)
         plan = self._plan_with(table.rows, agents, count)
-        features = CenteredFeatures.around_middle(self.schema, plan.features == "bits")
-        features.plain_rows(table.select(np.arange(1)))
+        plain = self._rows(plan.features)
+        plain.plain(table.select(np.arange(1)))
         if budget is not None:
             if budget.neighbors != "replace_one":
                 refuse("budget.neighbors", budget.neighbors, "a run is protected by replace_one")
             budget = budget.sequential(self.epsilon, self.delta, name="transfer.HybridRun")
-        shift, center = self._screen(table, features, plan, agents, budget, stream)
+        shift, center = self._screen(table, plan, agents, budget, stream)
         left_out = () if shift is None else shift.droppable
-        whole = dataclasses.replace(features, center=center)
+        whole = dataclasses.replace(plain, center=center)
         kept = whole.without(left_out)
         linear = self._learn_linear(kept, (table, labels), plan, budget, stream)
-        released = CenteredModel(kept.map, linear, "sgd", linear.record)
-        model = make_private_model(released, kept.schema, None, table.rows)
+        released = CenteredModel(kept, linear, "sgd", linear.record)
+        model = make_private_model(released, None, table.rows)
         # The calibration is of scores of rows that are not shrunk.
         model = dataclasses.replace(model, norm_bound=LARGEST)
         records = [record for record in (shift and shift.record, linear.record) if record]
@@ -377,7 +379,6 @@ class HybridRun(Checked):
     def _screen(
         self,
         panel: Table,
-        features: CenteredFeatures,
         plan: HybridPlan,
         agents: AgentPool,
         budget: Budget | None,
@@ -385,14 +386,14 @@ class HybridRun(Checked):
     ) -> tuple[ShiftReport | None, Floats]:
         """What moved, and the released means of the panel, or the middle where there are none."""
         if not plan.screen or plan.screen_price is None:
-            return None, features.center
+            return None, np.full(plan.columns, 0.5)
         epsilon, delta = plan.screen_price
         means = release_means(
             panel,
             epsilon=epsilon,
             delta=delta,
             schema=self.schema,
-            bits=features.bits,
+            bits=plan.features == "bits",
             budget=budget,
             random_state=stream,
         )
@@ -403,15 +404,15 @@ class HybridRun(Checked):
 
     def _learn_linear(
         self,
-        features: CenteredFeatures,
+        features: Rows,
         records: tuple[Table, Bits],
         plan: HybridPlan,
         budget: Budget | None,
         stream: Any,
     ) -> LinearModel:
         table, labels = records
-        learner = dataclasses.replace(_make_learner(plan), norm_bound=features.norm_bound)
-        model = learner.learn(features.rows(table), labels, budget=budget, random_state=stream)
+        learner = dataclasses.replace(_make_learner(plan), norm_bound=features.norm)
+        model = learner.learn(features(table), labels, budget=budget, random_state=stream)
         assert isinstance(model, LinearModel)
         return model
 
@@ -426,16 +427,15 @@ class HybridRun(Checked):
             refuse("agents.epsilon", agents.epsilon, f"the plan has {plan.agents_epsilon:g}")
         # Columns that moved are left out of the panel's.
         is_same = panel.schema.label == self.schema.label
-        is_same &= plan.columns == len(self._names(plan.features))
+        is_same &= plan.columns == len(self._rows(plan.features).names)
         if not is_same or not {*panel.schema.columns} <= {*self.schema.columns}:
             raise ParameterError("learned is a model of another schema than that of this run")
         if learned.calibrated is not None:
             raise ParameterError("learned is calibrated already: pass what learn returned")
         require_left(plan.calibrate + plan.certify, agents)
-        features = CenteredFeatures(panel.schema, panel.rows.unit.bits, panel.rows.mean)
-        kept = np.array([name not in learned.left_out for name in self._names(plan.features)])
+        kept = np.array([name not in learned.left_out for name in self._rows(plan.features).names])
         # The model without the bound on norms: a linear function of what agents hold.
-        asked = features.describe(panel.weights[:, 1] - panel.weights[:, 0], kept)
+        asked = describe_rows(panel.rows, panel.weights[:, 1] - panel.weights[:, 0], kept)
         calibrated, certificates = repair(
             asked,
             agents,
@@ -458,19 +458,29 @@ class HybridRun(Checked):
         _make_learner(plan).plan(n=plan.n, d=plan.columns + 1)
         if plan.screen_price is not None:
             epsilon, delta = plan.screen_price
-            price = squared_distance(self.schema, plan.features == "bits")
+            price = self._rows(plan.features).squared_distance()
             calibrate_means(price, n=plan.n, epsilon=epsilon, delta=delta)
 
     def _take(self, name: str, table: Any) -> Table:
         return take_columns(name, table, [*self.schema.reads, self.schema.label.column])
 
-    def _names(self, features: Features) -> list[str]:
-        return self.schema.names if features == "bits" else self.schema.float_names
-
-    def _plain(self, table: Table, features: Features) -> Any:
-        return self.schema.bits(table) if features == "bits" else self.schema.floats(table)
+    def _rows(self, features: Features) -> Rows:
+        """The rows whose plain ones are these features."""
+        return Rows(self.schema, features == "bits")
 
 
 def _make_learner(plan: HybridPlan) -> PrivateSGD:
     epsilon, delta = plan.model_price
     return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
+
+
+def describe_rows(rows: Rows, weights: Floats, kept: NDArray[np.bool_]) -> Description:
+    """The linear function with these weights on centered rows, as devices are sent it.
+
+    kept: which of the plain features that people hold are those of the rows.
+    """
+    slopes = np.zeros(len(kept))
+    slopes[kept] = weights[:-1]
+    assert rows.center is not None
+    bias = float(weights[-1] - weights[:-1] @ rows.center)
+    return {"kind": "linear", "weights": slopes.tolist(), "bias": bias}

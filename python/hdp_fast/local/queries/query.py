@@ -36,12 +36,12 @@ from ...learners.scores import (
     Score,
     ScoredModel,
     describe_score,
+    predictor,
     save_loss,
     score_of,
     shift_at,
     with_bits,
 )
-from ...learners.serialization import predictor
 from ...learners.statistics_model import StatisticsModel
 
 _Fields = Mapping[str, Any]

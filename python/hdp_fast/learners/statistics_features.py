@@ -1,23 +1,134 @@
-"""Exact sums of features over private records, and of their products: nothing is released here."""
+"""What sufficient statistics are made of: features, labels, and exact sums over private records.
+
+Nothing is released here.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _core
-from .._support.numbers import finite_vector
-from .._support.types import Integers
-from .._support.validate import integers, positive_int, refuse
+from .. import _core, accounting
+from .._support.numbers import finite_rows, finite_vector, floats
+from .._support.types import Floats, Integers
+from .._support.validate import (
+    integers,
+    positive,
+    positive_int,
+    probability,
+    read_only,
+    refuse,
+    whole_array,
+)
 from ..exceptions import ParameterError, ShapeError
 from .feature_maps import FINEST_BITS, FeatureMap
 
+_MOST_CLASSES = 4_096
 # The most bits by default: finer units cost time, since sums stay exact in doubles for fewer rows.
 DEFAULT_BITS = 24
 # The bits of the largest sum.
 _WHOLE = 62
+# Norm that the noise of all sums together may have, where features have norm 1 and sums are
+# divided by n. Chosen on digits and MNIST; the result changes little by a factor of 1.5.
+_NOISE_NORM = 0.06
+_POWER, _QUANTILE = 0.5, 0.1
+# A direction in which the pool varies less than this share of the most is left out.
+_LEAST_SHARE = 1e-6
+
+
+def check_label_set(name: str, classes: Any) -> NDArray[Any]:
+    """Return the label set in order, as int64, float64 or texts."""
+    names = whole_array(name, classes)
+    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "U": None}
+    if names.ndim != 1 or names.dtype.kind not in kinds:
+        refuse(name, classes, "it must list integers, real numbers or texts")
+    dtype = kinds[names.dtype.kind]
+    ordered = np.unique(names if dtype is None else names.astype(dtype))
+    if (
+        not 2 <= len(ordered) <= _MOST_CLASSES
+        or len(ordered) < names.size
+        or (ordered != ordered).any()
+    ):
+        refuse(name, classes, f"it must hold 2 to {_MOST_CLASSES:,} different labels")
+    return read_only(ordered)
+
+
+def suggest_features(
+    pool: ArrayLike, *, n: int, classes: ArrayLike, epsilon: float, delta: float
+) -> FeatureMap:
+    """Suggests a feature map for SufficientStatistics from public facts alone.
+
+    It is a whitening of power 1/2 that keeps the directions in which the pool varies most: so many
+    that the noise of all sums together stays below 0.06 n, and at least as many as classes. Most
+    rows get norm 1. The pool is centered and a constant feature follows, which makes the noise
+    smaller where there are more than two classes. With two classes a column of the pool that is
+    constant serves as one.
+
+    Args:
+        pool: Public records of the population, without labels, finite, shape (m, d).
+        n: Number of private records that will be released from, at least 1; a public number.
+        classes: The public label set, as SufficientStatistics takes it.
+        epsilon: Privacy parameter of the release, above 0; math.inf keeps all directions.
+        delta: Privacy parameter of the release, strictly between 0 and 1.
+
+    Returns:
+        The feature map.
+
+    Raises:
+        ShapeError: pool does not have two dimensions and an entry.
+        ParameterError: An entry of pool is not finite, no column varies, or an argument lies
+            outside its range.
+
+    Cost:
+        O(m d^2 + d^3).
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.learners import suggest_features
+        >>> pool = np.random.default_rng(0).normal(size=(100, 20))
+        >>> few, many = (
+        ...     suggest_features(pool, n=n, classes=range(5), epsilon=1.0, delta=1e-6)
+        ...     for n in (500, 50_000)
+        ... )
+        >>> few.columns < many.columns == 21
+        True
+    """
+    rows = floats(finite_rows(pool, "pool"))
+    labels = len(check_label_set("classes", classes))
+    records = positive_int("n", n, 1 << 60)
+    components = _count_components(rows, records, labels, epsilon, delta)
+    settings: dict[str, Any] = {"power": _POWER, "quantile": _QUANTILE}
+    spans = np.ptp(rows, axis=0)
+    has_constant = bool(((spans == 0) & (rows[0] != 0)).any())
+    if labels == 2 and has_constant:
+        kept = None if components >= _rank(rows) - 1 else components + 1
+        return FeatureMap.whitening(rows, components=kept, **settings)
+    centered = FeatureMap.pca(rows, components, constant=False)
+    return FeatureMap.whitening(rows, after=centered, constant=True, **settings)
+
+
+def _count_components(rows: Floats, n: int, labels: int, epsilon: float, delta: float) -> int:
+    """Return the number of directions whose sums have noise of the bounded norm together."""
+    rank = max(_rank(rows - rows.mean(axis=0)), 1)
+    delta = probability("delta", delta)
+    if epsilon == math.inf:
+        return rank
+    deviation = math.sqrt(2) / accounting.gaussian_mu(positive("epsilon", epsilon), delta) / n
+    affordable = (_NOISE_NORM / deviation) ** 2 / (labels - 1)
+    return min(max(int(min(affordable, rank)), labels), rank)
+
+
+def _rank(rows: Floats) -> int:
+    """Return the number of directions in which rows vary by more than rounding."""
+    with np.errstate(all="ignore"):
+        values = np.linalg.eigvalsh(rows.T @ rows)
+    return int((values > _LEAST_SHARE * values.max()).sum())
+
+
+# Sums --------------------------------------------------------------------------------------------
 
 
 class FeatureSums(NamedTuple):
