@@ -8,12 +8,12 @@ import numpy as np
 import pandas
 import pytest
 
-from hdp_fast import accounting
+from hdp_fast import Budget, ParameterError, accounting
 from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
-from hdp_fast.learners import centered_linear
+from hdp_fast.learners import centered_linear, sufficient_statistics
 from hdp_fast.learners.centered_linear import (
     ClassTask,
     TargetTask,
@@ -21,6 +21,7 @@ from hdp_fast.learners.centered_linear import (
     center_evenly,
     release_linear,
 )
+from hdp_fast.learners.statistics_noise import calibrate_statistics
 
 SCHEMA = Schema(
     Label("rich", positive=("yes",)),
@@ -174,6 +175,43 @@ def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
     with np.errstate(all="raise"):
         assert np.isfinite(Rows.within((0, 1e30), 2)(tiny)).all()
         assert np.isfinite(wide.floats({"age": tiny[:, 0]})).all()
+
+
+@pytest.mark.parametrize(
+    ("classes", "method", "epsilon", "words"),
+    [
+        (5_000, "statistics", 1.0, "different labels"),
+        (2, "statistics", 1e-14, "more noise than is drawn"),
+        (2, "sgd", 1e-14, "epsilon"),
+    ],
+)
+def test_what_no_learner_takes_is_refused_before_anything_is_spent(classes, method, epsilon, words):
+    budget, values = Budget(9.0, 1e-3), RNG(1).random((200, 2))
+    goal = Goal(epsilon, 1e-14, budget=budget, random_state=0)
+    task, codes = ClassTask(classes), np.arange(200) % 2
+    with pytest.raises(ParameterError, match=words):
+        release_linear(NUMBERS, values, codes, task, goal, name="here", method=method)
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("task", [ClassTask(3), TargetTask()], ids=["classes", "targets"])
+def test_what_is_calibrated_first_is_what_is_released(task, monkeypatch):
+    """The noise that is tried before a charge is that of the description, to the last argument."""
+    seen = []
+
+    def calibrate(released, **more):
+        seen.append((released, more))
+        return calibrate_statistics(released, **more)
+
+    monkeypatch.setattr(centered_linear, "calibrate_statistics", calibrate)
+    monkeypatch.setattr(sufficient_statistics, "calibrate_statistics", calibrate)
+    values = RNG(1).random((4_000, 2))
+    codes = np.arange(4_000) % 3
+    labels = codes if task.classes else codes / 2.0
+    goal = Goal(2.0, 1e-6, random_state=0)
+    release_linear(NUMBERS, values, labels, task, goal, name="here", method="statistics")
+    first, second = seen
+    assert first == second
 
 
 def test_a_release_makes_rows_in_blocks_of_a_table_that_is_larger():

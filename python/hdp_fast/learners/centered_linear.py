@@ -25,6 +25,7 @@ from .feature_maps import FeatureMap
 from .linear_model import LinearModel
 from .sgd import PrivateSGD
 from .softmax_model import SoftmaxModel
+from .statistics_features import check_label_set
 from .statistics_model import StatisticsModel
 from .statistics_noise import Released, calibrate_statistics
 from .sufficient_statistics import SufficientStatistics, release_settled
@@ -192,22 +193,24 @@ def release_linear(
         if even:
             centered = center_evenly(unit, squares=squares)
         else:
-            share = dict(zip(("epsilon", "delta"), means.price, strict=True))
-            centered = center(unit, rows, squares=squares, **share, random_state=stream)
+            epsilon, delta = means.price
+            centered = center(
+                unit, rows, squares=squares, epsilon=epsilon, delta=delta, random_state=stream
+            )
         model = make(centered.norm)(centered.scale(rows), labels, stream)
     return CenteredModel(centered, model, method, record)
 
 
 def _settle_statistics(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
-    """Least squares on released statistics; raises what their calibration for n rows raises."""
+    """Least squares on released statistics; raises what they and their calibration raise."""
     n, columns = shape
+    labels: dict[str, Any] = {"label_bound": 1.0}
+    if task.classes is not None:
+        labels = {"classes": check_label_set("classes", np.arange(task.classes))}
     if goal.epsilon < math.inf:
         share = goal.persons.gaussian_share(*goal.price)
         released = Released(task.classes, True, False, False)
         calibrate_statistics(released, epsilon=share.epsilon, delta=share.delta, ratio=1.0, n=n)
-    labels: dict[str, Any] = {"label_bound": 1.0}
-    if task.classes is not None:
-        labels = {"classes": np.arange(task.classes)}
 
     def make(norm: float) -> Learner:
         # Longer rows are shrunk to that.
