@@ -46,8 +46,12 @@ def bench_online(race: Race, noise: str, draws: str) -> None:
         race.ours(lambda: learner.learn_weighted(X, y, weights), threads=(1,))
     else:
         race.ours(
-            lambda: learner._settle(n, FEATURES)._descend(
-                learner.prepare(X), validate_labels(y, n, None), None, None, learner
+            lambda: learner._descend(
+                learner.prepare(X),
+                validate_labels(y, n, None),
+                None,
+                None,
+                learner._settle(n, FEATURES),
             ),
             threads=(1,),
         )

@@ -554,9 +554,10 @@ def test_sums_are_exact_and_divided_by_the_mean_of_a_poisson_number(batch_size):
     learner = PrivateSGD(
         loss="squared", steps=1, batch_size=batch_size, noise_multiplier=1e-30, radius=1e9,
         strong_convexity=1.0, output="last", clip_norm=1.0, label_bound=1.0,
-    )._settle(5, 1)  # fmt: skip
+    )  # fmt: skip
+    descent = learner._settle(5, 1)
     X, y, runs = learner.prepare(np.ones((5, 1))), np.ones(5), 3_000
-    models = [learner._descend(X, y, None, seed, learner).weights[0] for seed in range(runs)]
+    models = [learner._descend(X, y, None, seed, descent).weights[0] for seed in range(runs)]
     # Whole gradients lie a millionth beside the grid.
     numbers = np.rint(np.array(models) * batch_size)
     np.testing.assert_allclose(np.array(models) * batch_size, numbers, rtol=1e-5)

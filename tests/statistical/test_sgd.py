@@ -46,7 +46,7 @@ pytestmark = pytest.mark.usefixtures("one_thread", "no_record")
 @pytest.fixture
 def no_record(monkeypatch):
     """Accounting for a run takes far longer than the run."""
-    monkeypatch.setattr(PrivateSGD, "uniform_record", lambda *_: None)
+    monkeypatch.setattr(PrivateSGD, "_state_run", lambda *_: None)
 
 
 def learner_of(tiny):

@@ -5,6 +5,7 @@ import numpy as np
 from hdp_fast import adaptation, collection, labels, learners, local, stability, transfer
 from hdp_fast.advice.sizes import Sizes
 from hdp_fast.data import Label, Number, Schema
+from hdp_fast.learners.noisy_steps import NoisySteps
 from hdp_fast.transfer.calibration import _Calibration
 
 _SCHEMA = Schema(Label("rich", above=50), {"age": Number(0, 100)})
@@ -47,6 +48,8 @@ EXAMPLES = {
     ),
     "CenteredLinear": lambda: learners.CenteredLinear(_SCHEMA, epsilon=1.0, delta=1e-6),
     "ScaledFeatures": lambda: adaptation.ScaledFeatures(_SCHEMA),
+    "NoisySteps": lambda: NoisySteps(steps=3, noise_multiplier=1.0),
+    "PrivateSGD": lambda: learners.PrivateSGD(loss="hinge", steps=3, noise_multiplier=1.0),
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
     ),

@@ -139,7 +139,7 @@ def positive(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not 0 < real < math.inf:
         refuse(name, value, "it must be finite and above 0")
     return real
@@ -158,7 +158,7 @@ def finite_nonnegative(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not 0 <= real < math.inf:
         refuse(name, value, "it must be finite and at least 0")
     return real
@@ -169,7 +169,7 @@ def bounded_positive(name: str, value: Any, most: float = MOST) -> float:
 
     Raises: ParameterError unless it lies in [1e-30, most].
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not LEAST <= real <= most:
         refuse(name, value, f"it must lie in [{LEAST}, {most:g}]")
     return real
@@ -180,7 +180,7 @@ def nonnegative(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if real != 0 and not LEAST <= real <= MOST:
         rule = f"it must be 0 or lie in [{LEAST}, {MOST:g}]"
         refuse(name, value, rule)
@@ -192,7 +192,7 @@ def probability(name: str, value: Any, *, zero: bool = False) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if 0 < real < 1 or (zero and real == 0):
         return real
     rule = "lie in [0, 1)" if zero else "lie strictly between 0 and 1"
@@ -212,7 +212,7 @@ def bounded(name: str, value: Any, low: float, high: float) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not low <= real <= high:
         refuse(name, value, f"it must lie in [{low:g}, {high:g}]")
     return real
@@ -223,14 +223,19 @@ def nonnegative_int(name: str, value: Any) -> int:
 
     Raises: ParameterError otherwise.
     """
-    try:
-        integer = -1 if is_bool(value) else operator.index(value)
-    except TypeError:
-        integer = -1
+    integer = value if type(value) is int else _to_int(value)
     if not 0 <= integer < 1 << 63:
         rule = "an integer of at least 0" if integer < 0 else "an integer below 2**63"
         refuse(name, value, f"it must be {rule}")
     return integer
+
+
+def _to_int(value: Any) -> int:
+    """An integer of any type as an int, and -1 for what is none."""
+    try:
+        return -1 if is_bool(value) else operator.index(value)
+    except TypeError:
+        return -1
 
 
 def probability_or_one(name: str, value: Any) -> float:
@@ -238,7 +243,7 @@ def probability_or_one(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not 0 < real <= 1:
         refuse(name, value, "it must lie in (0, 1]")
     return real
@@ -260,7 +265,7 @@ def finite_number(name: str, value: Any) -> float:
 
     Raises: ParameterError otherwise.
     """
-    real = number(name, value)
+    real = value if type(value) is float else number(name, value)
     if not math.isfinite(real):
         refuse(name, value, "it must be a finite number")
     return real

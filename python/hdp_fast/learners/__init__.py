@@ -15,6 +15,7 @@ from .._core import Features
 from .._support.lazy import list_only
 from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
 from .centered_learner import CenteredLinear
+from .descents import SGDPlan
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .feature_maps import FeatureMap
@@ -28,7 +29,6 @@ from .released_statistics import ReleasedStatistics
 from .scores import predictor, score_of
 from .separator import LinearSeparator, SeparatorResult
 from .sgd import PrivateSGD
-from .sgd_plan import SGDPlan
 from .softmax_model import SoftmaxModel
 from .statistics_features import suggest_features
 from .statistics_model import StatisticsModel

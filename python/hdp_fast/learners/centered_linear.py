@@ -22,7 +22,8 @@ from ..data.goal import Goal
 from ..data.rows import Rows, Squares, blocks_of
 from ..record import PrivacyRecord, rng_of
 from .feature_maps import FeatureMap
-from .linear_model import LinearModel
+from .linear_model import LinearModel, ValidRows
+from .noisy_steps import check_noise
 from .sgd import PrivateSGD
 from .softmax_model import SoftmaxModel
 from .statistics_features import check_label_set
@@ -226,16 +227,21 @@ def _settle_statistics(task: LinearTask, shape: tuple[int, int], goal: Goal) -> 
 def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
     """Noisy gradients; raises what their plan for n rows of so many columns raises."""
     (n, columns), (epsilon, delta), persons = shape, goal.price, goal.persons
-    clear = _clear(persons.count_groups(n), columns, goal)
+    groups = persons.count_groups(n)
+    if epsilon < math.inf:
+        weights = columns * task.descent(1.0, math.inf).get("classes", 1)
+        check_noise(groups, weights, epsilon, delta)
+    clear = _clear(groups, columns, goal)
 
     def make(norm: float) -> Learner:
         bound = norm * task.reach(epsilon)
-        loss = task.descent(bound, clear)
-        sgd = PrivateSGD(epsilon=epsilon, delta=delta, norm_bound=bound, **loss)
-        sgd.plan(n=n, d=columns, rows_per_person=persons.rows)
-        return lambda rows, y, stream: sgd.learn(rows, y, random_state=stream, **persons.options)
+        sgd = PrivateSGD(
+            epsilon=epsilon, delta=delta, norm_bound=bound, **task.descent(bound, clear)
+        )
+        return lambda rows, y, stream: sgd.learn(
+            ValidRows(rows), y, random_state=stream, **persons.options
+        )
 
-    make(1.0)
     return make
 
 

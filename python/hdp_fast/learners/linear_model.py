@@ -19,8 +19,8 @@ from .._support.validate import bits
 from ..data.persons import Persons
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord
+from .descents import SGDPlan
 from .descriptions import Description
-from .sgd_plan import SGDPlan
 
 
 @dataclass(frozen=True)

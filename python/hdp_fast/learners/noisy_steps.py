@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Literal, Self
+from functools import lru_cache, partial
+from typing import Any, ClassVar, Literal, Self
 
 from .. import accounting
-from .._support.parameters import Parameters, store
+from .._support.parameters import Checked, Parameters, Rules, optional, store
 from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import (
@@ -21,13 +21,17 @@ from .._support.validate import (
     refuse,
 )
 from ..accounting.calibration import smallest_gaussian_noise, smallest_noise
+from ..accounting.conversion import gaussian_mu
 from ..accounting.mechanisms import GaussianMechanism, Mechanism, SampledSum, Subsampled
 from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
+from .descents import MOST_DRAWS, choose_counts
 
 Numerics = Literal["exact", "idealized"]
 Sampling = Literal["poisson", "fixed"]
+# Steps, records in each, and the noise multiplier: what the privacy of a run depends on.
+Run = tuple[int, int, float]
 
 _MOST_RUNS = 1 << 40
 _MOST_RECORDS = 1 << 62
@@ -41,10 +45,17 @@ _LEAST_NOISE, _MOST_NOISE, _INCREASE = 0.1, 1e6, 1 + 1e-5
 _SPARED = 2.5e-4
 # The range in which records for each draw are searched.
 _FEWEST, _MOST = 1e-4, 1e15
+# The most draws of any one record that accounting takes in the mean.
+_MOST_IN_MEAN = 10_000
+
+
+def _positive_or_infinite(name: str, value: Any) -> float:
+    """The value as a float above 0, infinite for no privacy."""
+    return math.inf if value == math.inf else positive(name, value)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class NoisySteps(Parameters):
+class NoisySteps(Checked, Parameters):
     """Steps each of which adds Gaussian noise to a sum over records drawn with replacement.
 
     Attributes:
@@ -72,35 +83,29 @@ class NoisySteps(Parameters):
     calibrated_for: int | None = None
     calibrated_sampling: Sampling | None = None
 
-    def __post_init__(self) -> None:
-        """Validate the parameters."""
-        one_of("numerics", self.numerics, ("exact", "idealized"))
-        self._validate_noise()
-        store(self, delta=probability("delta", self.delta))
-        if self.steps is not None:
-            batch_size = 1 if self.batch_size is None else self.batch_size
-            store(self, steps=positive_int("steps", self.steps, 1 << 53), batch_size=batch_size)
-        elif self.noise_multiplier is not None:
-            refuse("steps", None, "they must be given with a noise_multiplier")
-        if self.batch_size is not None:
-            store(self, batch_size=positive_int("batch_size", self.batch_size, 1 << 32))
+    RULES: ClassVar[Rules] = {
+        "steps": optional(partial(positive_int, most=1 << 53)),
+        "batch_size": optional(partial(positive_int, most=MOST_DRAWS)),
+        "epsilon": optional(_positive_or_infinite),
+        "noise_multiplier": optional(partial(bounded_positive, most=_LARGEST_NOISE)),
+        "numerics": partial(one_of, allowed=("exact", "idealized")),
+        "delta": probability,
+        "calibrated_for": optional(partial(positive_int, most=_MOST_RECORDS)),
+        "calibrated_sampling": optional(partial(one_of, allowed=("poisson", "fixed"))),
+    }
 
-    def _validate_noise(self) -> None:
-        """Require exactly one of epsilon and noise_multiplier: no noise is left out by chance."""
+    def __post_init__(self) -> None:
+        """Validate the parameters: exactly one of epsilon and noise_multiplier must be set."""
+        super().__post_init__()
         epsilon, noise = self.epsilon, self.noise_multiplier
         if (epsilon is None) == (noise is None):
+            # No noise is left out by chance.
             rule = "one of them must be given: epsilon = math.inf for no privacy"
             raise ParameterError(f"epsilon = {epsilon} and noise_multiplier = {noise}, but {rule}")
-        if noise is not None:
-            noise = bounded_positive("noise_multiplier", noise, _LARGEST_NOISE)
-            store(self, noise_multiplier=noise)
-        elif epsilon != math.inf:
-            store(self, epsilon=positive("epsilon", epsilon))
-        if self.calibrated_for is not None:
-            records = positive_int("calibrated_for", self.calibrated_for, _MOST_RECORDS)
-            store(self, calibrated_for=records)
-        if self.calibrated_sampling is not None:
-            one_of("calibrated_sampling", self.calibrated_sampling, ("poisson", "fixed"))
+        if self.steps is None and noise is not None:
+            refuse("steps", None, "they must be given with a noise_multiplier")
+        if self.steps is not None and self.batch_size is None:
+            store(self, batch_size=1)
 
     @property
     def is_private(self) -> bool:
@@ -124,10 +129,7 @@ class NoisySteps(Parameters):
         Raises:
             ParameterError: There is no noise, or it has not been calibrated yet.
         """
-        if self.noise_multiplier is None:
-            self._refuse_uncalibrated()
-            refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
-        return _make_step(self.noise_multiplier)
+        return _make_step(self._require_noise())
 
     def composition(
         self, rate: float, *, rounds: int = 1, sampling: Sampling = "fixed"
@@ -157,11 +159,8 @@ class NoisySteps(Parameters):
             by at most 2 b L, and accounting.Subsampled mixes over b. Where the number of draws has
             a Poisson law, that is accounting.SampledSum.
         """
-        steps, batch_size = self.counts
         one_of("sampling", sampling, ("poisson", "fixed"))
-        step: Mechanism = Subsampled(self.step, draws=batch_size, rate=rate)
-        if sampling == "poisson":
-            step = _make_sum(self.noise_multiplier or 0, batch_size * rate)
+        [(step, steps)] = _compose(self._private_run, rate, sampling)
         return [(step, steps * positive_int("rounds", rounds, _MOST_RUNS))]
 
     def calibrate(
@@ -202,19 +201,18 @@ class NoisySteps(Parameters):
         """
         rate, goal = rate_of(n, kappa), positive("epsilon", epsilon)
         delta = self.delta if delta is None else probability("delta", delta)
-        (steps, batch_size), name = self.counts, type(self).__name__
+        steps, batch_size = self.counts
         steps *= positive_int("rounds", rounds, _MOST_RUNS)
-        log_stage("learners.%s: noise for %d steps on %d records", name, steps, n)
-        try:
-            sampling = sampling_of(kappa)
-            multiplier = _find_noise(batch_size, rate, steps, goal, delta, sampling)
-        except ParameterError as error:
-            # All arguments are valid here: the noise is not enough.
-            rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
-            raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
-        log_stage("learners.%s: noise multiplier %g", name, multiplier)
-        found_for = {"calibrated_for": n, "calibrated_sampling": sampling}
-        return self._replace_noise(multiplier, delta=delta, **found_for)
+        sampling = sampling_of(kappa)
+        multiplier = find_noise(batch_size, rate, steps, goal, delta, n=n, sampling=sampling)
+        return dataclasses.replace(
+            self,
+            epsilon=None,
+            noise_multiplier=multiplier,
+            delta=delta,
+            calibrated_for=n,
+            calibrated_sampling=sampling,
+        )
 
     def records_needed(
         self,
@@ -327,25 +325,41 @@ class NoisySteps(Parameters):
             The record states the composition at rate 1 / n of steps whose number of draws has a
             Poisson law, under "replace_one". Nothing is drawn or spent.
         """
-        epsilon = self.epsilon_for(n=n)
+        return self._state_run(self._private_run, n, random_state)
+
+    def _state_run(self, run: Run, n: int, random_state: RandomState) -> PrivacyRecord:
+        """State what protects n records in a run: steps, records in each, and their noise."""
+        steps, batch_size, multiplier = run
+        epsilon = accounting.epsilon(_compose(run, rate_of(n, None), "poisson"), self.delta)
         if epsilon == math.inf:
             rule = f"for {n:,} records no epsilon holds at delta = {self.delta:g}"
-            raise ParameterError(f"noise_multiplier = {self.noise_multiplier}, but {rule}")
+            raise ParameterError(f"noise_multiplier = {multiplier}, but {rule}")
         kind = "rounded Gaussian on integers" if self.numerics == "exact" else "Gaussian in floats"
         return PrivacyRecord(
-            mechanism=f"learners.PrivateSGD, {self.steps} steps of Poisson({self.batch_size}) "
-            "uniform draws",
+            mechanism=f"learners.PrivateSGD, {steps} steps of Poisson({batch_size}) uniform draws",
             source="Kohen and Sheffet 2022, Algorithm 3; accounting.SampledSum",
             neighbors="replace_one",
             epsilon=max(epsilon, _LEAST_EPSILON),
             delta=self.delta,
-            noise=f"{kind}, {self.noise_multiplier:g} Lipschitz constants on each sum",
+            noise=f"{kind}, {multiplier:g} Lipschitz constants on each sum",
             numerics=self.numerics,
             rng=rng_of(random_state),
         )
 
-    def _replace_noise(self, multiplier: float, **others: Any) -> Self:
-        return dataclasses.replace(self, epsilon=None, noise_multiplier=multiplier, **others)
+    @property
+    def _private_run(self) -> Run:
+        return (*self.counts, self._require_noise())
+
+    def _require_noise(self) -> float:
+        """The noise multiplier.
+
+        Raises:
+            ParameterError: There is no noise, or it has not been calibrated yet.
+        """
+        if self.noise_multiplier is None:
+            self._refuse_uncalibrated()
+            refuse("epsilon", self.epsilon, "only noise protects: there is no guarantee")
+        return self.noise_multiplier
 
     def _refuse_open(self) -> None:
         """Refuse steps that only learn chooses.
@@ -402,13 +416,75 @@ def _make_sum(multiplier: float, rate: float) -> Mechanism:
     return SampledSum(math.nextafter(1 / multiplier, math.inf), rate=rate)
 
 
+def _compose(run: Run, rate: float, sampling: Sampling) -> list[tuple[Mechanism, int]]:
+    """One sampled mechanism and the number of its steps."""
+    steps, draws, multiplier = run
+    is_fixed = sampling == "fixed"
+    if is_fixed or draws * rate > _MOST_IN_MEAN:
+        # It refuses too large a product in words of its factors, which a sum does not know.
+        step: Mechanism = Subsampled(_make_step(multiplier), draws=draws, rate=rate)
+    return [(step if is_fixed else _make_sum(multiplier, draws * rate), steps)]
+
+
 def sampling_of(kappa: float | None) -> Sampling:
     """How learners draw: a fixed number of records by weights of a density, or else uniformly."""
     return "poisson" if kappa is None else "fixed"
 
 
 @lru_cache(maxsize=1024)
-def _find_noise(
+def plan_noise(
+    n: int,
+    weights: int,
+    epsilon: float,
+    delta: float,
+    counts: tuple[int | None, int | None] = (None, None),
+) -> tuple[int, int, float]:
+    """The steps, the records in each and the least noise of a private run on n uniform records.
+
+    counts: steps and batch_size, of which None lets the rules choose.
+
+    Raises: ParameterError where no noise is enough.
+    """
+    mu = gaussian_mu(epsilon, delta) if None in counts else math.inf
+    steps, draws = choose_counts(n, weights, mu, *counts)
+    return steps, draws, find_noise(draws, rate_of(n, None), steps, epsilon, delta, n=n)
+
+
+def check_noise(n: int, weights: int, epsilon: float, delta: float) -> None:
+    """Refuse what learn would refuse of n records, before anything is spent on its way there.
+
+    Raises: ParameterError where epsilon or delta lies outside its range or no noise is enough.
+    """
+    plan_noise(n, weights, positive("epsilon", epsilon), probability("delta", delta))
+
+
+def find_noise(
+    draws: int,
+    rate: float,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    *,
+    n: int,
+    sampling: Sampling = "poisson",
+) -> float:
+    """Find the least multiplier at which `steps` steps on n records are private, and log it.
+
+    Raises: ParameterError where no noise is enough.
+    """
+    log_stage("learners.PrivateSGD: noise for %d steps on %d records", steps, n)
+    try:
+        multiplier = _search_noise(draws, rate, steps, epsilon, delta, sampling)
+    except ParameterError as error:
+        # All arguments are valid here: the noise is not enough.
+        rule = f"for {n:,} records no noise up to {_MOST_NOISE:g} is enough"
+        raise ParameterError(f"epsilon = {epsilon}, but {rule}") from error
+    log_stage("learners.PrivateSGD: noise multiplier %g", multiplier)
+    return multiplier
+
+
+@lru_cache(maxsize=1024)
+def _search_noise(
     draws: int, rate: float, steps: int, epsilon: float, delta: float, sampling: Sampling
 ) -> float:
     """Find the least multiplier at which `steps` steps are private.

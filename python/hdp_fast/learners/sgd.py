@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from functools import partial
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.notes import keep_result, note, note_large_delta
 from .._support.numbers import floats
-from .._support.parameters import store
+from .._support.parameters import Rules, optional, store
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Floats, LossLabels, RandomState
 from .._support.validate import (
@@ -27,11 +28,11 @@ from .._support.validate import (
     read_only,
     refuse,
 )
-from ..accounting import gaussian_mu
 from ..budget.account import Budget, spend
 from ..data.persons import Persons, check_rows, read_persons
 from ..exceptions import ParameterError, ShapeError
 from ..weights import DenseWeights
+from .descents import Descent, SGDPlan, choose_counts, choose_radius, grow_radius
 from .descriptions import Description, parse
 from .linear_model import (
     LinearLoss,
@@ -41,8 +42,7 @@ from .linear_model import (
     validate_labels,
     validate_rows,
 )
-from .noisy_steps import NoisySteps
-from .sgd_plan import SGDPlan, choose_batch_size, choose_radius, choose_steps, grow_radius
+from .noisy_steps import NoisySteps, plan_noise
 from .softmax_model import SoftmaxModel, largest_softmax_loss, validate_classes
 
 Loss = Literal["hinge", "squared_hinge", "logistic", "softmax", "squared", "huber"]
@@ -189,57 +189,61 @@ class PrivateSGD(NoisySteps):
     l2: float = 0.0
     strong_convexity: float | None = None
 
+    RULES: ClassVar[Rules] = NoisySteps.RULES | {
+        "loss": partial(one_of, allowed=_LOSSES),
+        "classes": optional(partial(positive_int, most=_MOST_CLASSES)),
+        "radius": optional(bounded_positive),
+        "norm_bound": bounded_positive,
+        "clip_norm": optional(bounded_positive),
+        "label_bound": optional(bounded_positive),
+        "threshold": bounded_positive,
+        "margin": nonnegative,
+        "domain": partial(one_of, allowed=("ball", "box")),
+        "low": optional(finite_number),
+        "high": optional(finite_number),
+        "output": partial(one_of, allowed=("mean", "last")),
+        "l1": nonnegative,
+        "l2": nonnegative,
+        "strong_convexity": optional(nonnegative),
+    }
+
     def __post_init__(self) -> None:
-        """Validate the parameters."""
-        one_of("loss", self.loss, _LOSSES)
-        if self.label_bound is not None:
-            if self.loss not in ("squared", "huber"):
-                rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
-                refuse("label_bound", self.label_bound, rule)
-            store(self, label_bound=bounded_positive("label_bound", self.label_bound))
+        """Validate the parameters, and what they say together."""
         super().__post_init__()
+        if self.label_bound is not None and self.loss not in ("squared", "huber"):
+            rule = f"{self.loss} loss takes labels 0 and 1, and no bound"
+            refuse("label_bound", self.label_bound, rule)
         self._validate_classes()
-        names = ["norm_bound", "threshold"]
-        for name in names if self.radius is None else ["radius", *names]:
-            store(self, **{name: bounded_positive(name, getattr(self, name))})
-        for name in ("margin", "l1", "l2"):
-            store(self, **{name: nonnegative(name, getattr(self, name))})
-        strong_convexity = self.l2 if self.strong_convexity is None else self.strong_convexity
-        store(self, strong_convexity=nonnegative("strong_convexity", strong_convexity))
-        one_of("output", self.output, ("mean", "last"))
+        if self.strong_convexity is None:
+            store(self, strong_convexity=self.l2)
         self._validate_domain()
         self._validate_start()
-        if self.clip_norm is not None:
-            store(self, clip_norm=bounded_positive("clip_norm", self.clip_norm))
-        elif self.domain == "ball":
+        if self.domain == "ball" and self.clip_norm is None:
             # In a box it may depend on the number of columns.
-            bounded_positive("clip_norm", self._choose_clip_norm(1))
+            bounded_positive("clip_norm", self.ball_clip_norm)
 
     def _validate_classes(self) -> None:
         if self.loss == "softmax":
             if self.classes is None:
                 refuse("classes", None, "softmax needs their number")
-            classes = positive_int("classes", self.classes, _MOST_CLASSES)
-            if classes < 2:
-                refuse("classes", classes, "there must be at least 2")
-            store(self, classes=classes)
+            if self.classes < 2:
+                refuse("classes", self.classes, "there must be at least 2")
         elif self.classes is not None:
             refuse("classes", self.classes, f"{self.loss} loss takes none")
 
     def _validate_domain(self) -> None:
-        one_of("domain", self.domain, ("ball", "box"))
         if self.domain == "ball":
             for name in ("low", "high"):
                 if getattr(self, name) is not None:
                     refuse(name, getattr(self, name), "only a box takes it")
-            bounded_positive("radius", self.ball_radius)
+            if self.radius is None:
+                bounded_positive("radius", self.ball_radius)
             return
         if self.radius is not None:
             refuse("radius", self.radius, "a box has none")
         for name in ("low", "high"):
             if getattr(self, name) is None:
                 refuse(name, None, "a box needs it")
-            store(self, **{name: finite_number(name, getattr(self, name))})
         low, high = self._box()
         if not (high - low >= 1e-30 and max(abs(low), abs(high)) <= 1e30):
             refuse("high", high, f"it must be above low = {low}, and both lie in [-1e30, 1e30]")
@@ -267,7 +271,7 @@ class PrivateSGD(NoisySteps):
         if self.loss in _HINGES:
             scale = self.margin or 1.0
         elif self.loss in ("squared", "huber"):
-            scale = self._label_bound / 4
+            scale = (self.label_bound or 1.0) / 4
         return choose_radius(self.classes or 1, scale, self.norm_bound)
 
     @property
@@ -282,12 +286,14 @@ class PrivateSGD(NoisySteps):
         """
         if self.domain == "box":
             refuse("domain", self.domain, "its largest loss depends on d: models know theirs")
-        return self._largest_loss(1)
+        return self._bound_losses(1, self.ball_radius)[0]
 
     @property
     def ball_clip_norm(self) -> float:
         """The clip_norm in a ball, or what the rule takes for it."""
-        return self._choose_clip_norm(1) if self.clip_norm is None else self.clip_norm
+        if self.clip_norm is not None:
+            return self.clip_norm
+        return self._choose_clip_norm(1, self._radius)
 
     @property
     def linear_loss(self) -> LinearLoss:
@@ -298,6 +304,9 @@ class PrivateSGD(NoisySteps):
                 columns.
         """
         return self._make_loss(self.largest_loss)
+
+    def _make_loss(self, largest: float) -> LinearLoss:
+        return LinearLoss(self.loss, self._shape, self.norm_bound, self.label_bound, largest)
 
     def plan(self, *, n: int, d: int, rows_per_person: int = 1) -> SGDPlan:
         """Shows what learn does with records of which only the numbers are known.
@@ -321,7 +330,8 @@ class PrivateSGD(NoisySteps):
         """
         n = positive_int("n", n, 1 << 53)
         people = Persons(rows=check_rows(rows_per_person)).count_groups(n)
-        return self._prepare(people, positive_int("d", d, _MOST_WEIGHTS))._plan(n, d, self)
+        d = positive_int("d", d, _MOST_WEIGHTS)
+        return self._plan(n, d, self._settle(people, d))
 
     @keep_result
     def learn(
@@ -387,15 +397,15 @@ class PrivateSGD(NoisySteps):
         if not self.is_private:
             if budget is not None:
                 refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
-            return self._prepare(n, d)._descend(rows, labels, None, random_state, self)
+            return self._descend(rows, labels, None, random_state, self._settle(n, d))
         people = persons.count_groups(n)
         self._refuse_fewer(people)
-        learner = self._prepare(people, d)
-        record = persons.state(learner.uniform_record(people, random_state))
+        descent = self._settle(people, d)
+        record = persons.state(self._state_run(descent.private_run, people, random_state))
         note_large_delta(self.delta, n)
-        _note_noise(learner._plan(n, d, self))
+        _note_noise(descent)
         with spend(budget, record):
-            model = learner._descend(rows, labels, None, random_state, self)
+            model = self._descend(rows, labels, None, random_state, descent)
         return dataclasses.replace(model, record=record)
 
     @keep_result
@@ -437,10 +447,8 @@ class PrivateSGD(NoisySteps):
         rows, labels = self._validate_records(X, y)
         if not isinstance(weights, DenseWeights):
             refuse("weights", weights, "they must be DenseWeights")
-        self._refuse_uncalibrated()
-        self._refuse_other_draws()
-        self._refuse_fewer(len(rows))
-        return self._settle_clip(rows)._descend(rows, labels, weights.compiled, random_state, self)
+        descent = self._settle_given_draws(rows)
+        return self._descend(rows, labels, weights.compiled, random_state, descent)
 
     def learn_indices(
         self, X: Any, y: ArrayLike, indices: ArrayLike, *, random_state: RandomState = None
@@ -474,10 +482,7 @@ class PrivateSGD(NoisySteps):
         check_random_state(random_state)
         draws = integers("indices", indices, np.int64)
         rows, labels = self._validate_records(X, y)
-        self._refuse_uncalibrated()
-        self._refuse_other_draws()
-        self._refuse_fewer(len(rows))
-        return self._settle_clip(rows)._descend(rows, labels, draws, random_state, self)
+        return self._descend(rows, labels, draws, random_state, self._settle_given_draws(rows))
 
     def prepare(self, X: Any) -> ValidRows:
         """Validates the records once, so that calls which take the result need not.
@@ -519,125 +524,99 @@ class PrivateSGD(NoisySteps):
         elif description["kind"] != "softmax" or len(description["weights"]) != self.classes:
             refuse("hypothesis", hypothesis, f"it must be a softmax one of {self.classes} classes")
         weights = np.array(description["weights"]).T
-        return self._make_model(weights, self._make_loss(self._largest_loss(len(weights))))
-
-    @property
-    def _label_bound(self) -> float:
-        return 1.0 if self.label_bound is None else self.label_bound
+        return self._make_model(weights, len(weights), self._radius)
 
     @property
     def _shape(self) -> float:
         return self.margin if self.loss in _HINGES else self.threshold
 
+    @property
+    def _radius(self) -> float | None:
+        return self.ball_radius if self.domain == "ball" else None
+
     def _box(self) -> tuple[float, float]:
         return float(self.low or 0), float(self.high or 0)
 
-    def _reach(self, d: float) -> float:
-        """Bound the norm of the scores of a record of d columns."""
-        if self.domain == "ball":
-            return self.ball_radius * self.norm_bound
-        corner = max(map(abs, self._box()))
-        return corner * math.sqrt(d * (self.classes or 1)) * self.norm_bound
-
-    def _largest_loss(self, d: int) -> float:
-        reach = self._reach(d)
+    def _bound_losses(self, d: float, radius: float | None) -> tuple[float, float]:
+        """Bound the losses in the domain, and the norms of their gradients."""
+        if radius is None:
+            corner = max(map(abs, self._box()))
+            reach = corner * math.sqrt(d * (self.classes or 1)) * self.norm_bound
+        else:
+            reach = radius * self.norm_bound
         if self.classes is not None:
-            return largest_softmax_loss(self.classes, reach)
-        return _core.loss_bounds(self.loss, self._shape, reach, self._label_bound)[0]
+            return largest_softmax_loss(self.classes, reach), math.sqrt(2) * self.norm_bound
+        label_bound = self.label_bound or 1.0
+        largest, slope = _core.loss_bounds(self.loss, self._shape, reach, label_bound)
+        return largest, slope * self.norm_bound
 
-    def _make_loss(self, largest: float) -> LinearLoss:
-        return LinearLoss(self.loss, self._shape, self.norm_bound, self.label_bound, largest)
-
-    def _gradient_bound(self, d: float) -> float:
-        """Bound the norm of a gradient in the domain."""
-        if self.classes is not None:
-            return math.sqrt(2) * self.norm_bound
-        reach = self._reach(d)
-        slopes = _core.loss_bounds(self.loss, self._shape, reach, self._label_bound)
-        return slopes[1] * self.norm_bound
-
-    def _choose_clip_norm(self, d: float) -> float:
-        bound = self._gradient_bound(d)
+    def _choose_clip_norm(self, d: float, radius: float | None) -> float:
+        bound = self._bound_losses(d, radius)[1]
         if self.loss not in _UNBOUNDED or not self.is_private:
             return bound
-        slope = self._label_bound if self.loss == "squared" else self.margin
+        slope = (self.label_bound or 1.0) if self.loss == "squared" else self.margin
         return min(bound, slope * self.norm_bound) or bound
 
-    def _prepare(self, n: int, d: int) -> Self:
-        """Return what learn runs on n records of d columns: settled, with its noise and radius."""
-        learner = self._settle(n, d)._find_noise(n)
-        if self.domain == "box" or self.radius is not None or self.label_bound is not None:
-            return learner
-        if self.loss in ("squared", "huber"):
-            return learner
-        factor = grow_radius(learner._plan(n, d, self).noise)
-        wider = dataclasses.replace(learner, radius=self.ball_radius * factor)
+    def _settle(self, n: int, d: int) -> Descent:
+        """Choose what is open for learn on n records of d columns, with noise and radius."""
+        descent = self._settle_alike(n, d, finds_noise=True)
+        if self.radius is not None or self.domain == "box" or self.loss in ("squared", "huber"):
+            return descent
+        radius = self.ball_radius * grow_radius(descent.noise)
+        descent = descent._replace(radius=bounded_positive("radius", radius))
         if self.clip_norm is not None:
-            return wider
-        clip_norm = wider._choose_clip_norm(d)
-        return dataclasses.replace(wider, clip_norm=bounded_positive("clip_norm", clip_norm))
+            return descent
+        clip_norm = self._choose_clip_norm(d, radius)
+        return descent._replace(clip_norm=bounded_positive("clip_norm", clip_norm))
 
-    def _settle(self, n: int, d: int) -> Self:
-        """Return the learner with all settings that rules choose."""
-        steps, batch_size = self.steps, self.batch_size
-        weights = d * (self.classes or 1)
-        if steps is None or batch_size is None:
-            mu = math.inf
-            if self.epsilon is not None and self.epsilon != math.inf:
-                mu = gaussian_mu(self.epsilon, self.delta)
-            steps = choose_steps(n, weights, mu) if steps is None else steps
-            batch_size = choose_batch_size(n, steps, mu) if batch_size is None else batch_size
+    def _settle_given_draws(self, rows: ValidRows) -> Descent:
+        """Settle a run whose records others draw, for which steps and noise must be known."""
+        self._refuse_uncalibrated()
+        self._refuse_other_draws()
+        self._refuse_fewer(len(rows))
+        self._refuse_open()
+        return self._settle_alike(*rows.entries.shape)
+
+    def _settle_alike(self, n: int, d: int, finds_noise: bool = False) -> Descent:
+        """Choose what all runs choose alike; find the noise that epsilon takes where asked."""
+        self._check_start(d)
+        weights, radius, clip_norm = d * (self.classes or 1), self._radius, self.clip_norm
+        if clip_norm is None:
+            clip_norm = bounded_positive("clip_norm", self._choose_clip_norm(d, radius))
+        counts, multiplier = (self.steps, self.batch_size), self.noise_multiplier
+        if finds_noise and self.epsilon is not None and self.is_private:
+            *found, multiplier = plan_noise(n, weights, self.epsilon, self.delta, counts)
+            steps, batch_size = found
+        else:
+            steps, batch_size = choose_counts(n, weights, math.inf, *counts)
+        names = ["steps", "batch_size", "clip_norm"]
+        names += ["radius"] if self.domain == "ball" else []
+        chosen = tuple([name for name in names if getattr(self, name) is None])
+        return Descent(weights, steps, batch_size, radius, clip_norm, multiplier, chosen)
+
+    def _check_start(self, d: int) -> None:
         if self.start is not None and len(self.start) != d:
             raise ShapeError(f"start has {len(self.start):,} rows, but X has {d:,} columns")
         if self.start is not None and self.start.shape != (d, self.classes)[: self.start.ndim]:
             rule = f"there are {self.classes} classes"
             raise ShapeError(f"start has shape {self.start.shape}, but {rule}")
-        clip_norm = self._choose_clip_norm(d) if self.clip_norm is None else self.clip_norm
-        clip_norm = bounded_positive("clip_norm", clip_norm)
-        radius = self.ball_radius if self.domain == "ball" else None
-        return dataclasses.replace(
-            self, steps=steps, batch_size=batch_size, clip_norm=clip_norm, radius=radius
-        )
 
-    def _settle_clip(self, rows: ValidRows) -> Self:
-        self._refuse_open()
-        n, d = rows.entries.shape
-        return self._settle(n, d)
+    def _plan(self, n: int, d: int, descent: Descent) -> SGDPlan:
+        """Return the plan of a run on n records of d columns."""
+        return SGDPlan(n=n, excess_risk=self._bound_risk(d, descent), **descent._asdict())
 
-    def _plan(self, n: int, d: int, given: PrivateSGD) -> SGDPlan:
-        """Return the plan of a settled learner, of which `given` was what a caller had."""
-        steps, batch_size = self.counts
-        weights, clip_norm = d * (self.classes or 1), float(self.clip_norm or 0)
-        names = ["steps", "batch_size", "clip_norm"]
-        names += ["radius"] if self.domain == "ball" else []
-        plan = SGDPlan(
-            n=n,
-            weights=weights,
-            steps=steps,
-            batch_size=batch_size,
-            radius=self.radius,
-            clip_norm=clip_norm,
-            noise_multiplier=self.noise_multiplier,
-            chosen=tuple(name for name in names if getattr(given, name) is None),
-            excess_risk=None,
-        )
+    def _bound_risk(self, d: int, descent: Descent) -> float | None:
+        """Bound the excess risk as SGDPlan states it; None where there is no such bound."""
+        weights, steps, batch_size, radius, clip_norm, multiplier, _ = descent
         is_plain = not (self.l1 or self.l2 or self.strong_convexity)
-        if self.output == "last" or not is_plain or clip_norm < self._gradient_bound(d):
-            return plan
+        if self.output == "last" or not is_plain or clip_norm < self._bound_losses(d, radius)[1]:
+            return None
         low, high = self._box()
-        box = (high - low) * math.sqrt(weights)
-        diameter = box if self.domain == "box" else 2 * self.ball_radius
-        moment = math.sqrt(1 + steps * plan.noise**2)
+        diameter = (high - low) * math.sqrt(weights) if radius is None else 2 * radius
+        moment = math.sqrt(1 + steps * descent.noise**2)
         # A Poisson number of gradients has 1 / batch_size more in its second moment.
-        more = 0 if self.noise_multiplier is None else 1 / (batch_size * moment)
-        risk = diameter * clip_norm * (1.5 * moment + more) / math.sqrt(steps)
-        return dataclasses.replace(plan, excess_risk=risk)
-
-    def _find_noise(self, n: int) -> Self:
-        """Return the learner with the noise that its epsilon takes for n uniform records."""
-        if self.epsilon is None or not self.is_private:
-            return self
-        return self.calibrate(epsilon=self.epsilon, n=n)
+        more = 0 if multiplier is None else 1 / (batch_size * moment)
+        return diameter * clip_norm * (1.5 * moment + more) / math.sqrt(steps)
 
     def _validate_records(self, X: Any, y: ArrayLike) -> tuple[ValidRows, LossLabels]:
         rows = validate_rows(X)
@@ -651,46 +630,48 @@ class PrivateSGD(NoisySteps):
         labels: LossLabels,
         draws: Any,
         random_state: RandomState,
-        given: PrivateSGD,
+        descent: Descent,
     ) -> LinearModel | SoftmaxModel:
-        """Run a settled learner."""
-        (steps, batch_size), (n, d) = self.counts, rows.entries.shape
+        """Run a descent, on given draws or on uniform ones for None."""
+        n, d = rows.entries.shape
         start = None if self.start is None else np.ascontiguousarray(self.start.T).reshape(-1)
+        multiplier = descent.noise_multiplier
         plan: _core._SGDPlan = {
             "loss": self.loss,
             "shape": self._shape,
             "classes": self.classes or 1,
-            "steps": steps,
-            "batch_size": batch_size,
-            "radius": 0.0 if self.radius is None else self.radius,
+            "steps": descent.steps,
+            "batch_size": descent.batch_size,
+            "radius": descent.radius or 0.0,
             "bounds": self._box() if self.domain == "box" else None,
             "last": self.output == "last",
             "start": start,
             "norm_bound": self.norm_bound,
-            "clip_norm": float(self.clip_norm or 0),
+            "clip_norm": descent.clip_norm,
             "l1": self.l1,
             "l2": self.l2,
             "strong_convexity": float(self.strong_convexity or 0),
-            "sampling": "fixed" if self.noise_multiplier is None else "poisson",
-            "numerics": "none" if self.noise_multiplier is None else self.numerics,
-            "noise_multiplier": float(self.noise_multiplier or 0).as_integer_ratio(),
+            "sampling": "fixed" if multiplier is None else "poisson",
+            "numerics": "none" if multiplier is None else self.numerics,
+            "noise_multiplier": (multiplier or 0.0).as_integer_ratio(),
         }
         seed = make_key(random_state)
         weights = _core.sgd_learn(core_arguments(rows, labels), draws, plan, seed)
         if self.classes is not None:
             weights = np.ascontiguousarray(weights.reshape(self.classes, d).T)
-        more = {"feature_names_in_": rows.names, "plan": self._plan(n, d, given)}
-        return self._make_model(weights, self._make_loss(self._largest_loss(d)), **more)
+        more = {"feature_names_in_": rows.names, "plan": self._plan(n, d, descent)}
+        return self._make_model(weights, d, descent.radius, **more)
 
     def _make_model(
-        self, weights: Floats, loss: LinearLoss, **more: Any
+        self, weights: Floats, d: int, radius: float | None, **more: Any
     ) -> LinearModel | SoftmaxModel:
+        loss = self._make_loss(self._bound_losses(d, radius)[0])
         make: Any = LinearModel if self.classes is None else SoftmaxModel
         model: LinearModel | SoftmaxModel = make(read_only(weights), loss, **more)
         return model
 
 
-def _note_noise(plan: SGDPlan) -> None:
-    if plan.noise > 1:
-        text = f"noise of all steps = {plan.noise:.1f} times the longest gradient, which drowns"
+def _note_noise(descent: Descent) -> None:
+    if descent.noise > 1:
+        text = f"noise of all steps = {descent.noise:.1f} times the longest gradient, which drowns"
         note(f"{text} what the records say: more of them, fewer columns or a larger epsilon help")

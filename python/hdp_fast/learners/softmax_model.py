@@ -18,10 +18,10 @@ from .._support.types import Floats
 from .._support.validate import integer_vector
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord
+from .descents import SGDPlan
 from .descriptions import Description
 from .linear_model import LinearLoss, core_arguments, validate_rows
 from .moment_equation import softmax
-from .sgd_plan import SGDPlan
 
 # Labels that are checked at a time.
 _PART = 1 << 15

@@ -1,4 +1,4 @@
-"""Settings of PrivateSGD that nobody has to choose, by public rules, and what a run is made of."""
+"""What a run of PrivateSGD is made of, and the public rules for what nobody chose."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._support.json_text import JsonText
+from .._support.validate import positive_int
 
 # Chosen for models of 20 to 600 weights on four public tables; accuracy changes by a hundredth
 # where a number is doubled or halved.
@@ -16,6 +17,40 @@ _RADIUS, _WIDEST = 20.0, 60.0
 _FEWEST_STEPS, _MOST_STEPS = 50, 200
 _STEPS_WITHOUT_NOISE, _BATCH_WITHOUT_NOISE = 2_000, 100
 _NOISE = 10.0
+MOST_DRAWS = 1 << 32
+
+
+class Descent(NamedTuple):
+    """One run of PrivateSGD, all of whose settings are chosen; nobody validates them again.
+
+    Attributes:
+        weights: Number of weights of the model.
+        steps: Number of steps.
+        batch_size: Number of records drawn in a step, or its mean.
+        radius: Radius of the ball; None for a box.
+        clip_norm: Norm that gradients are shrunk to.
+        noise_multiplier: Standard deviation of the noise, in units of clip_norm; None for none.
+        chosen: Names of the settings that rules chose.
+    """
+
+    weights: int
+    steps: int
+    batch_size: int
+    radius: float | None
+    clip_norm: float
+    noise_multiplier: float | None
+    chosen: tuple[str, ...]
+
+    @property
+    def noise(self) -> float:
+        """Norm of the noise in the mean of all steps' gradients, in units of clip_norm."""
+        multiplier = self.noise_multiplier or 0.0
+        return multiplier * math.sqrt(self.weights / self.steps) / self.batch_size
+
+    @property
+    def private_run(self) -> tuple[int, int, float]:
+        """What its privacy depends on: steps, records in each, and their noise."""
+        return self.steps, self.batch_size, self.noise_multiplier or 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,8 +97,7 @@ class SGDPlan(JsonText):
     @property
     def noise(self) -> float:
         """Norm of the noise in the mean of all steps' gradients, in units of clip_norm."""
-        multiplier = self.noise_multiplier or 0.0
-        return multiplier * math.sqrt(self.weights / self.steps) / self.batch_size
+        return Descent(*(getattr(self, name) for name in Descent._fields)).noise
 
     def _to_fields(self) -> Mapping[str, Any]:
         return dataclasses.asdict(self)
@@ -78,6 +112,22 @@ def grow_radius(noise: float) -> float:
     """Return what a radius is multiplied with, by the norm of the noise in the mean gradient."""
     wide = math.sqrt(2 / noise) if noise > 0 else math.inf
     return min(max(wide, _RADIUS), _WIDEST) / _RADIUS
+
+
+def choose_counts(
+    n: int, weights: int, mu: float, steps: int | None, batch_size: int | None
+) -> tuple[int, int]:
+    """The number of steps and of records in each, of which None lets the rules choose.
+
+    n: number of records; mu: of the Gaussian mechanism of the same privacy, infinite without noise.
+
+    Raises: ParameterError where a batch would have more than 2**32 records.
+    """
+    if steps is None:
+        steps = choose_steps(n, weights, mu)
+    if batch_size is None:
+        batch_size = positive_int("batch_size", choose_batch_size(n, steps, mu), MOST_DRAWS)
+    return steps, batch_size
 
 
 def choose_steps(n: int, weights: int, mu: float) -> int:
