@@ -16,7 +16,7 @@ from hdp_fast import _core, adaptation, gf2, learners, local, noise, stability, 
 from hdp_fast._support.validate import bits as bits_of
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import HdpFastError
-from hdp_fast.learners.softmax_model import validate_classes
+from hdp_fast.learners.linear_model import validate_classes
 
 SECONDS = 30.0 if os.environ.get("HDP_FAST_FAULTS") == "long" else 0.3
 N = 60_000

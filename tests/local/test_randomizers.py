@@ -30,7 +30,7 @@ from hdp_fast.local import (
     best_randomizer,
     randomizer_of,
 )
-from hdp_fast.local.randomizers.concentration import half_width
+from hdp_fast.local.randomizers.base import half_width
 from hdp_fast.record import PrivacyRecord
 from hdp_fast.reference import local as reference
 from hdp_fast.reference.noise import gaussian_masses

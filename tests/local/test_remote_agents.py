@@ -23,7 +23,7 @@ from hdp_fast.exceptions import (
 )
 from hdp_fast.local import RemoteAgents, agents_needed
 from hdp_fast.local.pool import falls_short
-from hdp_fast.local.replies import sort_batch
+from hdp_fast.local.transports import sort_batch
 
 
 class Question:

@@ -12,7 +12,7 @@ from scripts import PAPERS, loaded
 
 from hdp_fast import local
 from hdp_fast.learners.scores import ScoredModel, save_loss, shift_at
-from hdp_fast.local.response import advantage
+from hdp_fast.local.estimation import advantage
 from hdp_fast.transfer.calibration_map import CheckedMap, CostBound, bound_savings
 from hdp_fast.transfer.calibration_plan import Questions
 

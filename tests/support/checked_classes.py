@@ -48,6 +48,11 @@ EXAMPLES = {
     ),
     "CenteredLinear": lambda: learners.CenteredLinear(_SCHEMA, epsilon=1.0, delta=1e-6),
     "ScaledFeatures": lambda: adaptation.ScaledFeatures(_SCHEMA),
+    "DoublingLearner": lambda: learners.DoublingLearner(
+        [learners.Stumps(3)], alpha=0.2, beta=0.1, epsilon=1.0
+    ),
+    "ExponentialLearner": lambda: learners.ExponentialLearner(learners.Stumps(3), epsilon=1.0),
+    "LinearSeparator": learners.LinearSeparator,
     "NoisySteps": lambda: NoisySteps(steps=3, noise_multiplier=1.0),
     "PrivateSGD": lambda: learners.PrivateSGD(loss="hinge", steps=3, noise_multiplier=1.0),
     "SufficientStatistics": lambda: learners.SufficientStatistics(

@@ -20,7 +20,7 @@ from hdp_fast.exceptions import (
     UtilityWarning,
 )
 from hdp_fast.learners.scores import save_loss, shift_at
-from hdp_fast.local.response import advantage
+from hdp_fast.local.estimation import advantage
 from hdp_fast.transfer.calibration_fit import (
     Axis,
     Counts,

@@ -13,7 +13,7 @@ from hdp_fast import _core, learners, local, transfer
 from hdp_fast._support import binomial
 from hdp_fast._support.binomial import clopper_pearson
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
-from hdp_fast.local.exact_estimation import answers_for_width, bound_all, estimate_exactly
+from hdp_fast.local.estimation import answers_for_width, bound_all, estimate_exactly
 
 EPSILON, BETA = 1.0, 0.05
 # What an end excludes among equal coins, for half of beta among all.

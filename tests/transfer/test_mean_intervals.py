@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from hdp_fast._support.binomial import clopper_pearson
-from hdp_fast.local.estimation import half_width
-from hdp_fast.local.response import advantage
+from hdp_fast.local.estimation import advantage, half_width
 from hdp_fast.transfer.column_means import answer_intervals, estimate_means, upper_means
 
 MEANS = [Fraction(k, 20) for k in range(21)]

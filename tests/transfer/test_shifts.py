@@ -10,7 +10,7 @@ import pytest
 
 from hdp_fast import local, transfer
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
-from hdp_fast.local.response import advantage
+from hdp_fast.local.estimation import advantage
 from hdp_fast.transfer.shifts import _Intervals
 
 NAMES = ["same", "moved", "constant", "opposite", "frozen", "rare"]

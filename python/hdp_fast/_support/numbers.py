@@ -156,3 +156,20 @@ def finite_rows(X: ArrayLike, name: str = "X") -> NDArray[Any]:
     if not all(np.isfinite(part).all() for part in parts):
         raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
     return records
+
+
+def finite_reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
+    """Return the value as a finite float64 array, without a copy where it is one already."""
+    values = numbers(name, value)
+    if values.ndim != dimensions:
+        rule = f"it must have {dimensions} dimension(s)"
+        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
+    entries = floats(values)
+    if not np.isfinite(entries).all():
+        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
+    return entries
+
+
+def first_index(matches: NDArray[np.bool_]) -> int | None:
+    """Return the first index where `matches` is true, or None."""
+    return int(matches.argmax()) if matches.any() else None

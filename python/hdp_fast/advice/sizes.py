@@ -21,7 +21,7 @@ from .._support.validate import (
     refuse,
 )
 from ..accounting import gaussian_mu
-from ..local.response import advantage
+from ..local.estimation import advantage
 
 Learner = Literal["linear", "finite", "other"]
 Target = Literal["same", "shifted", "unknown"]

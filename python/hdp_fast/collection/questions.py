@@ -31,12 +31,10 @@ from .._support.validate import (
 from ..data.reading import parse_file
 from ..exceptions import ParameterError, ShapeError
 from ..local.randomizers.base import make_randomizer
-from ..local.randomizers.binary import BinaryResponse
-from ..local.randomizers.choice import best_randomizer
+from ..local.randomizers.bounded import BinaryResponse, Piecewise, best_randomizer
 from ..local.randomizers.frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
 from ..local.randomizers.mean import MeanRandomizer
 from ..local.randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
-from ..local.randomizers.piecewise import Piecewise
 
 _FORM = {"format": "hdp_fast.question", "version": 1}
 _LONGEST_ID = 100

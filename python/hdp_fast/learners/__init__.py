@@ -16,23 +16,20 @@ from .._support.lazy import list_only
 from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
 from .centered_learner import CenteredLinear
 from .descents import SGDPlan
+from .descriptions import cut
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .feature_maps import FeatureMap
-from .halfspaces import Halfspaces
 from .hypotheses import Hypotheses, HypothesisResult
-from .labelings import Labelings, sauer_bound
-from .linear_model import LinearModel
-from .literals import cut
+from .linear_model import LinearModel, SoftmaxModel
 from .private_model import PrivateModel
 from .released_statistics import ReleasedStatistics
 from .scores import predictor, score_of
 from .separator import LinearSeparator, SeparatorResult
 from .sgd import PrivateSGD
-from .softmax_model import SoftmaxModel
 from .statistics_features import suggest_features
 from .statistics_model import StatisticsModel
-from .stored_classes import ConjunctionList, Parities
+from .stored_classes import ConjunctionList, Halfspaces, Labelings, Parities, sauer_bound
 from .sufficient_statistics import SufficientStatistics
 
 __all__ = [

@@ -16,9 +16,8 @@ from .._support.types import Bits
 from .._support.validate import bit_entries, flag, nonnegative_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from .descriptions import Description
-from .hypotheses import Errors, Hypotheses
-from .literals import (
+from .descriptions import (
+    Description,
     evaluate_at_least,
     list_literals,
     pack_features,
@@ -26,6 +25,7 @@ from .literals import (
     unrank_set,
     validate_width,
 )
+from .hypotheses import Errors, Hypotheses
 
 BitRecords = ArrayLike | BitMatrix | Features
 

@@ -22,10 +22,9 @@ from ..data.goal import Goal
 from ..data.rows import Rows, Squares, blocks_of
 from ..record import PrivacyRecord, rng_of
 from .feature_maps import FeatureMap
-from .linear_model import LinearModel, ValidRows
+from .linear_model import LinearModel, SoftmaxModel, ValidRows
 from .noisy_steps import check_noise
 from .sgd import PrivateSGD
-from .softmax_model import SoftmaxModel
 from .statistics_features import check_label_set
 from .statistics_model import StatisticsModel
 from .statistics_noise import Released, calibrate_statistics

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from .._core import Features
 from .._support.feature_names import names_of
 from .._support.json_text import JsonText
 from .._support.notes import keep_result
-from .._support.parameters import Parameters, store
+from .._support.parameters import Checked, Parameters, Rules, store
 from .._support.random_state import make_stream
 from .._support.types import RandomState
 from .._support.validate import bits, positive, probability, refuse, shorten
@@ -96,7 +96,7 @@ class DoublingResult(JsonText):
 
 
 @dataclass(frozen=True, eq=False)
-class DoublingLearner(Parameters):
+class DoublingLearner(Checked, Parameters):
     """Private choice from ever larger classes, on fresh records each, until a private test accepts.
 
     Round k = 0, 1, ... may take up to n `2**k` records, where n is the number that the first class
@@ -156,12 +156,12 @@ class DoublingLearner(Parameters):
     epsilon: float
     rounds: tuple[DoublingRound, ...] = dataclasses.field(init=False)
 
+    RULES: ClassVar[Rules] = {"epsilon": positive, "alpha": probability, "beta": probability}
+
     def __post_init__(self) -> None:
         """Validate the parameters and plan the rounds."""
-        store(
-            self, classes=_validate_classes(self.classes), epsilon=positive("epsilon", self.epsilon)
-        )
-        store(self, alpha=probability("alpha", self.alpha), beta=probability("beta", self.beta))
+        super().__post_init__()
+        store(self, classes=_validate_classes(self.classes))
         store(self, rounds=tuple(_plan_rounds(self)))
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +15,7 @@ from .. import _core
 from .._core import Features
 from .._support.feature_names import names_of
 from .._support.notes import keep_result
-from .._support.parameters import Parameters, store
+from .._support.parameters import Checked, Parameters, Rules, store
 from .._support.random_state import check_random_state, make_key
 from .._support.types import RandomState
 from .._support.validate import (
@@ -35,7 +36,7 @@ from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .descriptions import Description
 from .hypotheses import Hypotheses, HypothesisResult, check_class
-from .labelings import sauer_bound
+from .stored_classes import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
 
@@ -97,7 +98,7 @@ class PaperSampleSize(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ExponentialLearner(Parameters):
+class ExponentialLearner(Checked, Parameters):
     """Private choice of a hypothesis of few errors from a finite class.
 
     The learner counts the errors of every hypothesis on the records and draws one with a
@@ -141,14 +142,19 @@ class ExponentialLearner(Parameters):
     mechanism: Selection = "exponential"
     neighbors: Neighbors = Neighbors.REPLACE_ONE
 
+    RULES: ClassVar[Rules] = {
+        "hypotheses": check_class,
+        "epsilon": positive,
+        "mechanism": partial(one_of, allowed=("exponential", "permute_and_flip")),
+        "neighbors": curator_relation,
+    }
+
     def __post_init__(self) -> None:
         """Validate the parameters."""
-        check_class("hypotheses", self.hypotheses)
+        super().__post_init__()
         if not len(self.hypotheses):
             raise ParameterError("hypotheses are none, but there must be one to choose")
-        one_of("mechanism", self.mechanism, ("exponential", "permute_and_flip"))
-        neighbors = _validate_neighbors(self.neighbors)
-        store(self, epsilon=positive("epsilon", self.epsilon), neighbors=neighbors)
+        store(self, neighbors=relation(self.neighbors))
 
     @property
     def numerics(self) -> Literal["exact"]:

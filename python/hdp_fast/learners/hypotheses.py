@@ -12,11 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._support.feature_names import FeatureNames, check_names
 from .._support.json_text import JsonText
-from .._support.numbers import floats
-from .._support.types import Bits, Floats
-from .._support.validate import nonnegative_int, numbers, refuse
+from .._support.types import Bits
+from .._support.validate import nonnegative_int, refuse
 from ..data.hypothesis_words import Features, describe
-from ..exceptions import ParameterError, ShapeError
 from .descriptions import Description, parse
 
 Errors = NDArray[np.int64]
@@ -234,28 +232,12 @@ class HypothesisResult(JsonText):
         return self._hypotheses.predict(self.index, check_names(self.feature_names_in_, X))
 
 
-def check_class(name: str, value: object) -> None:
-    """Refuse a value that is no class of hypotheses.
+def check_class(name: str, value: object) -> Hypotheses:
+    """The value, which must be a class of hypotheses.
 
     Raises:
         ParameterError: The value is not an instance of Hypotheses.
     """
     if not isinstance(value, Hypotheses):
         refuse(name, value, "it must be a class of hypotheses of hdp_fast.learners")
-
-
-def first(matches: NDArray[np.bool_]) -> int | None:
-    """Return the first index where `matches` is true, or None."""
-    return int(matches.argmax()) if matches.any() else None
-
-
-def reals(name: str, value: ArrayLike, dimensions: int) -> Floats:
-    """Return the value as a finite float64 array, without a copy where it is one already."""
-    values = numbers(name, value)
-    if values.ndim != dimensions:
-        rule = f"it must have {dimensions} dimension(s)"
-        raise ShapeError(f"{name} has shape {values.shape}, but {rule}")
-    entries = floats(values)
-    if not np.isfinite(entries).all():
-        raise ParameterError(f"{name} has an infinite entry or NaN, but all must be finite")
-    return entries
+    return value

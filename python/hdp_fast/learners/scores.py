@@ -1,4 +1,4 @@
-"""Scores of models of two classes, which grow with the probability of the label 1, and labels."""
+"""Predictions and scores of described hypotheses, and maps from scores to probabilities."""
 
 from __future__ import annotations
 
@@ -12,17 +12,101 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from .._core import Features
 from .._support.callers import returned_numbers
-from .._support.numbers import floats
+from .._support.numbers import finite_rows, floats
 from .._support.types import Bits, Floats
 from .._support.validate import MOST, bounded_positive, from_json, refuse
 from ..exceptions import ParameterError, ShapeError
-from .descriptions import Description, parse
+from .descriptions import (
+    Description,
+    evaluate_at_least,
+    list_literals,
+    list_parity,
+    pack_features,
+    parse,
+)
 from .feature_maps import FeatureMap
-from .linear_model import LinearModel, core_arguments, validate_rows
-from .predictions import predict_labels
-from .softmax_model import SoftmaxModel
+from .linear_model import LinearModel, SoftmaxModel, core_arguments, validate_rows
 from .statistics_model import StatisticsModel
+from .stored_classes import Halfspaces
+
+
+def predict_labels(description: Description, X: Any) -> Bits:
+    """Predicts the labels of records, shape (m, d), by a description that was parsed.
+
+    Raises:
+        ShapeError: The records do not have the features of the hypothesis.
+        ParameterError: An entry is none that the hypothesis takes.
+    """
+    predict = _PREDICTIONS[description["kind"]]
+    return predict(description, X)
+
+
+def _conjunction(description: Description, X: Any) -> Bits:
+    features = _features(description, X)
+    lists = list_literals([description["features"]], [description["values"]], features.shape[1])
+    values = lists.predict(0, features)
+    return values ^ np.uint8(description["complement"])
+
+
+def _parity(description: Description, X: Any) -> Bits:
+    features = _features(description, X)
+    values = list_parity(description["features"], features.shape[1]).predict(0, features)
+    return values ^ np.uint8(description["complement"])
+
+
+def _at_least(description: Description, X: Any) -> Bits:
+    return evaluate_at_least(description, _features(description, X))
+
+
+def _halfspace(description: Description, X: Any) -> Bits:
+    return Halfspaces(np.array([description["weights"]]), np.array([description["bias"]])).predict(
+        0, X
+    )
+
+
+def _softmax(description: Description, X: Any) -> Any:
+    """The class of the largest score, for rows that are not shrunk: that is the same class."""
+    weights, rows = np.array(description["weights"]), finite_rows(X)
+    if rows.shape[1] != weights.shape[1]:
+        rule = f"the hypothesis has {weights.shape[1]:,} weights for each class"
+        raise ShapeError(f"X has {rows.shape[1]:,} columns, but {rule}")
+    # No row overflows where its largest entry is 1.
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    return (rows / np.where(largest > 0, largest, 1) @ weights.T).argmax(axis=1)
+
+
+def _vote(description: Description, X: Any) -> Bits:
+    voters = description["hypotheses"]
+    if all(voter["kind"] not in ("halfspace", "linear") for voter in voters):
+        X = pack_features(X)
+    votes = predict_labels(voters[0], X).astype(np.int64)
+    for voter in voters[1:]:
+        votes += predict_labels(voter, X)
+    return (2 * votes > len(voters)).astype(np.uint8)
+
+
+def _features(description: Description, X: Any) -> Features:
+    """Pack the records, which must have all features of the hypothesis."""
+    features = pack_features(X)
+    largest = max(description["features"], default=-1)
+    if largest >= features.shape[1]:
+        rule = f"the hypothesis asks feature {largest}"
+        raise ShapeError(f"X has shape {features.shape}, but {rule}")
+    return features
+
+
+_PREDICTIONS: dict[str, Callable[[Description, Any], Bits]] = {
+    "conjunction": _conjunction,
+    "parity": _parity,
+    "at_least": _at_least,
+    "halfspace": _halfspace,
+    "linear": _halfspace,
+    "softmax": _softmax,
+    "vote": _vote,
+}
+
 
 # Records of shape (m, d) in, scores of shape (m,) out.
 Score = Callable[[Any], Floats]
@@ -80,7 +164,7 @@ def score_of(model: Any) -> Score:
     description = describe_score(model)
     if description is not None:
         names = getattr(model, "feature_names_in_", None)
-        return _KINDS[description["kind"]](description, names)
+        return _SCORES[description["kind"]](description, names)
     if callable(getattr(model, "predict_proba", None)):
         return partial(_log_odds, model)
     if callable(getattr(model, "decision_function", None)):
@@ -310,7 +394,7 @@ def _vote_score(description: Description, names: Any = None) -> Score:
 
 def _calibrated_score(description: Description, names: Any = None) -> Score:
     inner = description["model"]
-    score = _KINDS[inner["kind"]](inner, names)
+    score = _SCORES[inner["kind"]](inner, names)
     knots, shifts = (np.array(description[name], float) for name in ("knots", "shifts"))
     return lambda X: shift_scores(score(X), knots, shifts)
 
@@ -322,7 +406,7 @@ def with_bits(X: Any) -> Any:
     return X
 
 
-_KINDS: dict[str, Callable[[Description, Any], Score]] = {
+_SCORES: dict[str, Callable[[Description, Any], Score]] = {
     "linear": _linear_score,
     "statistics": _described_statistics,
     "vote": _vote_score,

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import weakref
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from .. import _core
 from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.json_text import JsonText
 from .._support.numbers import finite_rows, real_rows
-from .._support.parameters import Parameters
+from .._support.parameters import Checked, Parameters, Rules, optional
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
 from .._support.validate import bits, flag, integers, number, positive, refuse
@@ -82,8 +82,16 @@ class SeparatorResult(JsonText):
         return predictions
 
 
+def _margin(name: str, value: Any) -> float:
+    """The value as a float in (0, 1]."""
+    real = number(name, value)
+    if not 0 < real <= 1:
+        refuse(name, value, "it must lie in (0, 1] or be None")
+    return real
+
+
 @dataclass(kw_only=True, eq=False)
-class LinearSeparator(Parameters):
+class LinearSeparator(Checked, Parameters):
     """Learns a halfspace that separates its records by a margin where one does, without privacy.
 
     It minimizes `|w|**2 / 2` plus `cost` times the sum of squared slacks by Newton's method, and
@@ -132,16 +140,12 @@ class LinearSeparator(Parameters):
     _seen: weakref.ref[NDArray[Any]] | None = field(default=None, init=False, repr=False)
     _last: NDArray[np.float64] | None = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        """Refuse what is no learner."""
-        self.cost = positive("cost", self.cost)
-        if self.margin is not None:
-            margin = number("margin", self.margin)
-            if not 0 < margin <= 1:
-                refuse("margin", self.margin, "it must lie in (0, 1] or be None")
-            self.margin = margin
-        self.intercept = flag("intercept", self.intercept)
-        self.warm = flag("warm", self.warm)
+    RULES: ClassVar[Rules] = {
+        "cost": positive,
+        "margin": optional(_margin),
+        "intercept": flag,
+        "warm": flag,
+    }
 
     def learn(
         self, X: ArrayLike, y: ArrayLike, *, random_state: RandomState = None

@@ -37,13 +37,15 @@ from .descriptions import Description, parse
 from .linear_model import (
     LinearLoss,
     LinearModel,
+    SoftmaxModel,
     ValidRows,
     core_arguments,
+    largest_softmax_loss,
+    validate_classes,
     validate_labels,
     validate_rows,
 )
 from .noisy_steps import NoisySteps, plan_noise
-from .softmax_model import SoftmaxModel, largest_softmax_loss, validate_classes
 
 Loss = Literal["hinge", "squared_hinge", "logistic", "softmax", "squared", "huber"]
 _LOSSES = ("hinge", "squared_hinge", "logistic", "softmax", "squared", "huber")
@@ -189,7 +191,8 @@ class PrivateSGD(NoisySteps):
     l2: float = 0.0
     strong_convexity: float | None = None
 
-    RULES: ClassVar[Rules] = NoisySteps.RULES | {
+    RULES: ClassVar[Rules] = {
+        **NoisySteps.RULES,
         "loss": partial(one_of, allowed=_LOSSES),
         "classes": optional(partial(positive_int, most=_MOST_CLASSES)),
         "radius": optional(bounded_positive),

@@ -13,7 +13,7 @@ questions pays.
 from .._support.lazy import list_only
 from .agents import Agents
 from .descent import learn_by_descent
-from .estimation import agents_needed, estimate_mean
+from .estimation import agents_needed, estimate_mean, randomized_response
 from .masked_parity.concepts import (
     MaskedParity,
     WeakMaskedParity,
@@ -42,14 +42,11 @@ from .queries.query import Query, true_answers
 from .queries.simulated_entry import SimulatedEntry
 from .randomizers.aggregates import Aggregate, Estimate
 from .randomizers.base import Randomizer, randomizer_of
-from .randomizers.binary import BinaryResponse
-from .randomizers.choice import best_randomizer
+from .randomizers.bounded import BinaryResponse, Piecewise, best_randomizer
 from .randomizers.frequency import FrequencyAggregate, HadamardResponse, KaryResponse
 from .randomizers.mean import MeanAggregate
 from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
-from .randomizers.piecewise import Piecewise
 from .remote_agents import RemoteAgents
-from .response import randomized_response
 from .voting import VotingResult, learn_by_votes, votes_needed
 
 __all__ = [

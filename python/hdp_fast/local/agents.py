@@ -21,6 +21,7 @@ from .._support.validate import array, bits, positive, probability, refuse
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
 from ..record import PrivacyRecord
+from .estimation import advantage, record_of
 from .pool import (
     AgentPool,
     Hypothesis,
@@ -32,7 +33,6 @@ from .pool import (
     find_mistakes,
     rehearse,
 )
-from .response import advantage, record_of
 
 
 class Agents(AgentPool):

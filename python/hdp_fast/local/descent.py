@@ -16,7 +16,7 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.linear_model import LinearModel, core_arguments, validate_labels, validate_rows
 from ..learners.sgd import PrivateSGD
 from .agents import Agents
-from .response import advantage
+from .estimation import advantage
 
 
 @keep_result

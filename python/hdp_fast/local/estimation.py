@@ -1,16 +1,137 @@
-"""Means from randomized answers, and how many answers a mean needs."""
+"""Randomized response, and means of true answers from the randomized ones."""
 
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
+from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from .._support.validate import bits, probability, probability_or_one
+from .. import _core
+from .._support.binomial import MOST_BETA, clopper_pearson, tail_of_equal_coins
+from .._support.notes import keep_result
+from .._support.random_state import check_random_state, make_key
+from .._support.types import Bits, RandomState
+from .._support.validate import array, bits, probability, probability_or_one
+from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
+from ..record import PrivacyRecord, rng_of
 from .randomizers.aggregates import Estimate
-from .randomizers.concentration import MOST_AGENTS, TOO_MANY
-from .response import advantage, debias
+from .randomizers.base import MOST_AGENTS, TOO_MANY
+
+_SOURCE = (
+    "Warner 1965; Kohen and Sheffet 2022, Section 2 (binary randomized response for their Gaussian)"
+)
+
+
+@keep_result
+def randomized_response(
+    bits: ArrayLike,
+    *,
+    epsilon: float,
+    random_state: RandomState = None,
+    budget: Budget | None = None,
+) -> Bits:
+    """Reports each bit as it is, or flipped: binary randomized response.
+
+    A bit is kept with probability `exp(epsilon) / (1 + exp(epsilon))`. A float in [0, 1] is first
+    rounded to 1 with exactly itself as the probability, and to 0 otherwise, so that `estimate_mean`
+    estimates the mean of the floats.
+
+    Args:
+        bits: Array of shape (n,), of 0 and 1 or of floats in [0, 1].
+        epsilon: Privacy parameter of each entry, above 0 and finite. Above 60 the law stays that of
+            60.
+        random_state: None draws from the operating system; an int or a Generator makes a
+            reproducible stream for tests, which protects nobody.
+        budget: Budget of the relation "replace_one", charged epsilon once. This is right only if no
+            two entries come from the same record. None charges nothing.
+
+    Returns:
+        A uint8 array of shape (n,), of 0 and 1.
+
+    Raises:
+        ShapeError: bits does not have one dimension.
+        ParameterError: An entry of bits lies outside [0, 1], its dtype is not one of real numbers,
+            or another argument is out of range. Nothing has been spent or drawn then.
+        BudgetExceeded: The budget has less than epsilon left. Nothing has been spent or drawn then.
+
+    Guarantee:
+        Each entry is pure epsilon-differentially private, whatever the other entries are. The coins
+        are exact, and the probability of keeping a bit is rounded towards 1/2. An error for a wrong
+        entry is not private.
+
+    Cost:
+        O(n). A bit takes little more than a byte of the random stream, a float two bytes.
+
+    Source:
+        Warner 1965. Kohen and Sheffet 2022, Section 2, add Gaussian noise instead, which has the
+        larger variance for a small delta.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> from hdp_fast.budget import Budget
+        >>> smokes = np.repeat([1, 0], [30_000, 70_000])  # one person's true answer each
+        >>> budget = Budget(1.0)
+        >>> answers = local.randomized_response(smokes, epsilon=1.0, budget=budget)
+        >>> estimate = local.estimate_mean(answers, beta=1e-10, epsilon=1.0)
+        >>> estimate.low <= 0.3 <= estimate.high, budget.remaining.epsilon
+        (True, 0.0)
+    """
+    # A number beyond float64 is refused, and numpy must not warn of it.
+    with np.errstate(all="ignore"):
+        entries = array("bits", bits)
+        if budget is None:
+            return _core.randomized_response(entries, epsilon, make_key(random_state))
+        record = record_of("local.randomized_response", epsilon, random_state)
+        # What the call below refuses must be refused before anything is spent.
+        check_random_state(random_state)
+        entries = np.array(entries)  # another thread may change those of the caller
+        _core.check_bits(entries)
+        with spend(budget, record):
+            return _core.randomized_response(entries, epsilon, make_key(random_state))
+
+
+def record_of(mechanism: str, epsilon: float, random_state: RandomState) -> PrivacyRecord:
+    """Returns the record of agents who each answer by binary randomized response."""
+    return PrivacyRecord(
+        mechanism=mechanism,
+        source=_SOURCE,
+        neighbors="local",
+        epsilon=epsilon,
+        noise="binary randomized response",
+        rng=rng_of(random_state),
+    )
+
+
+def advantage(epsilon: float) -> float:
+    """Returns Pr[truth] - Pr[lie] of randomized response, tanh(epsilon / 2).
+
+    The probabilities are those that are drawn with, after their rounding.
+
+    Raises:
+        ParameterError: epsilon is not above 0, or so small that the advantage is rounded to 0.
+    """
+    difference = (2 * _core.truth_probability(epsilon) - (1 << 64)) / (1 << 64)
+    if difference == 0:
+        raise ParameterError(
+            f"epsilon = {epsilon}, but so small an epsilon leaves nothing but noise"
+        )
+    return difference
+
+
+def debias(shares: Any, edge: float) -> Any:
+    """The means of true answers, without bias, from the shares of ones among randomized ones.
+
+    A randomized answer is 1 with probability (1 - edge) / 2 + edge times the mean, where edge is
+    Pr[truth] - Pr[lie]. The results may lie outside [0, 1].
+
+    shares: a number or an array.
+    """
+    return (shares - (1 - edge) / 2) / edge
 
 
 def agents_needed(*, alpha: float, beta: float, epsilon: float, response_rate: float = 1.0) -> int:
@@ -137,3 +258,90 @@ def estimate_mean(answers: ArrayLike, *, beta: float, epsilon: float) -> Estimat
 def half_width(answers: int, failure: float, epsilon: float) -> float:
     """Computes the half width of the interval of a mean, before it is clipped to [0, 1]."""
     return math.sqrt((math.log(2) - math.log(failure)) / (2 * answers)) / advantage(epsilon)
+
+
+# Beyond so many answers the exact number is not searched for, but bounded.
+_MOST_EXACT, _MOST_CHECKED = 10**6, 10**10
+
+
+def estimate_exactly(ones: int, answers: int, *, beta: float, epsilon: float) -> Estimate:
+    """Estimates the mean of true answers in [0, 1] from the number of ones among randomized ones.
+
+    Randomized answers are independent coins, whose probabilities of a 1 have the mean
+    `(1 - P) + (2 P - 1) m` for the mean m of the true answers and the probability P of the truth.
+    Clopper and Pearson's interval for it becomes one for m, the mean of a population that the
+    agents are drawn from as well as that of these very agents, whose coins are unequal. For beta up
+    to 1/2 it lies within the interval of `estimate_mean`.
+
+    Args:
+        ones: Number of ones, from 0 to answers.
+        answers: Number of answers, at least 1.
+        beta: Probability with which the interval may miss the mean, in (0, 1); half of it on each
+            side.
+        epsilon: The one that each answer was randomized with.
+
+    Returns:
+        The estimate and its interval, clipped to [0, 1].
+
+    Raises:
+        ParameterError: epsilon is not above 0, or too small for any estimate.
+    """
+    edge = advantage(epsilon)
+    low, high = clopper_pearson(ones, answers, beta)
+    ends = (debias(end, edge) for end in (ones / answers, low, high))
+    value, low, high = (min(max(end, 0.0), 1.0) for end in ends)
+    return Estimate(value, low, high)
+
+
+def bound_all(
+    ones: int, answers: int, asked: int, *, beta: float, epsilon: float
+) -> tuple[float, float]:
+    """Bounds the mean of the true answers of all who were asked, whoever did not answer.
+
+    Had everybody answered, the number of ones would lie between that of the ones that arrived and
+    that plus the missing answers. The ends of the intervals of both hold the mean, whatever silence
+    depends on: the record, the true answer, or the very bit that was to be sent.
+
+    Args:
+        ones: Number of ones, from 0 to answers.
+        answers: Number of answers, from 0 to asked.
+        asked: Number of agents who were asked, at least 1.
+        beta: Probability with which the interval may miss, in (0, 1); half of it on each side.
+        epsilon: The one that each answer was randomized with.
+
+    Returns:
+        The ends, clipped to [0, 1]; those of estimate_exactly where everybody has answered.
+    """
+    edge = advantage(epsilon)
+    low, _ = clopper_pearson(ones, asked, beta)
+    _, high = clopper_pearson(ones + asked - answers, asked, beta)
+    least, most = (min(max(debias(end, edge), 0.0), 1.0) for end in (low, high))
+    return least, most
+
+
+def answers_for_width(width: float, *, beta: float, epsilon: float, wanted: str) -> int:
+    """Counts the answers whose exact interval has this half width, whatever they are.
+
+    The interval is widest where half of the answers are 1. Up to a million the number is the least
+    one, and beyond it at most three thousandths larger than for normal answers, or Hoeffding's
+    where that is smaller.
+
+    Raises:
+        ParameterError: There cannot be so many answers. The error names `wanted`.
+    """
+    most = agents_for_width(width, min(beta, MOST_BETA), epsilon, wanted=wanted)
+    deviations = -NormalDist().inv_cdf(tail_of_equal_coins(beta))
+    about = (deviations / (2 * width * advantage(epsilon))) ** 2
+
+    def is_enough(answers: int) -> bool:
+        low, high = clopper_pearson(answers // 2, answers, beta)
+        return (high - low) / 2 <= width * advantage(epsilon)
+
+    if about > _MOST_EXACT:
+        larger = math.ceil(1.003 * about)
+        return larger if larger < min(most, _MOST_CHECKED) and is_enough(larger) else most
+    few = 0
+    while most - few > 1:
+        middle = (few + most) // 2
+        few, most = (few, middle) if is_enough(middle) else (middle, most)
+    return most

@@ -15,7 +15,7 @@ from typing import Any
 
 from .._support.sqlite import FileFormat, StateFile, Statements
 from ..exceptions import AgentsExhausted, CheckpointError
-from .replies import Batch, Replies, sort_batch
+from .transports import Batch, Replies, sort_batch
 
 _FORMAT = FileFormat(
     application=b"HDPr",

@@ -20,8 +20,8 @@ from .._support.validate import nonnegative_int, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import predictor, with_bits
 from ..record import PrivacyRecord
+from .estimation import advantage
 from .queries.query import Query
-from .response import advantage
 
 # Called with the features and the labels of some agents; returns their true answers.
 QuestionFunction = Callable[[Any, Bits], ArrayLike]

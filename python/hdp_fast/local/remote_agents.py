@@ -17,10 +17,10 @@ from .._support.types import Bits, RandomState
 from .._support.validate import nonnegative_int, positive, probability_or_one, refuse
 from ..exceptions import NeverAsked
 from ..record import PrivacyRecord
+from .estimation import record_of
 from .inquiries import Inquiries, Inquiry
 from .pool import AgentPool, Hypothesis, falls_short, read_pairs
 from .queries.query import Query
-from .response import record_of
 from .transports import receive
 
 # What reaches people: called with a question and a number of them, and maybe with the number of

@@ -1,15 +1,151 @@
-"""Calls the function that reaches people, however its answers arrive: at once, in batches, late."""
+"""How answers travel: batches of replies, and the transports that bring them."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any
+from typing import Any, NamedTuple
 
-from .replies import is_batch
+import numpy as np
+
+from .._support.types import Bits
+
+# No id that is longer is kept in memory and in a state file.
+_LONGEST_ID = 200
+_BITS = (0, 1)
+
+
+class Batch(NamedTuple):
+    """The replies of one batch that count, and how many do not.
+
+    Attributes:
+        bits: The answers, each 0 or 1, in the order of their arrival.
+        ids: The id of each answer, None where it has none.
+        dropped: Number of replies that are no answer, or come after everybody has answered.
+        duplicates: Number of replies whose id came before.
+    """
+
+    bits: list[int]
+    ids: list[str | None]
+    dropped: int
+    duplicates: int
+
+
+def sort_batch(batch: Any, room: int, known: set[str]) -> Batch:
+    """Sorts a batch of replies; whatever it holds, no error is raised for it.
+
+    Args:
+        batch: An array or a sequence of replies, a dict from ids to bits, or a single reply. A
+            reply is a bit, or a pair of an id, which is a text, and a bit.
+        room: Number of agents who have not answered yet.
+        known: Ids that came before, which is not changed.
+
+    Returns:
+        The sorted batch.
+    """
+    values = _as_integers(batch)
+    if values is not None:
+        return _sort_array(values, room)
+    sorted_batch, fresh = Batch([], [], 0, 0), set[str]()
+    dropped = duplicates = 0
+    for reply in _replies(batch):
+        answer = _read(reply)
+        if answer is None:
+            dropped += 1
+        elif answer[0] in known or answer[0] in fresh:
+            duplicates += 1
+        elif len(sorted_batch.bits) == room:
+            dropped += 1
+        else:
+            sorted_batch.ids.append(answer[0])
+            sorted_batch.bits.append(answer[1])
+            if answer[0] is not None:
+                fresh.add(answer[0])
+    return sorted_batch._replace(dropped=dropped, duplicates=duplicates)
+
+
+def _as_integers(batch: Any) -> np.ndarray[Any, Any] | None:
+    """The batch as a vector of integers, if it is one or a plain list of them."""
+    if type(batch) in (list, tuple) and set(map(type, batch)) <= {int, bool}:
+        batch = np.array(batch)
+    is_vector = isinstance(batch, np.ndarray) and batch.ndim == 1 and batch.dtype.kind in "bui"
+    return batch if is_vector else None
+
+
+def _sort_array(values: np.ndarray[Any, Any], room: int) -> Batch:
+    """Sort integers without ids, without a step of Python for each."""
+    counted = values[(values == 0) | (values == 1)][:room]
+    bits = counted.astype(np.uint8).tolist()
+    return Batch(bits, [None] * len(bits), len(values) - len(bits), 0)
+
+
+def _replies(batch: Any) -> Iterable[Any]:
+    """The replies of a batch; what is no collection is a single reply."""
+    if isinstance(batch, Mapping):
+        return batch.items()
+    if batch is None:
+        return ()
+    return (batch,) if _is_single(batch) or _is_pair(batch) else iter(batch)
+
+
+def is_batch(value: Any) -> bool:
+    """Whether this is one batch or a single reply, and not an iterable of batches."""
+    return _is_single(value) or hasattr(value, "__len__")
+
+
+def _is_single(value: Any) -> bool:
+    is_text = isinstance(value, str | bytes | bytearray)
+    return is_text or getattr(value, "shape", None) == () or not isinstance(value, Iterable)
+
+
+def _is_pair(reply: Any) -> bool:
+    return type(reply) in (tuple, list) and len(reply) == 2 and isinstance(reply[0], str)
+
+
+def _read(reply: Any) -> tuple[str | None, int] | None:
+    """The id and the bit of a reply, or None if it is no answer."""
+    key, value = reply if _is_pair(reply) else (None, reply)
+    is_integer = isinstance(value, bool | int | np.bool_ | np.integer)
+    if not is_integer or value not in _BITS or (key is not None and len(key) > _LONGEST_ID):
+        return None
+    return key, int(value)
+
+
+class Replies:
+    """The replies to one question so far.
+
+    Attributes:
+        count: Number of agents asked.
+        dropped: Number of replies that were no answer.
+        duplicates: Number of replies whose id came before.
+    """
+
+    def __init__(self, count: int):
+        self.count = count
+        self.dropped = self.duplicates = 0
+        self._bits: list[int] = []
+
+    @property
+    def room(self) -> int:
+        """The number of agents who have not answered yet."""
+        return self.count - len(self._bits)
+
+    def add(self, batch: Batch) -> None:
+        """Adds a sorted batch."""
+        self._bits.extend(batch.bits)
+        self.dropped += batch.dropped
+        self.duplicates += batch.duplicates
+
+    def answers(self) -> Bits:
+        """The answers in the order of their arrival, uint8 (m,) with m at most `count`."""
+        return np.array(self._bits, np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._bits)
+
 
 # Takes a batch of replies, and returns whether more are expected.
 Take = Callable[[Any], bool]

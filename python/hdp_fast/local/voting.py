@@ -24,12 +24,11 @@ from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..learners.hypotheses import Hypotheses, HypothesisResult, check_class
 from ..record import PrivacyRecord
 from .agents import Agents
-from .estimation import estimate_mean, half_width
+from .estimation import advantage, estimate_mean, half_width
 from .pool import AgentPool
 from .randomizers.aggregates import Estimate
-from .randomizers.concentration import MOST_AGENTS, TOO_MANY
+from .randomizers.base import MOST_AGENTS, TOO_MANY
 from .remote_agents import RemoteAgents
-from .response import advantage
 
 # The error above the least of the plan that is offered where nothing can be promised.
 _TYPICAL_ALPHA = 0.1

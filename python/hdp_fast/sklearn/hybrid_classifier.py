@@ -18,7 +18,7 @@ from ..exceptions import ParameterError
 from ..learners import PrivateModel, score_of
 from ..learners.moment_equation import softmax, to_halves
 from ..local import Agents
-from ..local.response import advantage
+from ..local.estimation import advantage
 from ..record import PrivacyRecord
 from ..transfer import CalibratedModel
 from ..transfer.calibration_plan import check_count

@@ -16,8 +16,7 @@ from .._support.validate import (
     refuse,
 )
 from ..exceptions import AgentsExhausted, ParameterError
-from ..local.estimation import agents_for_width
-from ..local.exact_estimation import answers_for_width
+from ..local.estimation import agents_for_width, answers_for_width
 from ..local.pool import AgentPool
 
 # One agent of so many is asked for its label, which is the error of a constant.

@@ -27,10 +27,10 @@ from .._support.validate import (
 from ..exceptions import AgentsExhausted
 from ..learners.scores import ScoredModel, shift_at
 from ..local.agents import Agents
+from ..local.estimation import advantage
 from ..local.pool import AgentPool
 from ..local.queries.query import Query
-from ..local.randomizers.concentration import MOST_AGENTS
-from ..local.response import advantage
+from ..local.randomizers.base import MOST_AGENTS
 from ..record import PrivacyRecord
 from .agent_plans import check_agents, require_left
 from .calibration_fit import Axis, Fit, Prior, fit_map, make_monotone

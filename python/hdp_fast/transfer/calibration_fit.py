@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
-from ..local.response import debias
+from ..local.estimation import debias
 
 # Cells of an interval between two thresholds, and what is believed of the scores' distribution: a
 # mixture of logistic ones, as shares and scales, and the logs of its masses deviate from that, more

@@ -13,8 +13,8 @@ import numpy as np
 from .._support.binomial import MOST_BETA, clopper_pearson
 from .._support.types import Floats
 from ..learners.scores import save_loss, shift_at
+from ..local.estimation import debias
 from ..local.queries.query import Query
-from ..local.response import debias
 from .calibration_fit import Counts, Fit, compare, sigmoid
 from .calibration_result import Check, ReliabilityDiagram
 

@@ -16,9 +16,9 @@ from .._support.types import Floats, RandomState
 from .._support.validate import positive, positive_int, probability, probability_or_one, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import ScoredModel
+from ..local.estimation import advantage
 from ..local.queries.query import Query
-from ..local.randomizers.concentration import MOST_AGENTS, TOO_MANY
-from ..local.response import advantage
+from ..local.randomizers.base import MOST_AGENTS, TOO_MANY
 from .calibration_fit import Axis, Counts, Posterior, Prior, find_deviations, sigmoid
 from .calibration_map import CostBound
 

@@ -22,7 +22,7 @@ from .._support.validate import probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import DESCRIBED, parse
 from ..learners.scores import predictor, with_bits
-from ..local.exact_estimation import answers_for_width, bound_all, estimate_exactly
+from ..local.estimation import answers_for_width, bound_all, estimate_exactly
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
 from .agent_plans import AGENTS_PER_LABEL, check_agents, count_agents, require_left

@@ -36,7 +36,7 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
-from ..local.response import advantage, debias
+from ..local.estimation import advantage, debias
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from ..statistics.bounded_columns import add_up
 from ..statistics.release_noise import note_noise

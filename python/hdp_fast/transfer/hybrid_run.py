@@ -36,8 +36,8 @@ from ..learners.linear_model import LinearModel
 from ..learners.private_model import LARGEST
 from ..learners.sgd import PrivateSGD
 from ..local.agents import Agents
+from ..local.estimation import advantage
 from ..local.pool import AgentPool
-from ..local.response import advantage
 from .agent_plans import check_agents, count_agents, require_left
 from .column_means import release_means
 from .hybrid_model import (

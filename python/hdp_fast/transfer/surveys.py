@@ -24,10 +24,9 @@ from .._support.types import Bits, Floats, RandomState
 from .._support.validate import number, positive, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..gf2 import BitMatrix
-from ..local.exact_estimation import bound_all, estimate_exactly
+from ..local.estimation import advantage, bound_all, estimate_exactly
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
-from ..local.response import advantage
 from ..record import PrivacyRecord
 from .agent_plans import check_agents, count_agents, require_left
 

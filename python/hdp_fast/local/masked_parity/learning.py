@@ -17,11 +17,11 @@ from ..._support.validate import nonnegative_int, probability, refuse
 from ...exceptions import AgentsExhausted, ParameterError, ShapeError
 from ...record import PrivacyRecord
 from ..agents import Agents
+from ..estimation import advantage
 from ..pool import QuestionFunction
 from ..queries.oracles import Losses, SQOracle, ask_together
-from ..randomizers.concentration import MOST_AGENTS, TOO_MANY
+from ..randomizers.base import MOST_AGENTS, TOO_MANY
 from ..randomizers.frequency import hadamard_transform
-from ..response import advantage
 from .concepts import (
     MaskedParity,
     WeakMaskedParity,

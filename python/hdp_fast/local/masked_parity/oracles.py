@@ -14,6 +14,7 @@ from ..._support.random_state import check_random_state, make_key, make_public_g
 from ..._support.types import Bits, RandomState
 from ..._support.validate import function, nonnegative_int, positive
 from ...record import PrivacyRecord
+from ..estimation import record_of
 from ..pool import (
     AgentPool,
     Hypothesis,
@@ -24,7 +25,6 @@ from ..pool import (
     rehearse,
 )
 from ..queries.oracles import Losses
-from ..response import record_of
 from .concepts import (
     LazyExamples,
     MaskedParity,

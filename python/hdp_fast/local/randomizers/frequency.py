@@ -18,8 +18,16 @@ from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
 from .aggregates import Aggregate
-from .base import TWO_64, Randomizer, Reports, cap_epsilon, deviations_of, validate_epsilon
-from .concentration import Deviation, half_width
+from .base import (
+    TWO_64,
+    Deviation,
+    Randomizer,
+    Reports,
+    cap_epsilon,
+    deviations_of,
+    half_width,
+    validate_epsilon,
+)
 
 # The interval of one category fails when one of a few events happens, each of probability exp(-L).
 # With the known bounds there are two: the estimate is too large, or too small, by more than the

@@ -19,8 +19,7 @@ from ..._support.numbers import floats
 from ..._support.types import Floats
 from ..._support.validate import number, probability, refuse
 from .aggregates import Aggregate, Estimate
-from .base import Randomizer, deviations_of, validate_epsilon
-from .concentration import half_width
+from .base import Randomizer, deviations_of, half_width, validate_epsilon
 
 LinearMap = tuple[Fraction, Fraction]
 Bounds = tuple[float, float]

@@ -24,8 +24,7 @@ from ...accounting.discrete_gaussian import (
     round_sigma_up,
 )
 from ...exceptions import ParameterError
-from .base import Reports, cap_epsilon
-from .concentration import Deviation
+from .base import Deviation, Reports, cap_epsilon
 from .mean import Bounds, LinearMap, MeanRandomizer
 
 # Rounding to the grid adds at most this part of the noise to the variance.
