@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hdp_fast import _core
 from hdp_fast.learners.linear_model import core_arguments, validate_rows
-from hdp_fast.reference import adaptation as reference
+from hdp_fast.reference import linear as reference
 
 RECORDS, THREADS = 1_000_000, (1, 2)
 KAPPA_1, OFFSET = 0.3, 0.1

@@ -22,8 +22,7 @@ from bench_weights import draw_in_order
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import score
-from hdp_fast.reference.transfer import predict
-from hdp_fast.reference.weights import project_by_partition
+from hdp_fast.reference.weights import predict, project_by_partition
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan_rounds
 
 D, SIZE = 64, 2

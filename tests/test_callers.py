@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hdp_fast._support.callers import answers, losses, predictions
+from hdp_fast._support.numbers import answers, losses, predictions
 from hdp_fast.exceptions import ShapeError
 from hdp_fast.local import (
     Agents,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ._core import __version__
 from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.conversion import gaussian_mu
-from .accounting.neighbors import Neighbors
+from .accounting.mechanisms import Neighbors
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"

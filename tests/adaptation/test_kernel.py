@@ -14,7 +14,7 @@ from hdp_fast import _core
 from hdp_fast.adaptation import ConvexAdaptation
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners.linear_model import core_arguments, validate_rows
-from hdp_fast.reference import adaptation as reference
+from hdp_fast.reference import linear as reference
 
 LOSSES = ["squared", "logistic", "softmax"]
 CLASSES = 3

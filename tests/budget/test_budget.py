@@ -72,6 +72,63 @@ def in_file(path, epsilon, delta=0.0, **more):
     return Budget.open(path, epsilon=epsilon, delta=delta, **more)
 
 
+# With statement ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_a_budget_is_closed_at_the_end_of_its_block_and_refunds_nothing(make, error):
+    with contextlib.suppress(ValueError), make(1.0) as budget:
+        pay(budget, 0.25)
+        if error:
+            raise error
+    assert (budget.spent.epsilon, budget.remaining.epsilon) == (0.25, 0.75)
+    assert states(budget) == ["committed"]
+    assert json.loads(budget.to_json())["spent"]["epsilon"] == 0.25
+    for use in (
+        lambda: pay(budget, 0.25),
+        lambda: budget.sequential(0.25),
+        lambda: budget.parallel(),
+        lambda: noise.permute_and_flip([1, 2], epsilon=0.25, budget=budget),
+        lambda: budget.__enter__(),
+    ):
+        with pytest.raises(ParameterError, match="closed by its with statement"):
+            use()
+    assert budget.spent.epsilon == 0.25
+
+
+def test_a_closed_budget_closes_its_scopes_and_a_closed_scope_only_itself(make):
+    with make(1.0) as budget:
+        with budget.sequential(0.5, name="labels") as labels:
+            pay(labels, 0.25)
+            part = labels.parallel().part("north")
+        for closed in (labels, part):
+            with pytest.raises(ParameterError, match="closed"):
+                pay(closed, 0.125)
+        other = budget.sequential(0.25)
+        pay(other, 0.125)
+    with pytest.raises(ParameterError, match="closed"):
+        pay(other, 0.125)
+    assert budget.spent.epsilon == 0.75
+
+
+def test_a_release_under_way_at_the_end_of_the_block_notes_how_it_ended(make):
+    with make(1.0) as budget:
+        reservation = budget.reserve(record(0.25))
+    with reservation:
+        assert states(budget) == ["reserved"]
+    assert states(budget) == ["committed"]
+
+
+def test_a_file_is_opened_again_after_the_block_with_what_was_spent(path):
+    with in_file(path, 1.0) as budget:
+        pay(budget, 0.75)
+    again = Budget.open(path)
+    assert again.spent.epsilon == 0.75
+    with pytest.raises(BudgetExceeded):
+        pay(again, 0.5)
+    pay(again, 0.25)
+
+
 # Sums -------------------------------------------------------------------------------------------
 
 

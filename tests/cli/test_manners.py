@@ -16,8 +16,7 @@ from hdp_fast._support.notes import note
 from hdp_fast.cli import command_line, main
 from hdp_fast.cli.exit_codes import ExitCode
 from hdp_fast.cli.output import Watch
-from hdp_fast.cli.parser import make_manners
-from hdp_fast.cli.verb_help import HELP
+from hdp_fast.cli.parser import HELP, make_manners
 from hdp_fast.data import files
 
 SCHEMA = ("--schema", "s.json")

@@ -9,7 +9,7 @@ import pandas
 import pytest
 
 from hdp_fast import Budget, ParameterError, accounting
-from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
+from hdp_fast.accounting.discrete_gaussian import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows

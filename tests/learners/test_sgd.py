@@ -21,7 +21,7 @@ from hdp_fast.exceptions import (
 )
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.local import Agents
-from hdp_fast.reference import sgd as reference
+from hdp_fast.reference import linear as reference
 from hdp_fast.transfer import SubsampleTestReweigh
 from hdp_fast.weights import DenseWeights
 

@@ -13,7 +13,7 @@ from hdp_fast import learners
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import PrivateSGD, SoftmaxModel
-from hdp_fast.reference import sgd as reference
+from hdp_fast.reference import linear as reference
 
 UNITS = 2**20
 

@@ -13,7 +13,7 @@ import pytest
 
 from hdp_fast import accounting
 from hdp_fast.learners import PrivateSGD
-from hdp_fast.reference.sgd import softmax_residuals
+from hdp_fast.reference.linear import softmax_residuals
 
 EPSILONS = (0.0, 0.2, 0.5, 1.0, 1.5, 2.5)
 ERROR = 1e-7

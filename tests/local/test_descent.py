@@ -13,7 +13,7 @@ from hdp_fast import _core, gf2
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.local import Agents, RemoteAgents, descent, learn_by_descent
-from hdp_fast.reference import sgd as reference
+from hdp_fast.reference import linear as reference
 from hdp_fast.reference.parity import exp_bounds
 
 LOSSES = ["hinge", "logistic", "squared", "huber"]

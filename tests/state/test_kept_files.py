@@ -17,7 +17,7 @@ from state_faces import FACES, RECORD
 from stored_formats import write_labeler
 
 from hdp_fast import Budget
-from hdp_fast._support.kept_files import describe_kept
+from hdp_fast._support.atomic import describe_kept
 from hdp_fast.data.files import check_writable, write_atomically
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import StatisticsLabeler

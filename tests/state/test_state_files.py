@@ -18,7 +18,7 @@ from processes import exit_code, forked, forking
 from state_faces import FACES, RECORD, SETTINGS, check_refusal, make_checkpoint
 
 from hdp_fast import Budget
-from hdp_fast._support import mounts
+from hdp_fast._support import atomic
 from hdp_fast.exceptions import CheckpointError, ParameterError
 from hdp_fast.transfer.checkpoint import Journal
 
@@ -131,20 +131,20 @@ MOUNTS = "\n".join(
     ],
 )
 def test_the_longest_mount_point_says_where_a_file_lies(monkeypatch, place, kind):
-    monkeypatch.setattr(mounts, "_mountinfo", lambda: MOUNTS)
-    assert mounts.network_type(Path(place)) == kind
+    monkeypatch.setattr(atomic, "_mountinfo", lambda: MOUNTS)
+    assert atomic.network_type(Path(place)) == kind
 
 
 def test_nothing_is_known_without_a_table_of_mounts(monkeypatch):
-    monkeypatch.setattr(mounts, "_mountinfo", lambda: "")
-    assert mounts.network_type(Path("/a")) is None
+    monkeypatch.setattr(atomic, "_mountinfo", lambda: "")
+    assert atomic.network_type(Path("/a")) is None
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "lustre"])
 def test_a_network_drive_is_refused(monkeypatch, face, path, kind):
     """Its locks end silently, and it has no memory that machines share."""
     face.make(path)
-    monkeypatch.setattr(mounts, "_mountinfo", lambda: mount(path.parent, kind))
+    monkeypatch.setattr(atomic, "_mountinfo", lambda: mount(path.parent, kind))
     check_refusal(face, path, f"local disk, and not on {kind}")
     with pytest.raises(face.error, match="local disk"):
         face.make(path.parent / "new")

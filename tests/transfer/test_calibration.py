@@ -353,7 +353,7 @@ def test_the_check_speaks_for_the_map():
     assert result.check.low < result.check.difference < result.check.high < -0.05
     assert (result.step, result.agents_needed) == (1, None)
     assert "in [" in repr(result)
-    assert "0.01 of log loss behind but for probability 0.05" in repr(result)
+    assert "0.01 of log loss behind with probability 0.95" in repr(result)
 
 
 def two_clusters(n, width, seed):

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, accounting, gf2, transfer
-from hdp_fast.accounting.noisy_sums import calibrate_means, sigma_epsilon
+from hdp_fast.accounting.discrete_gaussian import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Column, Ignore, Label, Number, Schema, Table
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.transfer import column_means

@@ -13,11 +13,125 @@ import fcntl
 import os
 import re
 import secrets
+import sqlite3
 import stat
+import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+# How a saved labeler begins.
+LABELER = b"hdp_fast labeler "
+# What the text of a saved statistics labeler calls its format.
+STATISTICS_LABELER = "hdp_fast.statistics_labeler"
+# What SQLite adds to the name of a file for its logs.
+LOG_ENDINGS = ("-wal", "-shm", "-journal")
+
+_DATABASE = b"SQLite format 3\0"
+_HEADER_BYTES = 100
+# A write-ahead log begins with one of the first two, a journal with the third.
+_LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83", b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7")
+
+
+def describe_kept(path: str | os.PathLike[str]) -> str | None:
+    """Says what an output at this path would destroy; None if it may be written.
+
+    Args:
+        path: A regular file, or the name of one that is yet to come. Links are followed.
+    """
+    target = Path(os.path.realpath(path))
+    for ending in LOG_ENDINGS:
+        owner = target.with_name(target.name.removesuffix(ending) or target.name)
+        if owner != target and _describe_content(owner) == "a database of SQLite":
+            return f"a log of {owner}"
+    return _describe_content(target)
+
+
+def _describe_content(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    # SQLite looks first: closing another descriptor of a file ends the locks of this process on it.
+    if _opens_as_database(path):
+        return "a database of SQLite"
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER_BYTES)
+    except OSError:
+        return "a file that cannot be read"
+    if _is_damaged_database(head):
+        return "a database of SQLite"
+    if head.startswith(_LOGS):
+        return "a log of SQLite"
+    if head.startswith(LABELER) or _is_statistics_labeler(path):
+        return "a saved labeler"
+    return None
+
+
+def _opens_as_database(path: Path) -> bool:
+    try:
+        address = f"{path.as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            # An empty file is a database without a schema.
+            ((version,),) = connection.execute("PRAGMA schema_version").fetchall()
+            return bool(version)
+    except sqlite3.Error:
+        return False
+
+
+def _is_damaged_database(head: bytes) -> bool:
+    """One flipped bit leaves the first letters or the constants and the application's letters."""
+    return head.startswith(_DATABASE) or (head[21:24], head[68:71]) == (b"\x40\x20\x20", b"HDP")
+
+
+def _is_statistics_labeler(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open("text.npy") as member:
+            return STATISTICS_LABELER.encode("utf-32-le") in member.read(1 << 10)
+    except Exception:  # What a damaged archive raises is no fixed list.
+        return False
+
+
+# What several machines can write to at once. Most lack shared memory between machines, which
+# SQLite's write-ahead log needs, and many have locks that a lost connection ends silently.
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "coda"}
+_NETWORK |= {"ceph", "lustre", "gpfs", "beegfs", "panfs", "pvfs2"}
+_NETWORK |= {
+    f"fuse.{name}"
+    for name in ("sshfs", "glusterfs", "ceph", "ceph-fuse", "s3fs", "gcsfuse", "rclone", "juicefs")
+}
+
+
+def network_type(path: Path) -> str | None:
+    """The type of the network file system that holds a path; None for any other or an unknown one.
+
+    The path must be without symbolic links, but need not exist.
+    """
+    kind = _type_of(path, _mountinfo())
+    return kind if kind in _NETWORK else None
+
+
+def _mountinfo() -> str:
+    """The lines of /proc/self/mountinfo, see proc(5); empty where there is none, as on macOS."""
+    try:
+        return Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    except OSError:
+        return ""
+
+
+def _type_of(path: Path, mountinfo: str) -> str | None:
+    """The type of the innermost mount that holds a path; of several at one place, of the latest."""
+    above = {str(folder): len(folder.parts) for folder in (path, *path.parents)}
+    longest, kind = 0, None
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        fields, types = before.split(" "), after.split(" ")
+        # A blank in a name is written \040.
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        if above.get(point, 0) >= max(longest, 1):
+            longest, kind = above[point], types[0]
+    return kind
+
 
 Writer = Callable[[IO[bytes]], object]
 

@@ -7,11 +7,26 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
+
+_LOGGER = logging.getLogger("hdp_fast")
+
+
+def log_stage(text: str, *sizes: object) -> None:
+    """Logs that a stage begins or ends.
+
+    Args:
+        text: Format string of the log line, with the name of the stage in it.
+        sizes: Public numbers and names alone, nothing that depends on a private value before it is
+            released.
+    """
+    _LOGGER.info(text, *sizes)
+
 
 _hidden = ContextVar("hidden", default=False)
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from ..exceptions import HdpFastError
 from . import atomic
-from .mounts import network_type
+from .atomic import network_type
 from .validate import shorten
 
 # Nobody holds a file for longer than some milliseconds, or answers whose votes are counted, take.

@@ -29,11 +29,11 @@ from .mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     Mechanism,
+    Neighbors,
     Pure,
     SampledSum,
     Subsampled,
 )
-from .neighbors import Neighbors
 
 __all__ = [
     "ZCDP",

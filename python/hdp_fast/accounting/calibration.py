@@ -8,10 +8,34 @@ from functools import lru_cache
 from typing import NoReturn
 
 from .. import _core
-from .._support.validate import function, one_of, positive, probability, refuse, shorten
+from .._support.validate import (
+    function,
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    probability_or_one,
+    refuse,
+    shorten,
+)
 from ..exceptions import ParameterError
 from .composition import Accountant, list_terms
 from .mechanisms import Description, Mechanism, Subsampled, count, describe
+
+# Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
+WINDOW, SLACK = 1 - 2.0**-12, 1 + 1e-12
+
+
+def density(kappa: float | None) -> float:
+    """The density that draws by kappa-dense weights keep; 1 for None, which means uniform draws."""
+    return 1.0 if kappa is None else probability_or_one("kappa", kappa) * WINDOW
+
+
+def rate_of(n: int, kappa: float | None) -> float:
+    """The largest probability of any of n records in a draw, rounded up."""
+    exact = 1 / (density(kappa) * positive_int("n", n, 1 << 53))
+    return min(exact * SLACK, 1.0)
+
 
 # Calibrators stop this close to their boundary, on its safe side.
 _TOLERANCE = 1e-5

@@ -22,11 +22,11 @@ from .mechanisms import (
     GaussianMechanism,
     LaplaceMechanism,
     Mechanism,
+    Neighbors,
     Pure,
     Subsampled,
     describe,
 )
-from .neighbors import Neighbors
 
 _LARGEST_EXPONENT = 700.0
 

@@ -5,11 +5,42 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from enum import StrEnum
 
 from .. import _core
 from .._support.validate import nonnegative_int, number, refuse
 from ..exceptions import ParameterError
-from .neighbors import Neighbors, relation
+
+
+class Neighbors(StrEnum):
+    """The relation between data sets that a guarantee makes indistinguishable.
+
+    Each member equals its name in lower case, which every argument `neighbors` takes as well.
+
+    Attributes:
+        REPLACE_ONE: One record is replaced by another; the number of records is public.
+        ADD_REMOVE: One record is added or removed.
+        LOCAL: One person's record takes any two values, and the guarantee holds against everybody,
+            the collector included.
+
+    Examples:
+        >>> from hdp_fast.accounting import Neighbors, Pure
+        >>> Pure(0.5, neighbors="add_remove").neighbors is Neighbors.ADD_REMOVE
+        True
+    """
+
+    REPLACE_ONE = "replace_one"
+    ADD_REMOVE = "add_remove"
+    LOCAL = "local"
+
+
+def relation(value: object) -> Neighbors:
+    """The relation of that name; ParameterError if there is none."""
+    try:
+        return Neighbors(value)  # type: ignore[arg-type]
+    except ValueError:
+        refuse("neighbors", value, f"it must be one of {', '.join(Neighbors)}")
+
 
 Description = tuple[str, float, float, int, float]
 

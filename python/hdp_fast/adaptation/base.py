@@ -16,7 +16,7 @@ from .._support import progress as progress_module
 from .._support.feature_names import FeatureNames, check_names, names_of
 from .._support.notes import note, note_large_delta
 from .._support.parameters import SettableParameters
-from .._support.stages import log_stage
+from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import array
 from ..budget.account import Budget

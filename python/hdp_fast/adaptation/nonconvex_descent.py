@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from .._support.callers import freeze, silence
+from .._support.numbers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import LEAST
 from ..exceptions import ShapeError

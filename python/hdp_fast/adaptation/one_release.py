@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import FeatureNames
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
-from .._support.stages import log_stage
+from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
     bounded,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.callers import freeze, silence
+from .._support.numbers import freeze, silence
 from .._support.types import Floats
 from .._support.validate import array, refuse
 from ..exceptions import ShapeError

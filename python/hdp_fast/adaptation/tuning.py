@@ -16,7 +16,7 @@ from .. import accounting
 from .._support import progress as progress_module
 from .._support.json_text import to_text
 from .._support.notes import keep_result, note_large_delta
-from .._support.stages import log_stage
+from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import array, number, one_of, probability, refuse, shorten
 from ..budget.account import Budget, spend

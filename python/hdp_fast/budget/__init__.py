@@ -6,7 +6,7 @@ reserved stays spent, whatever happens in between.
 
 from .._support.lazy import list_only
 from .account import Budget, Parallel, Reservation, Spending, spend
-from .entries import Entry
+from .tables import Entry
 
 __all__ = ["Budget", "Entry", "Parallel", "Reservation", "Spending", "spend"]
 

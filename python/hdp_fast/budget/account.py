@@ -17,9 +17,8 @@ from .._support.uncopyable import Uncopyable
 from .._support.validate import number, one_of, refuse
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
-from .entries import Entry, list_entries, render_html
 from .ledger import ROOT, FileLedger, Ledger, create_ledger
-from .tables import Account, Amount, Row
+from .tables import Account, Amount, Entry, LedgerRow, list_entries, render_html
 
 Neighbors = Literal["replace_one", "add_remove"]
 Relation = Literal["replace_one", "add_remove", "replace_person", "add_remove_person"]
@@ -177,6 +176,11 @@ class Budget(_Shared):
     Copies, deep copies and scikit-learn's clones are the very same object. Pickling a budget in
     memory raises; one in a file is opened again where it is unpickled.
 
+    It is a context manager. At the end of the block it is closed: this object and the scopes of it
+    take no further release. Nothing is refunded, whether the block raised or not. What was spent
+    can still be read; a file, which no handle keeps open between releases, can be opened again, and
+    the limit goes on to hold there. Closing a scope leaves the budget open that it is of.
+
     Args:
         epsilon: Limit on the sum of all epsilons, finite and above 0.
         delta: Limit on the sum of all deltas, in [0, 1).
@@ -185,7 +189,8 @@ class Budget(_Shared):
             release must know whose rows they are.
 
     Raises:
-        ParameterError: An argument lies outside its range.
+        ParameterError: An argument lies outside its range; or a budget is used or entered that was
+            closed.
         TypeError: A budget in memory is pickled.
 
     Guarantee:
@@ -212,6 +217,10 @@ class Budget(_Shared):
         ...     _ = noise.permute_and_flip(scores, epsilon=0.1, budget=budget)
         >>> budget
         Budget(epsilon 0.3 of 0.3 spent, replace_one, in memory)
+        >>> with Budget.open("year.budget", epsilon=1.0) as year:
+        ...     _ = noise.permute_and_flip([30, 950], epsilon=0.4, budget=year)
+        >>> Budget.open("year.budget").remaining.epsilon  # nothing is refunded
+        0.6
     """
 
     def __init__(self, epsilon: float, delta: float = 0.0, *, neighbors: Relation = "replace_one"):
@@ -269,6 +278,14 @@ class Budget(_Shared):
         budget._require("neighbors", neighbors)
         return budget
 
+    def __enter__(self) -> Self:
+        self._ledger.require_open(self._account)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        # A release may still be under way in a thread: it is paid for, and notes its end.
+        self._ledger.close(self._account)
+
     def _require(self, name: str, wanted: object) -> None:
         kept = {**self.limit._asdict(), "neighbors": self.neighbors}[name]
         if wanted is not None and wanted != kept:
@@ -295,7 +312,7 @@ class Budget(_Shared):
         """Every release from this budget and its scopes, in order of time."""
         return self._entries(*self._ledger.statement(self._account)[:2])
 
-    def _entries(self, accounts: dict[int, Account], rows: list[Row]) -> tuple[Entry, ...]:
+    def _entries(self, accounts: dict[int, Account], rows: list[LedgerRow]) -> tuple[Entry, ...]:
         return list_entries(accounts, rows, self._account, self.neighbors)
 
     def reserve(self, record: PrivacyRecord) -> Reservation:

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from .._support.sqlite import StateFile, Statements
 from .._support.uncopyable import Turnstile, check_process
-from ..exceptions import HdpFastError
+from ..exceptions import HdpFastError, ParameterError
 from ..record import PrivacyRecord
-from .tables import LEDGER_FORMAT, Account, Amount, LedgerTables, Row
+from .tables import LEDGER_FORMAT, Account, Amount, LedgerRow, LedgerTables
 
 ROOT = 1
 
@@ -42,6 +42,7 @@ class Ledger:
 
     def __init__(self, limit: Amount, neighbors: str):
         self.key, self.neighbors = secrets.token_hex(16), neighbors
+        self._closed: set[int] = set()
         self._process = os.getpid()
         memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, memory.close)
@@ -56,12 +57,29 @@ class Ledger:
         with _LOCK.hold(), self._memory.transaction():
             yield LedgerTables(self._memory)
 
+    def close(self, account: int) -> None:
+        """Ends charges to an account and to all below it, by this ledger; nothing is written."""
+        self._closed.add(account)
+
+    def require_open(self, account: int) -> None:
+        """Refuses an account that was closed, or one above it."""
+        with self._transaction() as tables:
+            self._require_open(tables, account)
+
+    def _require_open(self, tables: LedgerTables, account: int) -> None:
+        while self._closed and account:
+            if account in self._closed:
+                rule = "every release must be made before the end of the block"
+                raise ParameterError(f"budget was closed by its with statement, but {rule}")
+            account = tables.account(account).parent
+
     def reserve(self, account: int, record: PrivacyRecord) -> int:
         """Charges a record and returns the number of its entry.
 
         It raises BudgetExceeded, and then writes nothing.
         """
         with self._transaction() as tables:
+            self._require_open(tables, account)
             tables.charge(account, Amount.of(record.epsilon, record.delta))
             return tables.enter(account, record)
 
@@ -80,12 +98,14 @@ class Ledger:
         It raises BudgetExceeded, and then writes nothing.
         """
         with self._transaction() as tables:
+            self._require_open(tables, parent)
             tables.charge(parent, limit)
             return tables.add(parent, "sequential", name or "sequential", limit)
 
     def split(self, parent: int, name: str | None) -> int:
         """Opens an account that costs its parent the maximum over its parts."""
         with self._transaction() as tables:
+            self._require_open(tables, parent)
             return tables.add(parent, "parallel", name or "parallel", None)
 
     def part(self, parent: int, name: str) -> int:
@@ -98,7 +118,7 @@ class Ledger:
         with self._transaction() as tables:
             return tables.account(number), tables.room(number)
 
-    def statement(self, number: int) -> tuple[dict[int, Account], list[Row], Amount]:
+    def statement(self, number: int) -> tuple[dict[int, Account], list[LedgerRow], Amount]:
         """All accounts, all entries, and what one account has left."""
         with self._transaction() as tables:
             return tables.accounts(), tables.rows(), tables.room(number)
@@ -111,7 +131,7 @@ class FileLedger(Ledger):
 
     def __init__(self, path: str | os.PathLike[str]):
         """Opens a file without changing it; ParameterError if it is no sound ledger."""
-        self._file = StateFile(LEDGER_FORMAT, path)
+        self._file, self._closed = StateFile(LEDGER_FORMAT, path), set()
         self.path = self._file.path
         if not os.path.exists(self.path):
             raise self._file.refusal(_MISSING)
@@ -178,7 +198,7 @@ def _check_tree(accounts: dict[int, Account]) -> None:
             raise ValueError(f"account {account.id} is not of its kind")
 
 
-def _check_sums(accounts: dict[int, Account], rows: list[Row]) -> None:
+def _check_sums(accounts: dict[int, Account], rows: list[LedgerRow]) -> None:
     due = dict.fromkeys(accounts, Amount())
     for row in rows:
         due[row.account] += Amount.of(row.record.epsilon, row.record.delta)

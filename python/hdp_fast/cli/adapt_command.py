@@ -22,8 +22,8 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
-from .predictions import add_predict, deliver_predictor, place_results, read_request
-from .privacy_flags import read_price
+from .parser import read_price
+from .predict_command import add_predict_options, deliver_predictor, place_results, read_request
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read
 
@@ -70,7 +70,7 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     bounds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")
     _add_problem(parser)
-    add_predict(parser)
+    add_predict_options(parser)
     add_plot(parser, "the coefficients, all columns scaled alike,")
     add("--output", type=Path, metavar="FILE", help="JSON: the predictor and its record")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")

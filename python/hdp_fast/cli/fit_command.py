@@ -29,7 +29,7 @@ from .output import (
     settle_output,
     show,
 )
-from .privacy_flags import name_flags, read_price
+from .parser import name_flags, read_price
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read
 
@@ -94,7 +94,7 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
     with describe_interrupt([arguments.output, arguments.report], budget):
         table = read(arguments.private, arguments)
         persons = _read_persons(arguments, table)
-        protected = {arguments.private: price} if price.protects else {}
+        protected = {arguments.private: (price.epsilon, price.delta)} if price.protects else {}
         say_protected(arguments, protected, [] if protected else [arguments.private])
         with name_flags("classes"):
             model = learner.learn(table, **persons, budget=budget, random_state=arguments.seed)

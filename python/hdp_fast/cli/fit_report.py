@@ -11,8 +11,8 @@ from .report_page import (
     Figure,
     Item,
     Page,
+    PageTable,
     Section,
-    Table,
     warn_of_seed,
     write_name,
     write_page,
@@ -112,7 +112,7 @@ def _weights(page: Page) -> Iterator[Item]:
         [write_name(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
         for name in ordered[:_SHOWN]
     ]
-    yield Table("Weights", heads, rows)
+    yield PageTable("Weights", heads, rows)
     if len(ordered) > _SHOWN:
         yield f"{len(ordered) - _SHOWN:,} smaller weights are in the model's file."
 
@@ -150,7 +150,7 @@ def _protection(page: Page) -> Iterator[Item]:
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
-    yield Table("Record of privacy", ["part", "value"], rows)
+    yield PageTable("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"It was charged to the ledger {page.show('settings.budget')}."
 
@@ -167,7 +167,7 @@ def _released(page: Page) -> Iterator[Item]:
         yield Figure(f"<pre>hdp-fast predict {model} FILE.csv --output predicted.csv</pre>")
 
 
-def _settings(page: Page) -> Table:
+def _settings(page: Page) -> PageTable:
     rows = [[write_name(name), page.show(f"settings.{name}", 0)] for name in page.find("settings")]
     rows.append(["features", f"{len(page.find('features')):,}"])
-    return Table("Chosen before the file was read", ["setting", "value"], rows)
+    return PageTable("Chosen before the file was read", ["setting", "value"], rows)

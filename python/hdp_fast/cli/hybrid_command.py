@@ -27,8 +27,8 @@ from .output import (
     record_of,
     say_protected,
 )
-from .predictions import Places, Request, add_predict, deliver_predictor, place_results
-from .privacy_flags import name_flags
+from .parser import name_flags
+from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read, sign_of
 
@@ -80,7 +80,7 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
         help="a bit for each cut of a number, or the number [bits if PANEL's rows times epsilon "
         "are 10,000 or more]",
     )
-    add_predict(parser)
+    add_predict_options(parser)
     add("--report", type=Path, metavar="FILE", help="one page of .html, with all figures")
     add("--output", type=Path, metavar="FILE", help="JSON: the model, its figures and records")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .report_charts import Bin, Interval, Row, draw_intervals, draw_reliability
-from .report_page import Figure, Item, Page, Section, Table, warn_of_seed, write_name, write_page
+from .report_charts import Bin, ChartRow, Interval, draw_intervals, draw_reliability
+from .report_page import (
+    Figure,
+    Item,
+    Page,
+    PageTable,
+    Section,
+    warn_of_seed,
+    write_name,
+    write_page,
+)
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -61,7 +70,7 @@ def _errors(page: Page) -> Iterator[Item]:
         f"it with a probability of at most {page.show(f'{paths[kinds[0]]}.beta', 0)}."
     )
     rows = [
-        Row(_CERTIFIED[kind], [Interval(kind, f"{p}.value", f"{p}.low", f"{p}.high")])
+        ChartRow(_CERTIFIED[kind], [Interval(kind, f"{p}.value", f"{p}.low", f"{p}.high")])
         for kind, p in paths.items()
     ]
     constant = f"{paths[kinds[-1]]}.constants"
@@ -80,7 +89,7 @@ def _errors(page: Page) -> Iterator[Item]:
         [_CERTIFIED[kind], page.show(f"{p}.value"), page.interval(p), page.show(f"{p}.agents")]
         for kind, p in paths.items()
     ]
-    yield Table("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
+    yield PageTable("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
     if has_constant:
         yield (
             "For comparison, without any model: label 0 for everybody would be wrong about "
@@ -130,7 +139,7 @@ def _reliability(page: Page) -> Iterator[Item]:
         for i in bins
     ]
     heads = ["", "panel's model", "calibrated", "told by the survey", "interval"]
-    yield Table("Probability of label 1 among people of similar score", heads, rows)
+    yield PageTable("Probability of label 1 among people of similar score", heads, rows)
 
 
 def _shift(page: Page) -> Iterator[Item]:
@@ -153,7 +162,7 @@ def _shift(page: Page) -> Iterator[Item]:
     if moved:
         moved.sort(key=lambda pair: -abs(pair[0]["difference"]))
         rows = [
-            Row(
+            ChartRow(
                 column["name"],
                 [
                     Interval("before", f"{p}.source", f"{p}.source_low", f"{p}.source_high"),
@@ -188,7 +197,7 @@ def _shift(page: Page) -> Iterator[Item]:
         for column, p in paths
     ]
     heads = ["column", "panel", "survey", "survey less panel", "moved"]
-    yield Table("Means of all columns, in units of their bounds", heads, cells)
+    yield PageTable("Means of all columns, in units of their bounds", heads, cells)
 
 
 def _model(page: Page) -> Iterator[Item]:
@@ -202,7 +211,7 @@ def _model(page: Page) -> Iterator[Item]:
     for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
         cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
         rows.append([write_name(name), *cells])
-    yield Table("Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows)
+    yield PageTable("Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows)
 
 
 _COEFFICIENTS = (("coefficients",), ("panel_model", "coefficients"))
@@ -219,7 +228,7 @@ def _records(page: Page) -> Iterator[Item]:
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
         rows.append([write_name(record["mechanism"]), whom, epsilon, delta, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", "numerics", "coins"]
-    yield Table("Records of privacy", heads, rows)
+    yield PageTable("Records of privacy", heads, rows)
     if page.has("budget"):
         yield (
             f"The ledger was charged epsilon {page.show('budget.epsilon', 0)} and delta "
@@ -235,4 +244,4 @@ def _settings(page: Page) -> Iterator[Item]:
     rows += [
         [f"people asked to {name}", page.show(f"agents.{name}")] for name in page.find("agents")
     ]
-    yield Table("Chosen before any file was read", ["setting", "value"], rows)
+    yield PageTable("Chosen before any file was read", ["setting", "value"], rows)

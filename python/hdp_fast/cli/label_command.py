@@ -25,7 +25,6 @@ from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from . import estimators
 from .exit_codes import ExitCode
-from .label_places import LabelPlaces, place_results
 from .label_statistics import (
     METHODS,
     choose,
@@ -37,7 +36,7 @@ from .label_statistics import (
     summarize,
     summarize_plan,
 )
-from .label_task import LabelTask, passed, read_task
+from .label_task import LabelPlaces, LabelTask, passed, place_results, read_task
 from .output import (
     Watch,
     inform,

@@ -1,4 +1,4 @@
-"""What hdp-fast label is asked to do: points, labels and their texts, all of it public."""
+"""What hdp-fast label is asked to do, and where results go: looked at before anything is paid."""
 
 from __future__ import annotations
 
@@ -6,25 +6,82 @@ import argparse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import refuse
-from ..data.column_kinds import Ignore, Label
+from ..data.column_kinds import Ignore, label_texts
+from ..data.columns import place_among
 from ..data.schema import Schema
-from ..data.table import Table
+from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..labels.pool import PoolTask
-from .appended_column import Append, appender, name_new_column
-from .output import is_standard
+from ..labels.saved_files import require_free
+from .appended_column import Append, appender, check_printable, name_new_column
+from .output import check_outputs, is_standard
+from .parser import name_flags
 from .table_commands import read_schema
 from .tables import read, read_with_content, sign_of
 
-# What the other of two labels is called, in letters as large as the one's.
-_OPPOSITES = {"1": "0", "yes": "no", "true": "false"}
-_STYLES = (str.lower, str.upper, str.title)
+
+@dataclass(frozen=True)
+class LabelPlaces:
+    """Where results go; no output means the standard output."""
+
+    output: Path | None
+    record: Path
+    plot: Path | None
+
+
+def place_results(arguments: argparse.Namespace) -> LabelPlaces:
+    """Where results go, checked before answers are paid for that could not be kept.
+
+    Raises: ParameterError, ImportError.
+    """
+    places = _name_places(arguments)
+    if not (arguments.plan or arguments.suggest):
+        _check_new(places, arguments)
+    return places
+
+
+def _name_places(arguments: argparse.Namespace) -> LabelPlaces:
+    public, output, record = arguments.public, arguments.output, arguments.record
+    suffix = ".csv" if is_standard(public) else suffix_of(public)
+    if is_standard(output):
+        return LabelPlaces(None, _record_beside_print(arguments, suffix), arguments.plot)
+    if output is None:
+        stem = "public" if is_standard(public) else public.name.removesuffix(suffix)
+        output = public.with_name(f"{stem}.labeled{suffix}")
+        if is_standard(public) and not (arguments.plan or arguments.suggest):
+            raise ParameterError("PUBLIC is the standard input, but then --output must be given")
+    elif not output.name.endswith(suffix):
+        refuse("--output", str(output), f"it must end in {suffix}, as PUBLIC does")
+    return LabelPlaces(output, record or output.with_name(f"{output.name}.json"), arguments.plot)
+
+
+def _record_beside_print(arguments: argparse.Namespace, suffix: str) -> Path:
+    """Where the record goes if the table is printed, and nothing else can be.
+
+    Raises: ParameterError.
+    """
+    check_printable("--output", suffix)
+    if arguments.json and not (arguments.plan or arguments.suggest):
+        raise ParameterError("--output - prints the table, but --json prints the record")
+    if arguments.record is None and not (arguments.plan or arguments.suggest):
+        raise ParameterError("--output - must go with --record FILE, for what protects the rows")
+    record: Path | None = arguments.record
+    return record or Path("-")
+
+
+def _check_new(places: LabelPlaces, arguments: argparse.Namespace) -> None:
+    new, save = [places.output, places.record, places.plot], arguments.save
+    if save is not None and not save.exists():
+        require_free(save)
+        new.append(save)
+    check_outputs(arguments, new)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +150,9 @@ class LabelTask:
         """
         if self.classes is None:
             return np.array(self.texts)[self.schema.labels(private)]
-        return np.array(self.classes)[number_labels(private, self.label, self.classes)]
+        with name_flags("classes"):
+            places = place_among(private.column(self.label), self.label, self.classes)
+        return np.array(self.classes)[places]
 
 
 def read_task(arguments: argparse.Namespace) -> LabelTask:
@@ -114,7 +173,8 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     table, content = _read_public(arguments)
     column = name_new_column("PUBLIC", label, "private", table.columns)
     append = appender(arguments.public, column, sign_of(arguments), content)
-    texts = _texts_of(schema.label, table, arguments.negative)
+    with name_flags("negative"):
+        texts = label_texts(schema.label, table.columns, arguments.negative)
     return LabelTask(
         schema=schema,
         classes=classes,
@@ -145,20 +205,6 @@ def split_classes(classes: str) -> list[str]:
     return texts
 
 
-def number_labels(private: Table, name: str, classes: list[str]) -> NDArray[np.int64]:
-    """The place among the classes of the label of each row.
-
-    Raises: ParameterError, which says neither in which row nor what else stands there.
-    """
-    column = private.column(name)
-    places = {text: place for place, text in enumerate(classes)}
-    numbers = np.array([places.get(text, -1) for text in column.texts], np.int64)[column.codes]
-    if (numbers < 0).any():
-        rule = "every row must hold one of --classes"
-        raise ParameterError(f"column {name!r} holds something else, but {rule}")
-    return numbers
-
-
 def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
     """PUBLIC, and what the standard input held if it is that.
 
@@ -167,37 +213,3 @@ def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
     if is_standard(arguments.public) and is_standard(arguments.private):
         raise ParameterError("PRIVATE and PUBLIC are -, but the standard input holds one table")
     return read_with_content(arguments.public, arguments)
-
-
-def _texts_of(label: Label, public: Table, negative: str | None) -> tuple[str, str]:
-    """What is written of a negative row and of a positive one, from public facts.
-
-    Raises: ParameterError.
-    """
-    if label.positive is None:
-        if negative is not None:
-            refuse("--negative", negative, "the schema's label is a number, written as 0 and 1")
-        return "0", "1"
-    if negative is not None and (not negative.strip() or negative in label.positive):
-        refuse("--negative", negative, "it must be a text that the schema does not call positive")
-    positive = " or ".join(label.positive)
-    return negative or _other_text(label, public) or _opposite(label.positive), positive
-
-
-def _opposite(positive: tuple[str, ...]) -> str:
-    """What a row that is none of these is called, where no file says it."""
-    if len(positive) > 1:
-        return "other"
-    (text,) = positive
-    if text.lower() not in _OPPOSITES:
-        return f"not {text}"
-    style = next((style for style in _STYLES if style(text) == text), str.lower)
-    return style(_OPPOSITES[text.lower()])
-
-
-def _other_text(label: Label, public: Table) -> str | None:
-    """The one text beside positive ones in the public column, if that holds both kinds."""
-    column = public.columns.get(label.column)
-    texts = set() if column is None else set(column.texts) - {""}
-    others = texts - set(label.positive or ())
-    return others.pop() if len(others) == 1 < len(texts) else None

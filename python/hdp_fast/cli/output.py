@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from .. import plotting
-from .._support.kept_files import LOG_ENDINGS
+from .._support.atomic import LOG_ENDINGS
 from .._support.notes import note
 from ..budget.account import Budget
 from ..data import files

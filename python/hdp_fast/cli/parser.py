@@ -1,16 +1,149 @@
-"""How a command line is read: options that every command takes, and one line on a wrong one."""
+"""How a command line is read: help, options of every command, and one line on a wrong one."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import re
-from typing import Any, NoReturn
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, NoReturn
 
-from .._support.validate import guess
+from .._support.validate import guess, positive, probability
+from ..data.goal import Goal
 from ..data.reading import MOST_BYTES
-from ..exceptions import ParameterError
+from ..exceptions import AgentsExhausted, ParameterError
 from .output import say
-from .verb_help import Formatter, find_help
+
+
+class VerbHelp(NamedTuple):
+    """The parts of a verb's help that argparse does not know.
+
+    Attributes:
+        example: A command line.
+        text: What the verb does, and which file it protects; empty where the verb says so itself.
+    """
+
+    example: str
+    text: str = ""
+
+
+_PRIVACY = "--epsilon 1 --delta 1e-6"
+_LABEL = f"label private.csv public.csv --schema schema.json {_PRIVACY}"
+_RUN = "--agents-epsilon 1 --alpha .1 --kappa .1 --eta 1 --rounds 10"
+
+HELP = {
+    "": VerbHelp(f"hdp-fast {_LABEL}"),
+    "advise": VerbHelp(
+        "hdp-fast advise --records 3500 --pool 1000 --features 40 --classes 10 --epsilon 1 "
+        "--target same",
+        "Say which method to take, with a forecast for each, from public numbers alone. No data is "
+        "read, and nothing is spent.",
+    ),
+    "demo": VerbHelp(
+        "hdp-fast demo",
+        "Learn a secret parity of 1,000 random bits at epsilon 1, and have agents verify it. No "
+        "file is read, written or charged.",
+    ),
+    "parity": VerbHelp(
+        "hdp-fast parity learn records.csv --epsilon 1",
+        "Plan, learn and transfer parities: sums of bits modulo two. Privacy: DATA is protected by "
+        "pure epsilon for each row; with agents, each of them by their own epsilon.",
+    ),
+    "parity plan": VerbHelp(
+        "hdp-fast parity plan --d 100 --alpha .05 --epsilon 1",
+        "Say how many records are needed. No data is read, and nothing is spent.",
+    ),
+    "parity learn": VerbHelp(
+        "hdp-fast parity learn records.csv --epsilon 1 --budget ledger --output parity.json",
+        "Learn the parity that fits all records. Privacy: DATA is protected by pure epsilon for "
+        "each row, whatever is printed or written.",
+    ),
+    "parity transfer": VerbHelp(
+        "hdp-fast parity transfer panel.csv --agents survey.csv --agents-epsilon 1 "
+        "--alpha .1 --epsilon 1",
+        "Learn a parity from DATA and have agents of another population test it. Privacy: DATA is "
+        "protected by pure epsilon for each row; each row of --agents plays an agent, who answers "
+        "one question by randomized response at the agents' epsilon.",
+    ),
+    "schema": VerbHelp(
+        "hdp-fast schema public.csv --label income --positive '>50K' --output schema.json"
+    ),
+    "fit": VerbHelp(
+        f"hdp-fast fit private.csv --schema schema.json {_PRIVACY} --output model.json "
+        "--report report.html"
+    ),
+    "predict": VerbHelp("hdp-fast predict model.json visitors.csv --output predicted.csv"),
+    "transfer": VerbHelp(
+        f"hdp-fast transfer panel.csv survey.csv --schema schema.json {_PRIVACY} {_RUN}"
+    ),
+    "hybrid": VerbHelp(
+        f"hdp-fast hybrid panel.csv survey.csv --schema schema.json {_PRIVACY} --agents-epsilon 1 "
+        "--report report.html --output model.json"
+    ),
+    "label": VerbHelp(f"hdp-fast {_LABEL}"),
+    "adapt": VerbHelp(f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY}"),
+    "local": VerbHelp(
+        "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1",
+        "Ask people who trust nobody: simulations, and the two ends of a collection. Privacy: each "
+        "report is protected by epsilon before it leaves the person.",
+    ),
+    "local estimate": VerbHelp(
+        "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1"
+    ),
+    "local frequency": VerbHelp(
+        "hdp-fast local frequency travel.csv --column mode --categories bus,bicycle,other "
+        "--epsilon 1"
+    ),
+    "local masked-parity": VerbHelp("hdp-fast local masked-parity --d 8 --epsilon 1"),
+    "local question": VerbHelp(
+        "hdp-fast local question mean minutes --low 0 --high 120 --epsilon 1 --output question.json"
+    ),
+    "local question mean": VerbHelp(
+        "hdp-fast local question mean minutes --low 0 --high 120 --epsilon 1 "
+        "--output question.json",
+        "Write a question about a number. Nothing private is read.",
+    ),
+    "local question frequency": VerbHelp(
+        "hdp-fast local question frequency travel --categories bus,bicycle,other --epsilon 1 "
+        "--output question.json",
+        "Write a question about categories. Nothing private is read.",
+    ),
+    "local randomize": VerbHelp(
+        "hdp-fast local randomize 45 --question question.json --state answers.db"
+    ),
+    "local collect": VerbHelp("hdp-fast local collect monday.jsonl --question question.json"),
+    "stats": VerbHelp("hdp-fast stats private.csv --schema schema.json --epsilon 1"),
+    "budget": VerbHelp(
+        "hdp-fast budget ledger --epsilon 2 --delta 1e-5",
+        "Make a ledger, or show what is spent and left. It protects nothing by itself: releases "
+        "that are made with --budget FILE are charged to it, and refused beyond its limit.",
+    ),
+    "bench": VerbHelp(
+        "hdp-fast bench --size 1024",
+        "Time linear algebra over GF(2) beside numpy and M4RI. Nothing private is read.",
+    ),
+    "version": VerbHelp("hdp-fast version", "Print the version."),
+    "help": VerbHelp("hdp-fast help parity learn", "Print the help of a verb."),
+}
+
+
+class Formatter(argparse.HelpFormatter):
+    """Wraps texts, but leaves those that have lines of their own as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("example:"):
+            return text
+        return super()._fill_text(text, width, indent)
+
+
+def find_help(program: str) -> tuple[str | None, str | None]:
+    """Returns the description and the epilog of the verb that a program's name ends in."""
+    verb = HELP.get(program.partition("hdp-fast")[2].strip())
+    if verb is None:
+        return None, None
+    return verb.text or None, f"example:\n  {verb.example}"
+
 
 _SHARED = {
     "--strict": "a note on a result of no use makes the exit code 1",
@@ -81,3 +214,36 @@ def make_manners() -> argparse.Namespace:
     """The values of the options that every command takes where none is passed."""
     names = (name.removeprefix("--") for name in _SHARED)
     return argparse.Namespace(max_bytes=MOST_BYTES, **dict.fromkeys(names, False))
+
+
+def read_price(arguments: argparse.Namespace) -> Goal:
+    """What protects the private file.
+
+    Raises:
+        ParameterError: A flag is missing, is out of range, or must not go with --epsilon inf.
+    """
+    if arguments.epsilon == math.inf:
+        for name in ("delta", "budget"):
+            if getattr(arguments, name) is not None:
+                raise ParameterError(f"--{name} must not go with --epsilon inf")
+        return Goal(math.inf, None)
+    for name in ("epsilon", "delta"):
+        if getattr(arguments, name) is None:
+            rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
+            raise ParameterError(f"--{name} must be given: {rule}")
+    return Goal(positive("--epsilon", arguments.epsilon), probability("--delta", arguments.delta))
+
+
+@contextmanager
+def name_flags(*flags: str, **words: str) -> Iterator[None]:
+    """Errors of the block name flags, and the command's words, where Python has arguments.
+
+    flags: names of arguments; words: by the name of an argument what the command calls it.
+    """
+    words |= {name: f"--{name.replace('_', '-')}" for name in flags}
+    argument = re.compile(rf"(?<![\w-])({'|'.join(words)})(?= = | asks | has |$)")
+    try:
+        yield
+    except (ParameterError, AgentsExhausted) as error:
+        text = argument.sub(lambda match: words[match[1]], str(error))
+        raise type(error)(text) from None

@@ -3,17 +3,154 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from .._support.validate import refuse
 from ..data import files
 from ..data.reading import parse_file
+from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..learners import PrivateModel
-from .appended_column import Values, append_columns, check_printable, name_new_column
-from .output import check_outputs, inform, is_standard, say_table
-from .tables import FILE_HELP, add_delimiter, read_with_content, sign_of
+from .appended_column import (
+    Append,
+    Values,
+    append_columns,
+    appender,
+    check_printable,
+    name_new_column,
+)
+from .output import check_outputs, inform, is_standard, say_table, settle_output, show
+from .tables import FILE_HELP, add_delimiter, read, read_with_content, sign_of
+
+
+def add_predict_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options."""
+    add = parser.add_argument
+    add("--predict", type=Path, metavar="FILE", help="a table of rows to predict, no label needed")
+    add("--predictions", type=Path, metavar="OUT", help="in FILE's format [FILE.predicted...]")
+
+
+# A function from a table to the features that a predictor takes.
+Features = Callable[[Table], Any]
+
+
+class Places(NamedTuple):
+    """The files that results are written to."""
+
+    output: Path | None
+    predictions: Path | None
+    plot: Path | None
+
+    def as_strings(self) -> dict[str, str | None]:
+        """The names of the files, for the summary."""
+        return {name: path and str(path) for name, path in self._asdict().items()}
+
+
+class Request(NamedTuple):
+    """Rows to predict: features, the name of the new column, and a function that appends it."""
+
+    rows: Any
+    column: str
+    append: Append
+
+
+def place_results(arguments: argparse.Namespace) -> Places:
+    """Decides where --output, --predictions and --plot go, before anything is paid for.
+
+    Raises:
+        ParameterError: A result could not be kept there.
+        ImportError: A figure is asked for and matplotlib is not installed.
+    """
+    predictions = _place_predictions(arguments)
+    settle_output(arguments)
+    places = Places(arguments.output, predictions, arguments.plot)
+    if is_standard(predictions):
+        if arguments.output is None:
+            raise ParameterError("--predictions - must go with --output FILE, for the predictor")
+        places = places._replace(predictions=None)
+    check_outputs(arguments, places)
+    return places
+
+
+def _place_predictions(arguments: argparse.Namespace) -> Path | None:
+    request, predictions = arguments.predict, arguments.predictions
+    if request is None:
+        if predictions is not None:
+            raise ParameterError("--predictions must go with --predict")
+        return None
+    suffix = suffix_of(request)
+    stem = request.name.removesuffix(suffix)
+    place: Path = predictions or request.with_name(f"{stem}.predicted{suffix}")
+    if is_standard(place):
+        check_printable("--predictions", suffix)
+    elif not place.name.lower().endswith(suffix.lower()):
+        refuse("--predictions", str(place), f"it must end in {suffix}, as FILE does")
+    return place
+
+
+def read_request(
+    arguments: argparse.Namespace, schema: Schema, features: Features
+) -> Request | None:
+    """Reads the rows of --predict, if it was passed; `features` makes their features.
+
+    Raises:
+        ParameterError: The file cannot be read, or does not fit the schema.
+        ShapeError: The table has not the shape that it needs.
+    """
+    path, label = arguments.predict, schema.label.column
+    if path is None:
+        return None
+    table = read(path, arguments, public=True)
+    column = name_new_column(str(path), label, "predicted", table.columns)
+    return Request(features(table), column, appender(path, column, sign_of(arguments)))
+
+
+def deliver_predictor(
+    arguments: argparse.Namespace,
+    places: Places,
+    summary: dict[str, Any],
+    request: Request | None,
+    predict: Callable[[Any], Values],
+    draw: Callable[[], bytes],
+    words: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes summary, predictions and figure to their files, then prints the summary.
+
+    If the predictions are printed, the summary is not; it has a file then. The entries of the
+    summary in `words` replace those for people.
+
+    Raises:
+        ParameterError: One of these fails.
+    """
+    column = None if request is None else request.column
+    summary = {**summary, **places.as_strings(), "column": column}
+    written = None
+    try:
+        if places.output is not None:
+            files.write_atomically(places.output, (json.dumps(summary, indent=2) + "\n").encode())
+            written = places.output
+        if request is not None:
+            _write_predictions(places, request.append(predict(request.rows)), written)
+        if places.plot is not None:
+            files.write_atomically(places.plot, draw())
+    finally:
+        # The result is paid for, and a full disk must not take it along.
+        if written is None or not is_standard(arguments.predictions):
+            show(
+                summary if arguments.json else {**summary, **(words or {})}, arguments.json, written
+            )
+
+
+def _write_predictions(places: Places, table: bytes, written: Path | None) -> None:
+    if places.predictions is not None:
+        files.write_atomically(places.predictions, table)
+    else:
+        say_table(table.decode(), f"; the predictor is in {written}")
+
 
 _TEXT = """Predict the labels of the rows of FILE by a released model: what hdp-fast fit or hdp-fast
 hybrid wrote with --output, or to_json of an estimator or model in Python. What comes out is FILE

@@ -58,7 +58,7 @@ class Interval(NamedTuple):
     high: str | None = None
 
 
-class Row(NamedTuple):
+class ChartRow(NamedTuple):
     """A row of a chart of intervals."""
 
     name: str
@@ -66,7 +66,7 @@ class Row(NamedTuple):
 
 
 def draw_intervals(
-    find: Find, rows: Sequence[Row], title: str, description: str, key: str, axis: str
+    find: Find, rows: Sequence[ChartRow], title: str, description: str, key: str, axis: str
 ) -> str:
     """Draws intervals below one another, on an axis that begins at 0.
 

@@ -41,7 +41,7 @@ section, svg, tr { break-inside: avoid; } }
 """
 
 
-class Table(NamedTuple):
+class PageTable(NamedTuple):
     """A table whose first cell of each row is its head; marked entries are cells of numbers."""
 
     caption: str
@@ -56,7 +56,7 @@ class Figure(NamedTuple):
 
 
 # A text is a sentence or more: a paragraph.
-Item = str | Table | Figure
+Item = str | PageTable | Figure
 
 
 class Section(NamedTuple):
@@ -176,7 +176,7 @@ def warn_of_seed(page: Page) -> list[Item]:
 
 
 def _write(item: Item) -> str:
-    if isinstance(item, Table):
+    if isinstance(item, PageTable):
         return _write_table(*item)
     return item.html if isinstance(item, Figure) else f"<p>{item}</p>"
 

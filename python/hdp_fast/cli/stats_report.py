@@ -6,8 +6,17 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .report_charts import Interval, Row, draw_intervals
-from .report_page import Figure, Item, Page, Section, Table, warn_of_seed, write_name, write_page
+from .report_charts import ChartRow, Interval, draw_intervals
+from .report_page import (
+    Figure,
+    Item,
+    Page,
+    PageTable,
+    Section,
+    warn_of_seed,
+    write_name,
+    write_page,
+)
 
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
@@ -65,7 +74,7 @@ def _numbers(page: Page, rows: list[Placed]) -> Iterator[Item]:
             for place, row in chosen
         ]
         heads = ["statistic", "column", *_group_head(page), "value", "interval"]
-        yield Table("Counts, sums, means and variances", heads, cells)
+        yield PageTable("Counts, sums, means and variances", heads, cells)
 
 
 def _group_head(page: Page) -> list[str]:
@@ -91,7 +100,7 @@ def _quantiles(page: Page, rows: list[Placed]) -> Iterator[Item]:
             for place, row in chosen
         ]
         heads = ["column", *_group_head(page), "level", "value", "error in ranks"]
-        yield Table("With the probability above, a rank is off by no more", heads, cells)
+        yield PageTable("With the probability above, a rank is off by no more", heads, cells)
 
 
 def _histograms(page: Page, rows: list[Placed]) -> Iterator[Item]:
@@ -103,7 +112,7 @@ def _histograms(page: Page, rows: list[Placed]) -> Iterator[Item]:
         title = column if group is None else f"{column}, {page.find('settings.by')} {group}"
         paths = [(row["item"], f"statistics.{place}") for place, row in chosen]
         bars = [
-            Row(item, [Interval("after", f"{path}.value", f"{path}.low", f"{path}.high")])
+            ChartRow(item, [Interval("after", f"{path}.value", f"{path}.low", f"{path}.high")])
             for item, path in paths[:_DRAWN]
         ]
         words = "; ".join(f"{row['item']}: {row['value']:,}" for _, row in chosen[:_DRAWN])
@@ -113,7 +122,7 @@ def _histograms(page: Page, rows: list[Placed]) -> Iterator[Item]:
             [write_name(item), page.show(f"{path}.value"), page.interval(path)]
             for item, path in paths
         ]
-        yield Table(write_name(title), ["", "rows", "interval"], cells)
+        yield PageTable(write_name(title), ["", "rows", "interval"], cells)
 
 
 def _choices(page: Page, rows: list[Placed]) -> Iterator[Item]:
@@ -129,7 +138,7 @@ def _choices(page: Page, rows: list[Placed]) -> Iterator[Item]:
             for place, row in chosen
         ]
         heads = ["column", "place", "category", "rows below the best at most"]
-        yield Table("Chosen one after the other", heads, cells)
+        yield PageTable("Chosen one after the other", heads, cells)
 
 
 def _records(page: Page) -> Iterator[Item]:
@@ -142,6 +151,6 @@ def _records(page: Page) -> Iterator[Item]:
         for i, record in enumerate(page.find("records"))
     ]
     heads = ["mechanism", "epsilon", "delta", "noise", "numerics", "coins"]
-    yield Table("Records of privacy; a row's protection is their sum", heads, rows)
+    yield PageTable("Records of privacy; a row's protection is their sum", heads, rows)
     if page.find("settings.budget") is not None:
         yield f"All of it was charged to the ledger {page.show('settings.budget')}."

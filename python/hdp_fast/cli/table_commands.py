@@ -1,4 +1,4 @@
-"""The commands hdp-fast schema and hdp-fast transfer."""
+"""The commands that read a table or two by a public schema: schema and transfer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,24 @@ from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps
 from ..learners.exponential import ExponentialLearner
+from ..learners.logistic import LogisticLearner
 from ..weights import DenseWeights
-from .logistic import LogisticLearner
-from .output import add_plot, check_output, inform, protect_both, record_of, say, say_protected
-from .predictions import Features, add_predict, deliver_predictor, place_results, read_request
+from .output import (
+    add_plot,
+    check_output,
+    inform,
+    protect_both,
+    record_of,
+    say,
+    say_protected,
+)
+from .predict_command import (
+    Features,
+    add_predict_options,
+    deliver_predictor,
+    place_results,
+    read_request,
+)
 from .tables import FILE_HELP, add_delimiter, read
 
 _SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
@@ -82,7 +96,7 @@ def add_transfer(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--draws", type=int, help="records for each round, with --non-private")
     _add_choices(parser)
-    add_predict(parser)
+    add_predict_options(parser)
     add_plot(parser, "the error of every test")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="go on where a run died")
     parser.add_argument("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -231,6 +231,19 @@ def merge_texts(texts: Iterable[str], codes: Codes, missing: NDArray[np.bool_]) 
         codes = np.where(missing, len(merged), codes)
         merged.append(places.setdefault("", len(places)))
     return Column(tuple(places), np.array(merged, np.intp)[codes])
+
+
+def place_among(column: Column, name: str, classes: Sequence[str]) -> NDArray[np.int64]:
+    """The place among the classes of the text of each row.
+
+    Raises: ParameterError, which says neither in which row nor what else stands there.
+    """
+    places = {text: place for place, text in enumerate(classes)}
+    numbers = np.array([places.get(text, -1) for text in column.texts], np.int64)[column.codes]
+    if (numbers < 0).any():
+        rule = "every row must hold one of classes"
+        raise ParameterError(f"column {name!r} holds something else, but {rule}")
+    return numbers
 
 
 class ColumnBuilder:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
-from .._support.kept_files import describe_kept
+from .._support.atomic import describe_kept
 from .._support.notes import note
 from .._support.types import Bits
 from .._support.validate import file_path, refuse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from numpy.typing import ArrayLike
@@ -35,6 +36,11 @@ class Goal(NamedTuple):
     random_state: RandomState = None
     persons: Persons = Persons()
     confidence: float = 0.95
+
+    @property
+    def protects(self) -> bool:
+        """Whether any record is protected."""
+        return self.epsilon < math.inf
 
     @property
     def beta(self) -> float:

@@ -33,8 +33,10 @@ from .column_kinds import (
     Ignore,
     Label,
     Number,
+    check_label,
     default_entry,
     feature_writer,
+    guess_kind,
     label_bits,
     label_floats,
     name_bits,
@@ -43,7 +45,6 @@ from .column_kinds import (
 from .columns import Column
 from .frames import read_frame, take_columns
 from .hypothesis_words import Bit, Features, describe
-from .public_columns import check_label, guess_kind
 from .table import Table
 
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}

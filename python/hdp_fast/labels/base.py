@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from .._support.notes import note_large_delta
 from .._support.parameters import SettableParameters
-from .._support.progress import bar
+from .._support.progress import bar, log_stage
 from .._support.random_state import check_random_state, make_generator
-from .._support.stages import log_stage
 from .._support.types import RandomState
 from .._support.validate import positive_int, refuse, shorten
 from ..budget.account import Budget, spend

@@ -11,9 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._support.progress import bar
+from .._support.progress import bar, log_stage
 from .._support.sqlite import FileFormat, StateFile, Statements
-from .._support.stages import log_stage
 from .._support.uncopyable import Turnstile, check_process
 from .._support.validate import nonnegative_int, refuse
 from ..data import records

@@ -17,7 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._support import atomic
-from .._support.kept_files import LABELER, STATISTICS_LABELER
+from .._support.atomic import LABELER, STATISTICS_LABELER
 from .._support.validate import refuse, take_form
 from ..data.files import write_atomically
 from ..data.reading import read_safely

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .. import accounting, noise
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
-from ..accounting.noisy_sums import calibrate_means
+from ..accounting.discrete_gaussian import calibrate_means
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import Rows, Squares, blocks_of

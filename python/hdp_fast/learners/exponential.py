@@ -27,8 +27,7 @@ from .._support.validate import (
     positive,
     probability,
 )
-from ..accounting.mechanisms import BoundedRange, Pure
-from ..accounting.neighbors import Neighbors, relation
+from ..accounting.mechanisms import BoundedRange, Neighbors, Pure, relation
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..exceptions import ParameterError, ShapeError

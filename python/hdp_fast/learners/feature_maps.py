@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.callers import freeze, silence
 from .._support.containers import to_array
 from .._support.json_text import JsonObject
-from .._support.numbers import finite_rows, floats, real_rows
+from .._support.numbers import finite_rows, floats, freeze, real_rows, silence
 from .._support.parameters import store
 from .._support.types import Floats
 from .._support.validate import (

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from .. import accounting
 from .._support.parameters import Checked, Parameters, Rules, optional, store
-from .._support.stages import log_stage
+from .._support.progress import log_stage
 from .._support.types import RandomState
 from .._support.validate import (
     bounded_positive,
@@ -20,10 +20,15 @@ from .._support.validate import (
     probability,
     refuse,
 )
-from ..accounting.calibration import smallest_gaussian_noise, smallest_noise
+from ..accounting.calibration import (
+    SLACK,
+    density,
+    rate_of,
+    smallest_gaussian_noise,
+    smallest_noise,
+)
 from ..accounting.conversion import gaussian_mu
 from ..accounting.mechanisms import GaussianMechanism, Mechanism, SampledSum, Subsampled
-from ..accounting.sampling_rate import SLACK, density, rate_of
 from ..exceptions import InsufficientSamples, ParameterError
 from ..record import PrivacyRecord, rng_of
 from .descents import MOST_DRAWS, choose_counts

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support import atomic
+from .._support.atomic import describe_kept
 from .._support.json_text import JsonObject
-from .._support.kept_files import describe_kept
 from .._support.numbers import finite_rows
 from .._support.types import Floats, Integers
 from .._support.validate import file_path, from_json, positive, read_only, refuse

@@ -13,8 +13,7 @@ import numpy as np
 
 from .. import _core
 from .._core import Features
-from .._support.callers import returned_numbers
-from .._support.numbers import finite_rows, floats
+from .._support.numbers import finite_rows, floats, returned_numbers
 from .._support.types import Bits, Floats
 from .._support.validate import MOST, bounded_positive, from_json, refuse
 from ..exceptions import ParameterError, ShapeError

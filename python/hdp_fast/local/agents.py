@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._support.callers import answers as checked_answers
-from .._support.callers import freeze, losses, silence
 from .._support.notes import keep_result
-from .._support.numbers import finite_rows
+from .._support.numbers import answers as checked_answers
+from .._support.numbers import finite_rows, freeze, losses, silence
 from .._support.random_state import check_random_state, make_key, make_stream
 from .._support.types import Bits, RandomState
 from .._support.validate import array, bits, positive, probability, refuse

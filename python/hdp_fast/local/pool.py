@@ -11,9 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.callers import freeze, predictions, silence
 from .._support.notes import note_charge
-from .._support.numbers import floats, real_array
+from .._support.numbers import floats, freeze, predictions, real_array, silence
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
 from .._support.validate import nonnegative_int, refuse, sequence

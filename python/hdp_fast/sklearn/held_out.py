@@ -14,7 +14,7 @@ from .. import noise
 from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import refuse
-from .search_fits import Records, SearchPlan
+from .search_fits import SearchPlan, SearchRecords
 
 # What a record scores in a regression is rounded to this share of the most that it can.
 _STEPS = 1 << 20
@@ -51,7 +51,7 @@ class PublicJudge:
     """Chooses by the score of public records, which costs nothing."""
 
     scorer: Any
-    records: Records
+    records: SearchRecords
 
     def choose(
         self, models: list[Any], plan: SearchPlan | None, stream: np.random.Generator | None
@@ -75,7 +75,7 @@ class HeldOutJudge:
         target_bounds: Bounds of the targets; None for a classifier.
     """
 
-    records: Records
+    records: SearchRecords
     target_bounds: tuple[float, float] | None
 
     @property

@@ -23,9 +23,9 @@ from .held_out import Choice, HeldOutJudge, Judge, PublicJudge
 from .private_estimator import SeededEstimator, read_targets, spend
 from .row_labels import read_domains
 from .search_fits import (
-    Price,
-    Records,
+    FitPrice,
     SearchPlan,
+    SearchRecords,
     fit_charged,
     make_candidate,
     make_plan,
@@ -215,7 +215,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         self.cv_results_ = list_results(candidates, choice)
         return self
 
-    def _check_settings(self, budget: Budget | None) -> Price | None:
+    def _check_settings(self, budget: Budget | None) -> FitPrice | None:
         """The price of the whole; None for no protection."""
         if self.epsilon is None:
             raise ParameterError(
@@ -226,7 +226,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         self._check_seed()
         flag("refit", self.refit)
         if number("epsilon", self.epsilon) != math.inf:
-            return Price(positive("epsilon", self.epsilon), delta)
+            return FitPrice(positive("epsilon", self.epsilon), delta)
         if budget is not None:
             refuse("epsilon", self.epsilon, "only a private search can be charged to a budget")
         return None
@@ -244,7 +244,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
                 )
         return candidates
 
-    def _read(self, X: Any, y: Any, domain: Any = None) -> Records:
+    def _read(self, X: Any, y: Any, domain: Any = None) -> SearchRecords:
         """Records that have places, with their labels as a vector."""
         if X is None:
             refuse("X", X, "it must be records as the estimator takes them")
@@ -261,11 +261,11 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
             raise ParameterError(
                 "sample_domain is there, but only estimators of adaptation have domains"
             )
-        return Records(X, labels, None if domain is None else np.asarray(domain))
+        return SearchRecords(X, labels, None if domain is None else np.asarray(domain))
 
     def _hold_out(
-        self, records: Records, stream: np.random.Generator | None
-    ) -> tuple[Records, Judge]:
+        self, records: SearchRecords, stream: np.random.Generator | None
+    ) -> tuple[SearchRecords, Judge]:
         """The records to learn from, and the judge that holds the others."""
         if self.scoring is not None:
             rule = (
@@ -315,8 +315,8 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         self,
         plan: SearchPlan,
         candidates: list[dict[str, Any]],
-        records: Records,
-        learned: Records,
+        records: SearchRecords,
+        learned: SearchRecords,
         judge: Judge,
     ) -> PrivacyRecord:
         """The record of the whole, once everything has passed that can be checked beforehand."""
@@ -336,7 +336,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         return self._make_record(asked, plan)
 
     def _rehearse_fit(
-        self, params: dict[str, Any], price: Price, records: Records
+        self, params: dict[str, Any], price: FitPrice, records: SearchRecords
     ) -> tuple[Any, PrivacyRecord]:
         candidate = make_candidate(self.estimator, params, price)
         return candidate, rehearse_fit(candidate, records, price)
@@ -362,7 +362,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
             rng=OS_ENTROPY if sources == {OS_ENTROPY} else TEST_STREAM,
         )
 
-    def _make(self, params: dict[str, Any], price: Price | None, records: Records) -> Any:
+    def _make(self, params: dict[str, Any], price: FitPrice | None, records: SearchRecords) -> Any:
         """A candidate, fit at this price."""
         candidate = make_candidate(self.estimator, params, price)
         return fit_charged(candidate, records, None if price is None else Budget(*price))

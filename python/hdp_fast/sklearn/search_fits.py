@@ -22,7 +22,7 @@ _LEAST = 1e-300
 _RULE = "it must be an estimator of hdp_fast.sklearn, or a pipeline that ends in one"
 
 
-class Price(NamedTuple):
+class FitPrice(NamedTuple):
     """Epsilon and delta of one release."""
 
     epsilon: float
@@ -45,17 +45,17 @@ class SearchPlan:
     """
 
     candidates: int
-    fit: Price
+    fit: FitPrice
     choice: float
     score: float
-    refit: Price | None
+    refit: FitPrice | None
 
     def total(self, delta: float) -> float:
         """The epsilon of all together at this delta, by the composition that made the plan.
 
         Where the last fit and the candidates need more than this delta, it is infinite.
         """
-        last = self.refit or Price(0.0, 0.0)
+        last = self.refit or FitPrice(0.0, 0.0)
         left = delta - last.delta
         if left <= 0:
             return math.inf
@@ -78,8 +78,8 @@ def make_plan(
     if min(epsilon, delta) / candidates < _LEAST:
         text = f"epsilon = {epsilon:g} and delta = {delta:g}"
         raise ParameterError(f"{text}, but each of {candidates} candidates needs a part of them")
-    last = Price(_half(epsilon), _half(delta)) if refit else None
-    rest = Price(_half(epsilon), _half(delta)) if refit else Price(epsilon, delta)
+    last = FitPrice(_half(epsilon), _half(delta)) if refit else None
+    rest = FitPrice(_half(epsilon), _half(delta)) if refit else FitPrice(epsilon, delta)
     failing = _half(rest.delta) / candidates
 
     def is_enough(epsilon_of_fit: float) -> bool:
@@ -90,7 +90,7 @@ def make_plan(
 
     largest = find_largest(rest.epsilon / candidates, is_enough)
     half = _half(rest.epsilon) if charged else 0.0
-    return SearchPlan(candidates, Price(_down(largest), failing), half, half, last)
+    return SearchPlan(candidates, FitPrice(_down(largest), failing), half, half, last)
 
 
 def _half(value: float) -> float:
@@ -103,7 +103,7 @@ def _down(value: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class SearchRecords:
     """Records with labels, in any container that has places.
 
     Attributes:
@@ -119,14 +119,14 @@ class Records:
     def __len__(self) -> int:
         return len(self.y)
 
-    def take(self, rows: NDArray[np.intp]) -> Records:
+    def take(self, rows: NDArray[np.intp]) -> SearchRecords:
         """The records in these places."""
         domain = None if self.domain is None else self.domain[rows]
-        return Records(select_rows(self.X, rows), self.y[rows], domain)
+        return SearchRecords(select_rows(self.X, rows), self.y[rows], domain)
 
     def split(
         self, share: float, allowed: NDArray[np.bool_], generator: np.random.Generator
-    ) -> tuple[Records, Records]:
+    ) -> tuple[SearchRecords, SearchRecords]:
         """Records to learn from, and about this share of some, which are held out.
 
         Coins decide before any value is seen. So each record is in one of the parts, whatever its
@@ -168,7 +168,7 @@ def path_to_last(estimator: Any) -> str:
     return prefix
 
 
-def make_candidate(estimator: Any, params: dict[str, Any], price: Price | None) -> Any:
+def make_candidate(estimator: Any, params: dict[str, Any], price: FitPrice | None) -> Any:
     """An estimator with these parameters and this price, not yet fit; None is no protection."""
     prefix = path_to_last(estimator)
     candidate = clone(estimator).set_params(**clone(params, safe=False))
@@ -179,7 +179,7 @@ def make_candidate(estimator: Any, params: dict[str, Any], price: Price | None) 
     return candidate.set_params(**{name: prices[name] for name in prices if name in known})
 
 
-def fit_charged(candidate: Any, records: Records, budget: Budget | None) -> Any:
+def fit_charged(candidate: Any, records: SearchRecords, budget: Budget | None) -> Any:
     """The candidate, fit at the expense of this budget."""
     prefix = path_to_last(candidate)
     passed = {"budget": budget, "sample_domain": records.domain}
@@ -207,7 +207,7 @@ class _Rehearsal(Budget):
         raise _Rehearsed
 
 
-def rehearse_fit(candidate: Any, records: Records, price: Price) -> PrivacyRecord:
+def rehearse_fit(candidate: Any, records: SearchRecords, price: FitPrice) -> PrivacyRecord:
     """What the fit of a candidate would be charged, once all its checks have passed.
 
     Nothing is drawn, learned or spent.

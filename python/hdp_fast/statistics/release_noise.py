@@ -14,7 +14,7 @@ from .._support.notes import note, note_large_delta
 from .._support.random_state import make_stream
 from .._support.types import Integers
 from .._support.validate import refuse
-from ..accounting.noisy_sums import gaussian_sigma
+from ..accounting.discrete_gaussian import gaussian_sigma
 from ..budget.account import spend
 from ..data.goal import Goal
 from ..noise import exact_epsilon

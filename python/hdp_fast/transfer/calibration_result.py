@@ -306,7 +306,9 @@ class CalibratedModel(JsonText):
     def __repr__(self) -> str:
         name = f"CalibratedModel of {type(self.model).__name__}"
         asked = f"{self.answers:,} answers of {self.agents:,} agents"
-        promise = f"at most {self.tolerance:g} of log loss behind but for probability {self.beta:g}"
+        promise = (
+            f"at most {self.tolerance:g} of log loss behind with probability {1 - self.beta:g}"
+        )
         check = self.check
         checked = f"checked: {check.difference:+.2g} in [{check.low:.2g}, {check.high:.2g}]"
         if check.agents < check.asked:

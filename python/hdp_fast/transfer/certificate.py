@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import local
-from .._support.callers import losses
 from .._support.json_text import JsonText
 from .._support.notes import keep_result, note
-from .._support.numbers import to_numbers
+from .._support.numbers import losses, to_numbers
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import probability, refuse
@@ -127,12 +126,12 @@ class Certificate(JsonText):
         return max(0, math.ceil(needed * self.asked / self.agents) - self.asked)
 
     def __repr__(self) -> str:
-        ends = f"in [{self.low:.3f}, {self.high:.3f}] but for probability {self.beta:g}"
+        ends = f"{100 * (1 - self.beta):g} % interval [{self.low:.3f}, {self.high:.3f}]"
         who = f"{self.agents:,} agents, epsilon={self.agents_record.epsilon:g}"
         if self.agents < self.asked:
             ends += f", [{self.low_any:.3f}, {self.high_any:.3f}] whoever did not answer"
             who = f"{self.agents:,} of {self.asked:,} {who.partition(' ')[2]}"
-        return f"Certificate({self.measured} {self.value:.3f} {ends}, {self._verdict()}{who})"
+        return f"Certificate({self.measured} {self.value:.3f}, {ends}, {self._verdict()}{who})"
 
     def _verdict(self) -> str:
         if self.measured == "difference":

@@ -28,7 +28,7 @@ from .._support.validate import (
     read_only,
     refuse,
 )
-from ..accounting.noisy_sums import MOST_BITS, calibrate_means
+from ..accounting.discrete_gaussian import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
 from ..data.persons import read_persons
 from ..data.rows import Bounds, Rows, check_bounds

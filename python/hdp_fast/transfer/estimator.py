@@ -16,8 +16,8 @@ from .._core import Features
 from .._support import progress as progress_module
 from .._support.notes import keep_result, note, note_large_delta
 from .._support.parameters import SettableParameters
+from .._support.progress import log_stage
 from .._support.random_state import check_random_state
-from .._support.stages import log_stage
 from .._support.types import Bits, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, spend

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from .._support.json_text import JsonText
 from .._support.types import RandomState
-from ..accounting.noisy_sums import calibrate_means
+from ..accounting.discrete_gaussian import calibrate_means
 from ..data.rows import Predictor, Rows
 from ..data.schema import Schema
 from ..exceptions import AgentsExhausted

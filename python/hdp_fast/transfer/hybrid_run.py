@@ -22,7 +22,7 @@ from .._support.validate import (
     probability,
     refuse,
 )
-from ..accounting.noisy_sums import calibrate_means
+from ..accounting.discrete_gaussian import calibrate_means
 from ..budget.account import Budget, check_budget
 from ..data.frames import take_columns
 from ..data.rows import Rows

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from .. import accounting
 from .._support.types import Bits
 from .._support.validate import nonnegative_int, refuse
-from ..accounting.calibration import guess_rate, largest_draws
+from ..accounting.calibration import WINDOW, guess_rate, largest_draws
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
-from ..accounting.sampling_rate import WINDOW
 from ..data.records import copy_array
 from ..exceptions import ParameterError
 from ..local.pool import Hypothesis

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import accounting, local
-from .._support.callers import freeze
 from .._support.feature_names import FeatureNames, names_of
+from .._support.numbers import freeze
 from .._support.random_state import make_key
 from .._support.types import Bits, RandomState
 from .._support.validate import array, bits

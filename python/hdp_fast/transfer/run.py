@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import local
-from .._support.callers import losses
+from .._support.numbers import losses
 from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..local.estimation import half_width

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import local
-from .._support.callers import answers as checked_answers
 from .._support.json_text import JsonText
 from .._support.notes import keep_result, note
+from .._support.numbers import answers as checked_answers
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
 from .._support.validate import number, positive, probability, refuse

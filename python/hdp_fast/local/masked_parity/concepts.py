@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.callers import freeze
+from ..._support.numbers import freeze
 from ..._support.parameters import store
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, RandomState

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ... import _core
-from ..._support.callers import answers as checked_answers
-from ..._support.callers import freeze, losses, silence
 from ..._support.notes import keep_result
+from ..._support.numbers import answers as checked_answers
+from ..._support.numbers import freeze, losses, silence
 from ..._support.random_state import check_random_state, make_key, make_public_generator
 from ..._support.types import Bits, RandomState
 from ..._support.validate import function, nonnegative_int, positive

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.callers import losses, silence
+from ..._support.numbers import losses, silence
 from ..._support.random_state import check_random_state
 from ..._support.types import RandomState
 from ..._support.validate import positive, positive_int, probability

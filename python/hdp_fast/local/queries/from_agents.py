@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.callers import losses
+from ..._support.numbers import losses
 from ..._support.random_state import make_stream
 from ..._support.types import Bits, RandomState
 from ..._support.uncopyable import Uncopyable

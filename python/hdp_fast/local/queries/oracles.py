@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..._support.callers import clip, freeze, losses, returned_numbers
+from ..._support.numbers import clip, freeze, losses, returned_numbers
 from ..._support.random_state import make_public_generator
 from ..._support.types import Bits, Floats, RandomState
 from ..._support.validate import array, bits, function, number, positive, refuse, shorten

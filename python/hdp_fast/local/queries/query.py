@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._support.callers import clip, losses, predictions, silence
 from ..._support.containers import refuse_masked_rows
-from ..._support.numbers import entries, floats, to_numbers
+from ..._support.numbers import clip, entries, floats, losses, predictions, silence, to_numbers
 from ..._support.types import Floats
 from ..._support.validate import (
     array,

@@ -337,7 +337,7 @@ class Randomizer(ABC, Generic[A]):
 def agents_for(
     randomizer: Randomizer[Any], alpha: float, beta: float, *, sampled: bool, binary: bool
 ) -> int:
-    """The number of agents whose mean is within alpha but for probability beta.
+    """The number of agents whose mean is within alpha with probability 1 - beta.
 
     `binary` promises that every value is one of the two ends.
     """

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import learners
+from .scores import predictor
 
 
 class LogisticLearner:
@@ -58,7 +58,7 @@ class Halfspace:
 
     def predict(self, X: NDArray[Any], /) -> NDArray[np.uint8]:
         """Predicts 1 where label 1 is at least as likely as 0."""
-        return learners.predictor(self.hypothesis)(X)
+        return predictor(self.hypothesis)(X)
 
     def probabilities(self, X: NDArray[Any]) -> NDArray[np.float64]:
         """The probabilities of label 1 by the model."""
