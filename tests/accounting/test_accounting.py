@@ -1290,3 +1290,13 @@ def test_a_subsample_shows_no_less_than_all_records_do():
     result = accounting.epsilon(sampled, 4.4e-4)
     assert result <= accounting.epsilon(whole, 4.4e-4) * (1 + 1e-3) < math.inf
     assert accounting.delta(sampled, result) <= 4.4e-4 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("bound", [
+    lambda made: accounting.epsilon(made, 1e-6, accountant="rdp"),
+    lambda made: accounting.delta(made, 1.0, accountant="rdp"),
+])  # fmt: skip
+def test_a_warning_of_the_accountant_names_the_line_of_the_caller(bound):
+    with pytest.warns(UserWarning, match="twice the epsilon") as caught:
+        bound([(accounting.Subsampled(Pure(1.0, neighbors="add_remove"), 0.1), 10)])
+    assert [warning.filename for warning in caught] == [__file__]

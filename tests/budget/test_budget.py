@@ -27,7 +27,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import GridSearchCV
 
 from hdp_fast import Budget, PrivacyRecord, _core, local, noise, parity
-from hdp_fast.budget import spend
+from hdp_fast.budget import spend, tables
+from hdp_fast.budget.account import check_charge
 from hdp_fast.exceptions import (
     AgentsExhausted,
     BudgetExceeded,
@@ -1115,3 +1116,28 @@ def test_a_bad_setting_spends_nothing(monkeypatch, name, run):
         run(budget=budget)
         pytest.fail("it ran")
     assert budget.records == ()
+
+
+def test_check_charge_refuses_to_charge_a_fit_that_protects_nobody(make):
+    with pytest.raises(ParameterError, match="only a private fit can be charged"):
+        check_charge(make(1.0), math.inf)
+    check_charge(None, math.inf)
+    check_charge(make(1.0), 1.0)
+
+
+def test_opening_a_file_reads_its_books_at_one_moment(path, monkeypatch):
+    """Another process may spend between the reading of accounts and that of entries."""
+    in_file(path, 1.0)
+    read = tables.LedgerTables.rows
+    elsewhere = "import sys; from hdp_fast import Budget, noise; "
+    elsewhere += (
+        "noise.permute_and_flip([1, 2], epsilon=.25, budget=Budget.open(sys.argv[1]))"
+    )
+
+    def rows(books):
+        monkeypatch.setattr(tables.LedgerTables, "rows", read)
+        subprocess.run([sys.executable, "-c", elsewhere, str(path)], check=True)
+        return read(books)
+
+    monkeypatch.setattr(tables.LedgerTables, "rows", rows)
+    assert Budget.open(path).spent.epsilon == 0.25

@@ -68,6 +68,7 @@ each_verb = pytest.mark.parametrize("verb", VERBS, ids=" ".join)
 
 def leaves(parser, names=()):
     """The parser of each verb, by its name."""
+    parser.fill()
     parts = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     if not parts:
         yield names, parser
@@ -483,6 +484,7 @@ def test_every_verb_has_an_example():
 
 
 def programs(parser):
+    parser.fill()
     yield parser.prog
     for action in parser._actions:
         for inner in action.choices.values() if isinstance(action.choices, dict) else ():

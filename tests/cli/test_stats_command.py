@@ -65,6 +65,23 @@ def test_without_a_flag_everything_usual_is_released(capsys):
     assert "spent       epsilon = 1, delta = 0" in text
 
 
+def test_quantiles_are_printed_with_their_ranks_in_per_cent(capsys):
+    asked = ["--quantiles", "age:.05,.9", "--seed", "1", "--epsilon", "1"]
+    (low, high) = statistics_of(*asked, capsys=capsys)["statistics"]
+    assert (low["item"], high["item"]) == (0.05, 0.9)
+    text = run(*asked, capsys=capsys)
+    error = f"rank within {low['rank_error'] / 20:.3g} %"  # of 2,000 rows
+    lines = [line.split("  ") for line in text.splitlines() if "quantiles" in line]
+    assert [[part.strip() for part in line if part.strip()][-3] for line in lines] == [
+        "5 %",
+        "90 %",
+    ]
+    assert all(line[-1].strip() == error for line in lines)
+    hidden = run(*asked, "--neighbors", "add_remove", capsys=capsys)
+    assert "ranks" in hidden
+    assert "rank within" not in hidden
+
+
 def test_named_statistics_alone_are_released(capsys):
     words = ["--mean", "age", "hours", "--variance", "age", "--sum", "hours", "--count"]
     words += ["--quantiles", "age:.1,.9", "--histogram", "hours", "--top-k", "workclass:2"]

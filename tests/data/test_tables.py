@@ -12,7 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hdp_fast.data import Category, Ignore, Label, Number, Schema, read_table
+from hdp_fast.data import (
+    Category,
+    Column,
+    Ignore,
+    Label,
+    Number,
+    Schema,
+    columns,
+    read_table,
+)
+from hdp_fast.data.column_kinds import label_texts
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 
 TEXT = 'age,job,"pay, yearly",rich\n30, clerk ,10.5,no\n"41",farmer,,yes\n\n30,clerk,99,no\n'
@@ -528,3 +538,55 @@ def test_census_file():
     schema = Schema.from_public(table, Label("income_gt_50k", positive=("1",)))
     assert schema.labels(table).sum() == 18_568
     assert schema.bits(table).shape == (299_285, len(schema.names))
+
+
+HOSTILE = ["", "1", " 2 ", "1_000", "inf", "-Infinity", "nan", "-nan", "1e999", "4.9e-324", "0x10",
+           "1\x00", "\u0663", "1,5", "--1", "\ud800", "1__0", "+.5", "1e", "True",
+           "\u2003" + "7"]  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", [HOSTILE, HOSTILE[:10], *([cell, "0.1", ""] for cell in HOSTILE)])
+def test_a_column_reads_each_cell_as_python_reads_it_alone(cells):
+    column = Column(tuple(cells), np.arange(len(cells)))
+    alone = np.array([columns.to_number(cell) for cell in cells])
+    assert column.numbers().tobytes() == alone.tobytes()
+
+
+def test_a_column_numbers_its_texts_in_order_of_their_first_place():
+    column = columns.encode([" b", "a", "b", "", "a ", 1, 1.0, True, None])
+    assert column.texts == ("b", "a", "", "1")
+    assert column.codes.tolist() == [0, 1, 0, 2, 1, 3, 3, 3, 2]
+
+
+def test_place_among_says_nothing_of_a_text_that_is_none_of_the_classes():
+    column = columns.encode(["b", "a", "b"])
+    assert columns.place_among(column, "y", ["a", "b"]).tolist() == [1, 0, 1]
+    with pytest.raises(ParameterError) as caught:
+        columns.place_among(column, "y", ["a", "c"])
+    assert str(caught.value) == (
+        "column 'y' holds something else, but every row must hold one of classes"
+    )
+
+
+@pytest.mark.parametrize(("label", "cells", "negative", "texts"), [
+    (Label("y", above=1.0), ["0", "3"], None, ("0", "1")),
+    (Label("y", positive=("yes",)), [], None, ("no", "yes")),
+    (Label("y", positive=("TRUE",)), [], None, ("FALSE", "TRUE")),
+    (Label("y", positive=("rich",)), [], None, ("not rich", "rich")),
+    (Label("y", positive=("a", "b")), [], None, ("other", "a or b")),
+    (Label("y", positive=("rich",)), ["poor", "rich", ""], None, ("poor", "rich")),
+    (Label("y", positive=("rich",)), ["poor", "rich"], "none", ("none", "rich")),
+])  # fmt: skip
+def test_label_texts_follow_public_facts(label, cells, negative, texts):
+    public = {"y": columns.encode(cells)} if cells else {}
+    assert label_texts(label, public, negative) == texts
+
+
+@pytest.mark.parametrize(("label", "negative"), [
+    (Label("y", above=1.0), "0"),
+    (Label("y", positive=("rich",)), " "),
+    (Label("y", positive=("rich",)), "rich"),
+])  # fmt: skip
+def test_label_texts_refuse_a_negative_that_is_none(label, negative):
+    with pytest.raises(ParameterError, match="negative = "):
+        label_texts(label, {}, negative)

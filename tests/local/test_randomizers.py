@@ -17,7 +17,6 @@ import pytest
 from scipy import optimize, stats
 
 from hdp_fast import local
-from hdp_fast.accounting.discrete_gaussian import exact_delta
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.local import (
     Aggregate,
@@ -33,7 +32,6 @@ from hdp_fast.local import (
 from hdp_fast.local.randomizers.base import half_width
 from hdp_fast.record import PrivacyRecord
 from hdp_fast.reference import local as reference
-from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.reference.parity import exp_bounds
 
 EPSILONS = [0.1, 0.5, 1.0, 3.0, 6.0]
@@ -184,24 +182,6 @@ def test_the_delta_of_gaussian_reports_is_the_promised_one(epsilon, delta):
     worst = max(hockey_stick(p, q, epsilon) for p, q in itertools.permutations(laws, 2))
     assert delta * 0.999 <= worst <= delta
     assert hockey_stick(laws[0], laws[-1], epsilon) == pytest.approx(worst, rel=1e-9)
-
-
-def test_the_exact_delta_is_that_of_forty_digits():
-    sigma, shift, epsilon = Fraction(13, 2), 5, 0.75
-    masses = gaussian_masses(sigma, 120)
-    odds = next(iter(masses.values())).from_float(epsilon).exp()
-    expected = sum(max(0, p - odds * masses.get(x - shift, 0)) for x, p in masses.items())
-    assert exact_delta(sigma, shift, epsilon) == pytest.approx(float(expected), rel=2e-9)
-    assert exact_delta(sigma, shift, epsilon) >= float(expected)
-    deltas = [exact_delta(sigma, closer, epsilon) for closer in range(1, 12)]
-    assert deltas == sorted(deltas)
-
-
-def test_the_continuous_gaussian_would_not_be_private():
-    """The analytic sigma has a larger delta on integers, where sigma is small."""
-    mu = 1.0
-    delta = stats.norm.cdf(mu / 2 - 1 / mu) - math.e * stats.norm.cdf(-mu / 2 - 1 / mu)
-    assert exact_delta(Fraction(5), 5, 1.0) > delta
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(7.90, 1e-2), (8.98, 1e-4), (9.72, 1e-6)])

@@ -302,3 +302,17 @@ for seed in (1, 2):
 def test_no_warning_without_random_state():
     program = "from hdp_fast import noise; noise.bernoulli(.5, 9)"
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60)
+
+
+def test_terms_of_fractions_end_at_4096_bits():
+    longest = (1 << 4096) - 1
+    assert noise.discrete_laplace(Fraction(longest, longest - 1), random_state=1) is not None
+    for fraction in (Fraction(longest + 1, longest), Fraction(longest, longest + 1)):
+        with pytest.raises(ParameterError, match="4,096 bits or more"):
+            noise.discrete_laplace(fraction)
+
+
+def test_uniform_integers_refuse_an_empty_range():
+    with pytest.raises(ParameterError, match="bound = 0, but it must be at least 1"):
+        noise.uniform_integers(0)
+    assert noise.uniform_integers(1) == 0

@@ -294,3 +294,13 @@ def test_keys_must_be_public_and_different(keys):
 def test_a_budget_of_the_other_relation_is_refused():
     with pytest.raises(ParameterError, match="neighbors"):
         ask("mean", [0.0], budget=Budget(1.0, neighbors="add_remove"))
+
+
+def test_variance_of_known_records_can_be_a_quarter_of_the_squared_steps_for_each(monkeypatch):
+    """From this span on a note is left to what is said of the noise alone."""
+    spans = []
+    monkeypatch.setattr(moment_sums, "hides_all", lambda *given: spans.append(given[-1]) or True)
+    statistics.variance(np.repeat([0.0, 1.0], 50), low=0, high=1, epsilon=1.0)
+    steps, n = moment_sums._SQUARE_STEPS, 100
+    sums = ((k * steps, k * steps**2) for k in range(n + 1))
+    assert spans == [max((n * square - total**2) / n for total, square in sums) / n]

@@ -422,3 +422,14 @@ def test_bad_input_is_refused_before_anything_is_spent(argument, value):
         statistics.quantiles(values, levels, **settings)
     assert argument in str(error.value)
     assert budget.spent.epsilon == 0
+
+
+def test_choose_rate_ends_at_the_largest_noise_that_is_drawn():
+    """The rate is epsilon divided by twice the moves: here by 2, at most 2**50 to one."""
+    fits, beyond = (Goal(epsilon=epsilon) for epsilon in (2.0**-48, 2.0**-60))
+    rate = ranks.choose_rate(Fraction(1, 2), fits, 1, grouped=False)
+    least = Goal(epsilon=math.nextafter(float(Fraction(2.0**-48) / rate / 2**50), 1))
+    assert ranks.choose_rate(Fraction(1, 2), least, 1, grouped=False) >= Fraction(1, 2**50)
+    for goal in (least._replace(epsilon=least.epsilon * 0.999), beyond):
+        with pytest.raises(ParameterError, match="more noise than is drawn"):
+            ranks.choose_rate(Fraction(1, 2), goal, 1, grouped=False)

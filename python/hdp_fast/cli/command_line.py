@@ -121,37 +121,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"hdp-fast {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_demo(commands.add_parser("demo", help="learn a secret parity, to see it work"))
-    advise_command.add_advise(
-        commands.add_parser("advise", help="say which method to take, before any data")
-    )
-    _add_parity(commands.add_parser("parity", help="plan, learn and transfer a private parity"))
-    stats_command.add_stats(
-        commands.add_parser("stats", help="counts, means, quantiles, histograms of a table")
-    )
-    table_commands.add_schema(commands.add_parser("schema", help="describe a public table"))
-    fit_command.add_fit(commands.add_parser("fit", help="learn a model of a private table"))
-    predict_command.add_predict(
-        commands.add_parser("predict", help="predict rows of a public table by such a model")
-    )
-    table_commands.add_transfer(
-        commands.add_parser("transfer", help="learn from a biased sample for a population")
-    )
-    hybrid_command.add_hybrid(
-        commands.add_parser("hybrid", help="a panel's model, repaired and certified by a survey")
-    )
-    label_command.add_label(commands.add_parser("label", help="label a public table in private"))
-    adapt_command.add_adapt(
-        commands.add_parser("adapt", help="learn for a small private table from a large public one")
-    )
-    local_command.add_local(commands.add_parser("local", help="ask people who trust nobody"))
-    _add_budget(commands.add_parser("budget", help="make or show a file that limits releases"))
-    _add_bench(commands.add_parser("bench", help="time the linear algebra beside its peers"))
-    version = commands.add_parser("version", help="say which version this is")
-    version.set_defaults(command=lambda arguments: say(f"hdp-fast {__version__}"))
-    explain = commands.add_parser("help", help="explain a command")
-    explain.add_argument("verb", nargs="*", metavar="COMMAND", help="such as parity learn")
-    explain.set_defaults(command=_help)
+    for name, (text, fill) in _VERBS.items():
+        commands.add_parser(name, help=text, fill=fill)
     return parser
 
 
@@ -251,6 +222,42 @@ def _demo(arguments: argparse.Namespace) -> ExitCode:
         say(f"error by {_DEMO_AGENTS:,} agents' private answers: {low:.3f} to {high:.3f}")
     say("make demo, in the repository, learns one of real files, and surveys a town")
     return _outcome(result)
+
+
+def _add_version(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(command=lambda arguments: say(f"hdp-fast {__version__}"))
+
+
+def _add_help(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("verb", nargs="*", metavar="COMMAND", help="such as parity learn")
+    parser.set_defaults(command=_help)
+
+
+# For each verb what the help at the top says of it, and what adds its arguments.
+_VERBS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "demo": ("learn a secret parity, to see it work", _add_demo),
+    "advise": ("say which method to take, before any data", advise_command.add_advise),
+    "parity": ("plan, learn and transfer a private parity", _add_parity),
+    "stats": ("counts, means, quantiles, histograms of a table", stats_command.add_stats),
+    "schema": ("describe a public table", table_commands.add_schema),
+    "fit": ("learn a model of a private table", fit_command.add_fit),
+    "predict": ("predict rows of a public table by such a model", predict_command.add_predict),
+    "transfer": ("learn from a biased sample for a population", table_commands.add_transfer),
+    "hybrid": (
+        "a panel's model, repaired and certified by a survey",
+        hybrid_command.add_hybrid,
+    ),
+    "label": ("label a public table in private", label_command.add_label),
+    "adapt": (
+        "learn for a small private table from a large public one",
+        adapt_command.add_adapt,
+    ),
+    "local": ("ask people who trust nobody", local_command.add_local),
+    "budget": ("make or show a file that limits releases", _add_budget),
+    "bench": ("time the linear algebra beside its peers", _add_bench),
+    "version": ("say which version this is", _add_version),
+    "help": ("explain a command", _add_help),
+}
 
 
 def _bench(arguments: argparse.Namespace) -> None:

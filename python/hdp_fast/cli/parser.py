@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, NoReturn
 
@@ -161,11 +161,17 @@ class Parser(argparse.ArgumentParser):
     """A parser that reports a wrong command line in one line, like any other wrong input.
 
     Its subcommands are parsers of this class, so that a shared option may stand before or after any
-    of them.
+    of them. One that is made with `fill=`, a function that adds its arguments, is filled once it is
+    asked: a run needs one verb of many.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        """Adds the options that every command takes."""
+    def __init__(
+        self,
+        *arguments: Any,
+        fill: Callable[[argparse.ArgumentParser], None] | None = None,
+        **options: Any,
+    ) -> None:
+        """Adds the options that every command takes, and those of `fill` when they are asked."""
         options.setdefault("formatter_class", Formatter)
         super().__init__(*arguments, **options)
         description, example = find_help(self.prog)
@@ -174,6 +180,23 @@ class Parser(argparse.ArgumentParser):
         self.register("type", int, _whole_number)
         # Without this argparse takes -1e3 for an option.
         self._negative_number_matcher = _NEGATIVE_NUMBER
+        self._fill = fill
+        if fill is None:
+            self._share()
+
+    def fill(self) -> None:
+        """Adds the arguments, unless they are there."""
+        if self._fill is not None:
+            fill, self._fill = self._fill, None
+            self._share()
+            fill(self)
+
+    def parse_known_args(self, *arguments: Any, **options: Any) -> Any:
+        """Reads arguments like argparse, with those of `fill` known."""
+        self.fill()
+        return super().parse_known_args(*arguments, **options)
+
+    def _share(self) -> None:
         shared = self.add_argument_group("options of every command")
         for name, text in _SHARED.items():
             # No default: that of a subcommand would undo an option that stands before it.

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import itertools
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
@@ -75,7 +77,7 @@ class Column:
         Cost:
             O(k).
         """
-        return np.array([to_number(text) for text in self.texts], np.float64)
+        return to_numbers(self.texts)
 
     def row_numbers(self) -> Floats:
         """Reads the value of each row as a number, NaN for what is none.
@@ -250,14 +252,14 @@ class ColumnBuilder:
     """Collects a column, and gives each distinct value a number when it first occurs."""
 
     def __init__(self) -> None:
-        self._places: dict[str, int] = {}
+        # A text that is looked up for the first time gets the next number.
+        self._places: dict[str, int] = defaultdict(itertools.count().__next__)
         self._codes: list[Codes] = []
 
     def extend(self, texts: Iterable[str]) -> None:
         """Adds the values of some rows, without spaces around them."""
-        places = self._places
-        codes = [places.setdefault(text.strip(), len(places)) for text in texts]
-        self._codes.append(np.array(codes, np.intp))
+        places = map(self._places.__getitem__, map(str.strip, texts))
+        self._codes.append(np.fromiter(places, np.intp))
 
     def column(self) -> Column:
         """The column of all rows."""
@@ -301,6 +303,19 @@ def _text_of_word(value: Any) -> str:
         return "" if value.is_nan() else str(value)
     # The time that is none differs from itself.
     return "" if value != value else str(value).strip()
+
+
+def to_numbers(texts: Sequence[str]) -> Floats:
+    """The numbers that texts spell, NaN for one that spells none.
+
+    All are read at once, unless one is neither empty nor a number.
+    """
+    try:
+        return np.fromiter(
+            map(float, [text if text != "" else "nan" for text in texts]), np.float64
+        )
+    except ValueError:
+        return np.array([to_number(text) for text in texts], np.float64)
 
 
 def to_number(text: str) -> float:

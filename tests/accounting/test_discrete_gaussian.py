@@ -1,0 +1,53 @@
+"""Normal noise on integers: its exact curve, and the deviations that its limits allow."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from scipy import stats
+
+from hdp_fast.accounting.discrete_gaussian import calibrate_means, exact_delta, gaussian_sigma
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.reference.noise import gaussian_masses
+
+
+def test_exact_delta_is_that_of_forty_digits():
+    sigma, shift, epsilon = Fraction(13, 2), 5, 0.75
+    masses = gaussian_masses(sigma, 120)
+    odds = next(iter(masses.values())).from_float(epsilon).exp()
+    expected = sum(max(0, p - odds * masses.get(x - shift, 0)) for x, p in masses.items())
+    assert exact_delta(sigma, shift, epsilon) == pytest.approx(float(expected), rel=2e-9)
+    assert exact_delta(sigma, shift, epsilon) >= float(expected)
+    deltas = [exact_delta(sigma, closer, epsilon) for closer in range(1, 12)]
+    assert deltas == sorted(deltas)
+
+
+def test_exact_delta_shows_that_the_continuous_gaussian_would_not_be_private():
+    """The analytic sigma has a larger delta on integers, where sigma is small."""
+    mu = 1.0
+    delta = stats.norm.cdf(mu / 2 - 1 / mu) - math.e * stats.norm.cdf(-mu / 2 - 1 / mu)
+    assert exact_delta(Fraction(5), 5, 1.0) > delta
+
+
+@pytest.mark.parametrize(
+    ("n", "bits"), [(1, 20), (1000, 20), (2**41 - 1, 20), (2**41, 19), (2**52, 8)]
+)
+def test_calibrate_means_leaves_sums_of_n_records_below_two_to_the_61(n, bits):
+    found, _ = calibrate_means(1, n=n, epsilon=1.0, delta=1e-6)
+    assert found == bits
+    assert n << found < 2**61
+
+
+@pytest.mark.parametrize("power", [20, 27, 30, 36])
+def test_calibrate_means_leaves_deviations_below_two_to_the_48(power):
+    price = 4**power
+    needed = math.ceil(math.log2(gaussian_sigma(price, 1.0, 1e-6)))
+    bits, sigma = calibrate_means(price, n=1000, epsilon=1.0, delta=1e-6)
+    assert bits == min(20, 48 - needed)
+    assert sigma <= 2**48
+
+
+@pytest.mark.parametrize(("price", "n"), [(1, 2**53), (4**38, 1000)])
+def test_calibrate_means_refuses_grids_of_fewer_than_eight_bits(price, n):
+    with pytest.raises(ParameterError, match="too few digits"):
+        calibrate_means(price, n=n, epsilon=1.0, delta=1e-6)
