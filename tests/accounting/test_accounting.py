@@ -1298,5 +1298,5 @@ def test_a_subsample_shows_no_less_than_all_records_do():
 ])  # fmt: skip
 def test_a_warning_of_the_accountant_names_the_line_of_the_caller(bound):
     with pytest.warns(UserWarning, match="twice the epsilon") as caught:
-        bound([(accounting.Subsampled(Pure(1.0, neighbors="add_remove"), 0.1), 10)])
+        bound([(accounting.Subsampled(Pure(1.0, neighbors="add_remove"), draws=1, rate=0.1), 10)])
     assert [warning.filename for warning in caught] == [__file__]

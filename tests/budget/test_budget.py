@@ -1130,9 +1130,7 @@ def test_opening_a_file_reads_its_books_at_one_moment(path, monkeypatch):
     in_file(path, 1.0)
     read = tables.LedgerTables.rows
     elsewhere = "import sys; from hdp_fast import Budget, noise; "
-    elsewhere += (
-        "noise.permute_and_flip([1, 2], epsilon=.25, budget=Budget.open(sys.argv[1]))"
-    )
+    elsewhere += "noise.permute_and_flip([1, 2], epsilon=.25, budget=Budget.open(sys.argv[1]))"
 
     def rows(books):
         monkeypatch.setattr(tables.LedgerTables, "rows", read)
