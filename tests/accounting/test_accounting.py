@@ -1298,5 +1298,6 @@ def test_a_subsample_shows_no_less_than_all_records_do():
 ])  # fmt: skip
 def test_a_warning_of_the_accountant_names_the_line_of_the_caller(bound):
     with pytest.warns(UserWarning, match="twice the epsilon") as caught:
-        bound([(accounting.Subsampled(Pure(1.0, neighbors="add_remove"), draws=1, rate=0.1), 10)])
-    assert [warning.filename for warning in caught] == [__file__]
+        bound([(accounting.Subsampled(Pure(1.0), draws=1, rate=0.1), 10)])
+    places = [(warning.filename, warning.lineno) for warning in caught]
+    assert places == [(__file__, bound.__code__.co_firstlineno)]
