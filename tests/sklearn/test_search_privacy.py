@@ -17,7 +17,7 @@ from hdp_fast import PrivacyRecord
 from hdp_fast.budget import spend
 from hdp_fast.sklearn import PrivateSearchCV
 from hdp_fast.sklearn.held_out import _STEPS, choose, count_correct, sum_closeness
-from hdp_fast.sklearn.search_fits import Price, Records, make_plan
+from hdp_fast.sklearn.search_fits import FitPrice, SearchRecords, make_plan
 
 EPSILON, DELTA = 1.5, 1e-3
 # Places 0 and 1 are held out.
@@ -92,7 +92,7 @@ def test_the_whole_search_keeps_its_epsilon_and_delta_on_all_neighbors(refit):
     # No part is idle: a little more for each is too much.
     for name in ("fit", "choice", "score") + ("refit",) * refit:
         part = getattr(plan, name)
-        more = Price(1.2 * part[0], part[1]) if isinstance(part, Price) else 1.2 * part
+        more = FitPrice(1.2 * part[0], part[1]) if isinstance(part, FitPrice) else 1.2 * part
         assert worst_delta(dataclasses.replace(plan, **{name: more})) > DELTA
 
 
@@ -180,7 +180,7 @@ COINS, LEARNED = np.random.default_rng(11), []
 def test_searches_follow_the_law(monkeypatch):
     places = np.arange(RECORDS)
     halves = lambda records, *_: (records.take(places[HELD:]), records.take(places[:HELD]))  # noqa: E731
-    monkeypatch.setattr(Records, "split", halves)
+    monkeypatch.setattr(SearchRecords, "split", halves)
     data, times, seen = (1, 1, 0, 1), 4_000 if STAT else 150, Counter()
     for _ in range(times):
         LEARNED.clear()
