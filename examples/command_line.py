@@ -88,7 +88,7 @@ SESSION = [
         1,
     ),
     (
-        "People who trust nobody: the question fixes the privacy before anybody answers.",
+        "People who trust no one: the question fixes the privacy before anybody answers.",
         "hdp-fast local question mean trip --low 0 --high 120 --epsilon 1 --output question.json",
         0,
     ),

@@ -1,4 +1,4 @@
-"""The compiled GF(2) kernels against the numpy twin and brute force; every layout they accept."""
+"""The compiled GF(2) kernels against numpy and brute force; every layout they accept."""
 
 import copy
 import functools
@@ -83,7 +83,7 @@ def check_nullspace(A, basis, nullity):
 
 
 def check(A, b, expected, **options):
-    """Everything that is said of a system; the numpy twin's free columns are the leftmost too."""
+    """Everything that is said of a system; numpy's free columns are the leftmost too."""
     solution = gf2.solve(A, b, **options)
     assert solution.consistent is expected.consistent
     assert (solution.rank, solution.nullity) == (expected.rank, expected.nullity)

@@ -42,7 +42,7 @@ BITS = COINS.integers(0, 2, (N, D))
 LABELS = BITS[:, 0]
 FLOATS = COINS.uniform(-0.5, 0.5, (N, D))
 REALS = FLOATS[:, 0]
-# Another entry, which nobody may read in an error.
+# Another entry, which no one may read in an error.
 MARK = 123456.789
 MARKED = "123456"
 

@@ -216,12 +216,12 @@ def test_notes_end_with_their_object_and_pass_to_no_other():
     results.clear()
     gc.collect()
     assert not any(notes_of(Result()) for _ in range(1000))
-    attach_notes(1, ["a number is nobody's own"])
+    attach_notes(1, ["a number is no one's own"])
     assert notes_of(1) == ()
 
 
 def test_a_seed_warns_before_its_call_or_not_as_an_error():
-    """In a process of its own, where nobody has been warned of seeds yet."""
+    """In a process of its own, where no one has been warned of seeds yet."""
     program = """
 import warnings
 from hdp_fast import Budget, statistics

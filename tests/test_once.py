@@ -50,7 +50,7 @@ class Certain:
 
 
 class Silent(Agents):
-    """Nobody opens the door."""
+    """No one opens the door."""
 
     def test(self, learned, count, *, random_state=None):
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ NEIGHBORS = ["replace_one", "local", "add_remove"]
 
 
 def record_of(epsilon, neighbors="replace_one", delta=0.0, **fields):
-    named = {"mechanism": "my mechanism", "source": "nobody", "noise": "some"} | fields
+    named = {"mechanism": "my mechanism", "source": "no one", "noise": "some"} | fields
     return PrivacyRecord(epsilon=epsilon, neighbors=neighbors, delta=delta, **named)
 
 
@@ -44,7 +44,7 @@ def test_pure_records_compose_as_well_as_is_possible():
     accountant = pld.PLDAccountant()
     accountant.compose(record_of(0.1).to_dp_event(), 10)
     assert accountant.get_epsilon(1e-5) == pytest.approx(theirs, abs=2e-3)
-    # Broken twin: continuous Laplace noise has less loss than other mechanisms of this epsilon.
+    # Broken variant: continuous Laplace noise has less loss than other mechanisms of this epsilon.
     other = pld.PLDAccountant().compose(dp_accounting.LaplaceDpEvent(1.0), 10)
     assert other.get_epsilon(0.01) < 0.9 * accounting.optimal_composition(
         1.0, 0.0, 10, target_delta=0.01

@@ -82,7 +82,7 @@ def dependent_cost(log_q: Floats, rate: float) -> Floats:
 
     log_q: of the probability of any other outcome, (m,). rate: RDP is at most rate times the order
     whatever the votes. Papernot et al. 2018, Theorem 6 with the orders of Proposition 8, the lesser
-    of this and the rate. A function of private votes: publishing it protects nobody. It bounds the
+    of this and the rate. A function of private votes: publishing it protects no one. It bounds the
     divergence of these votes' answers from a neighbor's, not the other way round, which can be
     several times larger; PATE's epsilon is of this one direction.
     """

@@ -46,9 +46,9 @@ def make_parser(
 
 
 def accept_seeds() -> None:
-    """Turn off the warnings that seeded noise protects nobody, and that a result is of little use.
+    """Turn off the warnings that seeded noise protects no one, and that a result is of little use.
 
-    Seeds make the tables the same each time, and nobody is protected here; how useful a result is
+    Seeds make the tables the same each time, and no one is protected here; how useful a result is
     stands in the tables, failures included.
     """
     warnings.filterwarnings("ignore", message="random_state", category=UserWarning)

@@ -1,7 +1,7 @@
 """Two rules in real tables: people with some value of a column opt in, and the column is withheld.
 
 In each table 80 % of the source have that value, and 5 % of the target. The column is no feature,
-and nobody knows it but this script. A tenth of the rows is public and makes the schema; source,
+and no one knows it but this script. A tenth of the rows is public and makes the schema; source,
 agents and judges are drawn anew from the others in each repetition.
 
 The problems were chosen in hindsight, among about a thousand triples of a table, a label and a

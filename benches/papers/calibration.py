@@ -6,12 +6,12 @@ the curator's; delta is 1e-6. What is compared:
 
 source alone            the model that the agents calibrate: of the censuses DP-SGD with the
                         settings of census_logistic.py; of the small panels (training programme,
-                        401(k)) logistic regression that protects nobody
+                        401(k)) logistic regression that protects no one
 source alone, private   for the small panels: DP-SGD without settings, on the bits of their schema
 calibrated              transfer.calibrate with its defaults, slope and intercept, all agents
 calibrated, isotonic    the same with a monotone map
 agents alone            local SGD (learn_by_descent) on the features of the private model
-target, logistic        logistic regression of the agents' half, which protects nobody
+target, logistic        logistic regression of the agents' half, which protects no one
 
 Priors, shares and thresholds are the defaults. They were settled on made-up populations and on
 random halves 1000 to 1005 of the problems; the table has 0 to 9.

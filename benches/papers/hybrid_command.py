@@ -6,9 +6,9 @@ of one size, half of the source is the panel. The curator's epsilon is the agent
 
 panel                   the model of the panel, of the columns that the screen leaves
 hybrid                  the same, calibrated by the survey: what the command predicts with
-not screened            a run in which nobody is asked what moved (--screen 0)
+not screened            a run in which no one is asked what moved (--screen 0)
 
-A tenth of the survey certifies; all else are the command's defaults, which ask nobody what moved
+A tenth of the survey certifies; all else are the command's defaults, which ask no one what moved
 where panel or survey are too small to tell.
 Run `HDP_FAST_DATA=FOLDER python benches/papers/hybrid_command.py`: about a minute a repetition.
 """

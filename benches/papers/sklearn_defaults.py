@@ -2,7 +2,7 @@
 
 The bounds and categories are those of the data set's documentation, and delta is 1e-6. Each split
 draws 36,000 rows for the fit; accuracy is measured on the other 12,842. Without noise stands for
-the same estimator at an infinite epsilon, which protects nobody. The scale of numbers and the
+the same estimator at an infinite epsilon, which protects no one. The scale of numbers and the
 length to which rows are shrunk were chosen on splits 0 to 2; the table is of splits from 100.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/sklearn_defaults.py`: ten splits, a minute.

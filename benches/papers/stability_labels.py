@@ -27,8 +27,8 @@ ours, auto              labels.StatisticsLabeler(population="tested"), which pay
 share of the plurality of votes less 0.01 is right. Every mechanism, ours too, gets the best of its
 settings (grids below) in hindsight, which looks at true labels and is not private. The final model
 is the better one of two: learned at that setting, and at the one with most answers times their
-squared advantage over guessing, with fresh coins. The last three have no settings: they run once,
-at the package's defaults, and answer at whatever accuracy comes. Not private, for comparison:
+squared advantage over guessing, with fresh random bits. The last three have no settings: they run
+once, at the package's defaults, and answer at whatever accuracy comes. Not private, for comparison:
 plurality on the whole pool, models of the pool's true labels and of the private records, the most
 frequent class.
 

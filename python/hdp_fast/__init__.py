@@ -4,7 +4,7 @@ gf2: linear algebra over GF(2). parity: private learning of parities, and its tr
 population. transfer: Subsample-Test-Reweigh, hybrid transfer learning from a curator's biased
 records. learners: finite classes of hypotheses and the private choice from one. weights:
 kappa-dense weights over records. local: randomized response and agents who answer once. noise:
-exact coins and integer noise. budget: one ledger for all releases about the same records.
+exact draws and integer noise. budget: one ledger for all releases about the same records.
 stability: private answers from the votes of an ensemble. labels: labels for public points from
 private records, by any learner. adaptation: learning for a target domain from a source and a few
 records of its own. advice: which method to take. accounting: guarantees as functions. statistics:

@@ -59,7 +59,8 @@ def lower_bound(
     second half alone tests it.
 
     Args:
-        mechanism: Called with `data` and with `neighbor`, `runs` times each, with fresh coins each
+        mechanism: Called with `data` and with `neighbor`, `runs` times each, with fresh random bits
+        each
             time. Calls come from several threads at once unless threads=1.
         data: Whatever the mechanism takes; a tuple is passed as one argument.
         neighbor: A neighbor of `data`, by the relation of the guarantee that is audited.
@@ -85,7 +86,7 @@ def lower_bound(
         The bound is measured, not proved. If the runs are independent, the true epsilon at delta is
         at least the result with probability `confidence`. A low result proves nothing, since there
         may be worse neighbors and worse events. A UtilityWarning tells when so few runs can show
-        nothing. The audit itself protects nobody: audit made-up data.
+        nothing. The audit itself protects no one: audit made-up data.
 
     Cost:
         2 runs of the mechanism for each of `runs`.

@@ -68,7 +68,7 @@ class NeverAsked(HdpFastError):
         >>> from hdp_fast import local
         >>> from hdp_fast.exceptions import NeverAsked
         >>> def ask(question, count):
-        ...     raise ConnectionError("nobody could be reached")
+        ...     raise ConnectionError("no one could be reached")
         >>> def collect(question, count):
         ...     raise NeverAsked("no message has left")
         >>> agents = local.RemoteAgents(ask, collect=collect, epsilon=1.0, count=10)
@@ -77,9 +77,9 @@ class NeverAsked(HdpFastError):
         ...         _ = agents.ask(local.Query.label(), 10)
         ...     except ConnectionError as error:
         ...         print(error, agents.remaining)
-        nobody could be reached 0
-        nobody could be reached 0
-        nobody could be reached 0
+        no one could be reached 0
+        no one could be reached 0
+        no one could be reached 0
     """
 
 
@@ -249,7 +249,7 @@ def attach_notes(result: object, notes: Sequence[str]) -> None:
     key = id(result)
     _NOTES.pop(key, None)
     if notes:
-        # Numbers and the like are nobody's own.
+        # Numbers and the like are no one's own.
         with contextlib.suppress(TypeError):
             _NOTES[key] = weakref.ref(result, lambda _: _NOTES.pop(key, None)), tuple(notes)
 

@@ -69,7 +69,7 @@ def bernoulli(
             rational that it is.
         size: Shape of the uint8 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         A uint8 array of shape `size`, or one int.
@@ -112,7 +112,7 @@ def bernoulli_exp(
             is.
         size: Shape of the uint8 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         A uint8 array of shape `size`, or one int.
@@ -149,7 +149,7 @@ def poisson_mask(n: int, rate: Number, *, random_state: RandomState = None) -> N
         rate: Probability of each record, a number in [0, 1] or a Fraction. A float is taken as the
             dyadic rational that it is.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         A bool array (n,), True for the records of the subsample.
@@ -191,7 +191,7 @@ def geometric(
             rational that it is.
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -239,7 +239,7 @@ def discrete_laplace(
             rational that it is.
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -288,7 +288,7 @@ def discrete_gaussian(
             rational that it is.
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -342,7 +342,7 @@ def rounded_gaussian(
             rational that it is.
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -393,7 +393,7 @@ def uniform_integers(
         bound: An integer in [1, `2**63`).
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -440,7 +440,7 @@ def weighted_draws(
         weights: Integers (n,) of at least 0, with 1 <= n < `2**32` and a sum in [1, `2**64`).
         size: Shape of the int64 array, an int or a tuple of ints; None returns one int.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         An int64 array of shape `size`, or one int.
@@ -499,7 +499,7 @@ def permute_and_flip(
         neighbors: The relation to which `sensitivity` and `monotonic` refer, "replace_one" or
             "add_remove".
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: A `Budget` that is charged epsilon before anything is drawn; None keeps no account.
 
     Returns:
@@ -564,7 +564,7 @@ def exponential_mechanism(
         neighbors: The relation to which `sensitivity` and `monotonic` refer, "replace_one" or
             "add_remove".
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: A `Budget` that is charged epsilon before anything is drawn; None keeps no account.
 
     Returns:

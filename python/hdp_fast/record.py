@@ -37,9 +37,9 @@ class PrivacyRecord:
         epsilon: Privacy parameter, finite and above 0.
         delta: Privacy parameter in [0, 1), 0 by default.
         noise: Distribution of the noise that protects.
-        numerics: "exact" where coins are made from integers and rationals only, else "idealized":
+        numerics: "exact" where draws are made from integers and rationals only, else "idealized":
             the guarantee is that of real numbers, and floats are drawn.
-        rng: Where the coins come from, the operating system by default.
+        rng: Where the random bits come from, the operating system by default.
         version: Version of hdp_fast.
         law: Whose privacy loss bounds that of the release: "pure" randomized response with epsilon,
             as for every release with delta 0; "gaussian" one Gaussian mechanism of `mu`, whose
@@ -197,5 +197,5 @@ def gaussian_law(epsilon: float, delta: float) -> dict[str, Any]:
 
 
 def rng_of(random_state: object) -> str:
-    """Where the coins drawn with this random_state come from, in the words of a record."""
+    """Where the random bits drawn with this random_state come from, in the words of a record."""
     return OS_ENTROPY if random_state is None else TEST_STREAM

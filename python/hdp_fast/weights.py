@@ -100,10 +100,10 @@ class DenseWeights:
 
     Guarantee:
         On data sets that differ in one record, the laws of a draw differ with probability at most
-        `rate` = 1 / (kappa_eff n), with exact coins. This holds for the drawn record, not only for
-        its index. kappa_eff = kappa (1 - `2**-12`) is public. The condition is that each loss
-        depends on its own record and on released hypotheses alone. The draws themselves are not
-        private; accounting.Subsampled states what a mechanism on such draws guarantees.
+        `rate` = 1 / (kappa_eff n), with exact random draws. This holds for the drawn record, not
+        only for its index. kappa_eff = kappa (1 - `2**-12`) is public. The condition is that each
+        loss depends on its own record and on released hypotheses alone. The draws themselves are
+        not private; accounting.Subsampled states what a mechanism on such draws guarantees.
 
     Cost:
         8 bytes for each record, up to 24 while drawing.
@@ -181,7 +181,7 @@ class DenseWeights:
         Args:
             m: Number of draws, at least 0.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             An int64 array of shape (m,) of indices from 0 to n - 1.
@@ -192,8 +192,8 @@ class DenseWeights:
 
         Guarantee:
             On data sets that differ in one record, the laws of each draw differ with probability at
-            most `rate`, under the condition of the class, with exact coins. The draws themselves
-            are not private.
+            most `rate`, under the condition of the class, with exact random draws. The draws
+            themselves are not private.
 
         Cost:
             A handful of passes over the weights, then mostly one random read for each draw.

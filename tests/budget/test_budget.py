@@ -1,4 +1,4 @@
-"""The ledger: what is reserved stays spent, and nobody spends more than there is."""
+"""The ledger: what is reserved stays spent, and no one spends more than there is."""
 
 import contextlib
 import copy

@@ -190,9 +190,9 @@ def test_a_label_that_is_there_is_kept(capsys, folder):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-@pytest.mark.parametrize("private", ["target", "source", "nobody"])
+@pytest.mark.parametrize("private", ["target", "source", "no one"])
 def test_labels_of_two_kinds(capsys, folder, private, loss):
-    privacy = NOBODY if private == "nobody" else [*PRIVATE, "--private", private]
+    privacy = NOBODY if private == "no one" else [*PRIVATE, "--private", private]
     privacy = [*privacy, *DESCENT] if private == "source" else privacy
     argv = ["--schema", "binary.json", "--predict", "third.csv", "--loss", loss, *privacy]
     model = run(capsys, *argv)
@@ -398,7 +398,7 @@ def test_help_says_what_is_protected(capsys):
     text = " ".join(capsys.readouterr().out.split())
     for part in ("TARGET is protected by (epsilon, delta) for each row", "and SOURCE is not"):
         assert part in text
-    for part in ("--epsilon inf nobody is", "--predict is not protected", "no row is longer"):
+    for part in ("--epsilon inf no one is", "--predict is not protected", "no row is longer"):
         assert part in text
 
 

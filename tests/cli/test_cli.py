@@ -581,7 +581,7 @@ def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
 def test_a_plan_says_what_it_promises(capsys):
     assert main(["parity", "plan", "--d", "12", "--alpha", ".1", "--epsilon", "1"]) == 0
     first = capsys.readouterr().out.splitlines()[0]
-    promised = "344 records: an error of at most 0.1, but for a probability of 0.05"
+    promised = "344 records: an error of at most 0.1, missed with probability 0.05"
     assert first.split(maxsplit=1) == ["promise", promised]
 
 

@@ -18,7 +18,7 @@ KINDS = {
     "number": ({"column": "label", "bounds": [0, 2]}, []),
     "classes": ({"column": "label", "positive": ["0"]}, ["--classes", "0,1,2"]),
     "statistics": ({"column": "label", "positive": ["0"]}, ["--method", "statistics"]),
-    "nobody": ({"column": "label", "positive": ["0"]}, ["--epsilon", "inf"]),
+    "no one": ({"column": "label", "positive": ["0"]}, ["--epsilon", "inf"]),
 }
 
 
@@ -57,7 +57,7 @@ def test_what_protects_whom_is_said(made):
     else:
         keys = {key for key, _ in reader.marked}
         assert {"record.epsilon", "record.delta", "record.neighbors", "signal"} <= keys
-        assert "this run protects nobody who knows it" in page  # of the seed
+        assert "this run protects no one who knows it" in page  # of the seed
 
 
 def test_bars_stand_where_their_numbers_are(made):

@@ -109,4 +109,4 @@ def test_a_run_without_a_screen_or_calibration_has_a_page(made):
     reader = Reader(render(bare))
     assert all(is_shown(find(bare, key), text) for key, text in reader.marked)
     bare = bare | {"settings": bare["settings"] | {"seed": 3}}
-    assert "protects nobody who knows it" in render(bare)
+    assert "protects no one who knows it" in render(bare)

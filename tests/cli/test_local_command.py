@@ -672,7 +672,7 @@ def test_no_line_stops_a_collector(capsys, monkeypatch, seed):
     assert counts.pop("lines") == sum(counts.values())
     assert counts["malformed"] > 50
     assert counts["accepted"] > 50
-    # A change within an id makes another id: of those nobody can tell.
+    # A change within an id makes another id: of those no one can tell.
     assert len(made._reports.keys() - ids) < 40
     whole = set(lines) & set(map(bytes, read))
     assert counts["accepted"] >= len(whole)

@@ -202,7 +202,7 @@ def test_the_report_shows_the_json(capsys, folder):
     assert {f"statistics.{place}.value" for place in range(len(summary["statistics"]))} <= {
         key for key, _ in reader.marked
     }
-    assert "protects nobody" in page
+    assert "protects no one" in page
 
 
 def test_hostile_names_stay_text_in_the_report(capsys, folder):

@@ -67,7 +67,7 @@ FULL = [FileLimit, SmallDisk] if MOUNTABLE else [FileLimit]
 
 @contextlib.contextmanager
 def protected(folder):
-    """A folder in which nobody but root may write."""
+    """A folder in which no one but root may write."""
     folder.chmod(0o555)
     try:
         yield

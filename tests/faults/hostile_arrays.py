@@ -1,4 +1,4 @@
-"""Arrays as nobody would make them, from arrays that are right."""
+"""Arrays as no one would make them, from arrays that are right."""
 
 import warnings
 
@@ -137,7 +137,7 @@ def mutate(values, rng):
 
 
 def plain(made):
-    """The same entries as an array that nobody could object to the memory of."""
+    """The same entries as an array that no one could object to the memory of."""
     return np.array(made, made.dtype.newbyteorder("="), order="C", subok=False)
 
 

@@ -1,6 +1,6 @@
 """Arrays that another thread of the caller keeps changing while a kernel reads them.
 
-What a kernel returns then is nobody's promise; but it neither panics nor harms an object for good.
+What a kernel returns then is no one's promise; but it neither panics nor harms an object for good.
 HDP_FAST_FAULTS=long races a hundred times as long.
 """
 

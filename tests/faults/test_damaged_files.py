@@ -154,7 +154,7 @@ def test_encrypted_and_unknown_members(tmp_path):
     path = archive(tmp_path / "a.npz", {"X.npy": declared((1,)), "y.npy": declared((1,))})
     content = bytearray(path.read_bytes())
     central = content.find(b"PK\x01\x02")
-    # The flag of encryption, and a method of compression that nobody has.
+    # The flag of encryption, and a method of compression that no one has.
     for local, place, value in ((6, 8, 1), (8, 10, 99)):
         changed = bytearray(content)
         changed[local] = changed[central + place] = value

@@ -204,7 +204,7 @@ def test_a_crowd_of_devices_over_sockets(ports, memory):
         "dropped": int((kinds == 4).sum()),
         "duplicates": int((kinds == 3).sum()),
     }
-    # A new process knows all of it, and has nobody left to ask.
+    # A new process knows all of it, and has no one left to ask.
     again = RemoteAgents(pytest.fail, epsilon=EPSILON, count=DEVICES, state=memory / "state")
     assert (again.remaining, again.counts()) == (0, counts)
     outcome = f"{counts['answered']:,} answered, {took:.1f} s, {SERVERS} processes"
@@ -289,4 +289,4 @@ def wait_for_answers(options, learned):
         if is_there and RemoteAgents(pytest.fail, **options).counts()["answered"]:
             return
         time.sleep(0.02)
-    pytest.fail("nobody answered for 12 seconds")
+    pytest.fail("no one answered for 12 seconds")

@@ -1,4 +1,4 @@
-"""Forks at bad moments: children work, answer for nobody else, and toss coins of their own."""
+"""Forks at bad moments: children work, answer for no one else, and toss coins of their own."""
 
 import threading
 from typing import ClassVar
@@ -61,7 +61,7 @@ def test_agents_are_asked_in_one_process(population):
 
 
 def coins():
-    """What nobody draws twice: 256 bits."""
+    """What no one draws twice: 256 bits."""
     return noise.bernoulli(0.5, 256).tobytes()
 
 

@@ -111,7 +111,7 @@ class Devices:
         self.folder = folder
 
     def ask(self, text, count):
-        """Asks people whom nobody asked before: those after the last one in the file."""
+        """Asks people whom no one asked before: those after the last one in the file."""
         asked = self.folder / "asked"
         first = asked.read_text().count("\n") if asked.exists() else 0
         people = range(first, first + count)

@@ -27,7 +27,7 @@ def at_once(work, processes):
 
     def child():
         os.close(starting)
-        os.read(waiting, 1)  # until nobody can write any more
+        os.read(waiting, 1)  # until no one can write any more
         work()
 
     children = [forked(child) for _ in range(processes)]

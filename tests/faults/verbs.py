@@ -213,7 +213,7 @@ def _after_randomize(inputs, folder, first, again):
     second = again()
     assert second.code == 0, second.err
     assert first.out in ("", second.out)
-    # An answer that nobody saw may have been paid for.
+    # An answer that no one saw may have been paid for.
     assert 1 <= len(entries(inputs / "ledger")) <= (1 if first.code == 0 else 2)
     whole(folder / "state")
     return "answered" if first.out else "began again"

@@ -608,7 +608,7 @@ CASES = [
             Raises(KeyboardInterrupt("private"), when),
             arrays,
             Q,
-            # In the main thread nobody can tell it from Ctrl-C.
+            # In the main thread no one can tell it from Ctrl-C.
             ("threads", "processes"),
         )
         for when in ("training", "prediction")

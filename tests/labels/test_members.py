@@ -162,7 +162,7 @@ def test_what_refuses_every_chunk_answers_with_the_smallest_label():
 
     made = fitted(refuse, classes=[5, 3], labels=Y * 2 + 3, preflight=False)
     assert made.label(Q, preflight=False).labels.tolist() == [3] * 4
-    # Nine of ten chunks are empty, and nobody is told.
+    # Nine of ten chunks are empty, and no one is told.
     few = fitted(records=X[:6], labels=Y[:6], ids=np.arange(6))
     assert few.label(Q).labels.tolist() == [0] * 4
 

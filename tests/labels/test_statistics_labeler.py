@@ -322,7 +322,7 @@ def test_the_comparison_rejects_one_population_rarely():
 
 
 def test_a_comparison_with_too_small_a_bound_rejects_one_population_often(monkeypatch):
-    """The broken twin: without the parts for chance and tolerance most pools are rejected."""
+    """The broken variant: without the parts for chance and tolerance most pools are rejected."""
     monkeypatch.setattr(public_features, "largest_distance", lambda *parts: 0.5 * parts[-1])
     rows = np.random.default_rng(0).normal(size=(600, 3))
     features = FeatureMap.identity(3, norm_bound=2)

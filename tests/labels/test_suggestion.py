@@ -132,5 +132,5 @@ def test_trials_on_public_rows_warn_of_no_seeded_coins(monkeypatch):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         suggest(nearest_mean, X, Y, **GOAL | {"n": 500})
-    with pytest.warns(UserWarning, match="random_state makes the coins reproducible"):
+    with pytest.warns(UserWarning, match="random_state makes the random bits reproducible"):
         discrete_laplace(2, random_state=1)

@@ -37,7 +37,7 @@ def clip_whole(vector):
 
 
 def clip_parts(vector):
-    """A broken twin: the part of each class by itself."""
+    """A broken variant: the part of each class by itself."""
     return np.clip(vector, -LONGEST, LONGEST)
 
 

@@ -1,4 +1,4 @@
-"""RemoteAgents: replies in every form, late, twice or never; nobody is asked twice."""
+"""RemoteAgents: replies in every form, late, twice or never; no one is asked twice."""
 
 import asyncio
 import itertools
@@ -501,7 +501,7 @@ def test_those_who_are_left_answer_where_others_were_lost(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run(pool(ask, count=90, state=state))
     again = pool(ask, count=90, state=state)
-    # Nobody but 60 people can still be asked.
+    # No one but 60 people can still be asked.
     again.require([(Question(name), 30) for name in "abc"])
     assert run(again) == [30, 30, 0]
     assert (asked, again.remaining) == ([30, 30, 30], 0)
@@ -586,7 +586,7 @@ def test_an_answer_outweighs_the_claim_that_nobody_was_asked(tmp_path):
 
 
 def test_silence_that_an_earlier_process_took_for_an_answer_is_one(tmp_path):
-    """Else each restart would ask other people the small questions that nobody has answered."""
+    """Else each restart would ask other people the small questions that no one has answered."""
 
     def ask(text, count):
         asked.append(text)

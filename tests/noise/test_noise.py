@@ -295,7 +295,7 @@ for seed in (1, 2):
 """
     command = [sys.executable, "-W", "always", "-c", program]
     run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert run.stderr.count("random_state makes the coins reproducible") == 1
+    assert run.stderr.count("random_state makes the random bits reproducible") == 1
     assert run.stdout == ""
 
 

@@ -1,4 +1,4 @@
-"""Plans against the numpy twin, learning and transfer as a caller meets them."""
+"""Plans against the numpy reference, learning and transfer as a caller meets them."""
 
 import dataclasses
 import itertools
@@ -402,7 +402,7 @@ def notes_of(call):
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         # Said once a process, by whichever test comes first.
-        warnings.filterwarnings("ignore", "random_state makes the coins reproducible")
+        warnings.filterwarnings("ignore", "random_state makes the random bits reproducible")
         result = call()
     assert {each.category for each in heard} <= {UtilityWarning}
     return result, [str(each.message) for each in heard]

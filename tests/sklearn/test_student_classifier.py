@@ -274,7 +274,7 @@ def states(learner):
 
 
 class Keeping(PrivateStudentClassifier):
-    """A broken twin, which keeps a number that it took from the records."""
+    """A broken variant, which keeps a number that it took from the records."""
 
     def _read_training(self, X, y):
         self.total_ = float(np.sum(X[0]))

@@ -127,7 +127,7 @@ def test_a_creator_whose_file_is_removed_begins_again(path, kind, name, monkeypa
 
 
 def test_a_folder_that_somebody_else_has_locked_is_written_to(path):
-    """As under flock(1): nobody waits for a lock that may last."""
+    """As under flock(1): no one waits for a lock that may last."""
     fcntl = pytest.importorskip("fcntl")
     handle = os.open(path.parent, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)

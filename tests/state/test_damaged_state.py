@@ -130,7 +130,7 @@ def test_the_reason_is_said(face, path):
 
 
 def test_an_empty_state_of_a_device_is_not_a_new_one(path):
-    """It may have held answers, and nobody answers twice."""
+    """It may have held answers, and no one answers twice."""
     path.touch()
     drawn = []
     with pytest.raises(FACES["answers"].error, match="empty"):

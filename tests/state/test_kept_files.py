@@ -84,7 +84,7 @@ KEPT = {
 
 
 def check_kept(path):
-    """That nobody replaces what is at this path, and that the error names it and the rule."""
+    """That no one replaces what is at this path, and that the error names it and the rule."""
     target = Path(os.path.realpath(path))
     before = target.read_bytes() if target.exists() else None
     for write in (check_writable, lambda path: write_atomically(path, b"new"), statistics().save):

@@ -26,7 +26,7 @@ def verified_once(monkeypatch):
 
 @pytest.fixture
 def audit_table(request):
-    """Rows (mechanism, promised, bound, bound of the twin, what is wrong with it) to show.
+    """Rows (mechanism, promised, bound, bound of a broken variant, what is wrong there) to show.
 
     They come with the test's report, as workers have no other way to the process that prints.
     """

@@ -1,7 +1,8 @@
-"""Audits of every mechanism on its worst neighbors, and of a broken twin of each.
+"""Audits of every mechanism on its worst neighbors, and of a broken variant of each.
 
-No lower bound may exceed what is promised (false alarm 1e-6 a mechanism); the bound of the twin,
-which has less noise or a coin less than it should, must. Coins come from the operating system.
+No lower bound may exceed what is promised (false alarm 1e-6 a mechanism); the bound of the broken
+variant, which has less noise or a coin less than it should, must. Random bits come from the
+operating system.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The compiled PARITY mechanisms against their exact laws; test_audit audits their epsilon.
 
-All coins come from the operating system: a fixed seed could hide a bias that others have. The
+All random bits come from the operating system: a fixed seed could hide a bias that others have. The
 data sets are tiny, so that the law of the output is a sum over all samples.
 """
 

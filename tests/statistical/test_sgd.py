@@ -1,4 +1,4 @@
-"""Compiled descents with fresh coins and exact noise against their law by enumeration.
+"""Compiled descents with fresh random bits and exact noise against their law by enumeration.
 
 Rows of a few units of the grid and noise of one or two leave few outcomes, and let the gradients of
 the second step follow the noise of the first.

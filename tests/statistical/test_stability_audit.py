@@ -1,4 +1,4 @@
-"""Audits of sessions on neighboring votes, and of a broken twin of each.
+"""Audits of sessions on neighboring votes, and of a broken variant of each.
 
 Each mechanism says whether an event happened that tells much, found on other runs. Where what is
 answered is impossible on the neighbor, its probability is below delta, and the bound is 0 unless

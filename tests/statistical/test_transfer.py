@@ -1,4 +1,4 @@
-"""Whole private runs, compiled and with fresh coins, against their law by enumeration."""
+"""Whole private runs, compiled and with fresh random bits, against their law by enumeration."""
 
 from collections import Counter
 from dataclasses import replace

@@ -119,7 +119,7 @@ def test_groups_cost_what_a_record_moves(sums_of, name, relation):
     absolute, squared = (max(column) for column in zip(*gaps, strict=True))
     assert absolute <= assumed.absolute
     assert squared <= assumed.squared
-    # Broken twin: the price of one group is too small where a record may change its group.
+    # Broken variant: the price of one group is too small where a record may change its group.
     if relation == "replace_one":
         assert absolute > assumed.absolute / 2
 
@@ -210,7 +210,7 @@ def test_private_values_show_in_no_error_warning_or_shape(name, relation, groups
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UtilityWarning)
-        # The first seeded call of a process says that it protects nobody.
+        # The first seeded call of a process says that it protects no one.
         warnings.filterwarnings("ignore", message="random_state")
         released = ask(name, np.array(worst), **options)
     results = list(released.values()) if groups else [released]

@@ -168,7 +168,7 @@ def test_groups_cost_what_a_record_moves(level, relation, law):
     asked = Goal(2.0, neighbors=relation)
     rate = float(ranks.choose_rate(level, asked, 1, grouped=True))
     assert loss_of_groups(level, relation, rate, LAWS[law]) <= 2.0 * (1 + 1e-9)
-    # Broken twin: three times the rate is too much.
+    # Broken variant: three times the rate is too much.
     assert loss_of_groups(level, relation, 3 * rate, LAWS[law]) > 2.0
 
 
@@ -241,7 +241,7 @@ def test_intervals_cover_for_all_records(level, rate, law):
 
 
 def test_without_a_shift_intervals_would_miss():
-    """The broken twin of the test above."""
+    """The broken variant of the test above."""
     records = [0] * 20 + [1] * 20 + [4] * 20
     assert max(chance_of_missing(records, Fraction(1, 3), 0.01, 0)) > 0.2
     assert max(chance_of_missing(records, Fraction(1, 3), 0.01, 154)) <= 0.05
@@ -325,7 +325,7 @@ def law(records, level, rate):
 def test_draws_follow_the_law(records, level, rate):
     drawn = frequencies(records, level, rate)
     assert np.abs(drawn - law(records, level, rate)).max() < 0.06
-    # Broken twin: the test tells another rate.
+    # Broken variant: the test tells another rate.
     assert np.abs(drawn - law(records, level, 3 * rate)).max() > 0.06
 
 

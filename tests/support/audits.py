@@ -1,4 +1,4 @@
-"""An audit of a mechanism on its worst neighbors, and of a broken twin of it."""
+"""An audit of a mechanism on its worst neighbors, and of a broken variant of it."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from hdp_fast.audit import lower_bound
 
 @dataclass(frozen=True)
 class Audit:
-    """A mechanism, what it promises, where that is hardest to keep, and a twin that breaks it.
+    """A mechanism, what it promises, where that is hardest to keep, and a variant that breaks it.
 
     Attributes:
         name: shown in the table.
@@ -50,7 +50,7 @@ class Audit:
         )  # fmt: skip
 
     def check(self, table):
-        """No bound exceeds the promise, and the broken twin is caught."""
+        """No bound exceeds the promise, and the broken variant is caught."""
         fewer = 1 if lengths.STAT else self.fewer
         bound = self.bound(self.mechanism, self.runs // fewer)
         twin = self.bound(self.twin, self.runs // fewer // 2)

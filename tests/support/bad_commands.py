@@ -225,7 +225,7 @@ COMMANDS = [
     row(94, "hybrid: a report of .pdf", f"{HYBRID} --report page.pdf", 2,
         "--report = 'page.pdf', but it must end in .html"),
     row(94, "hybrid: too few to screen", HYBRID, 0,
-        "too few rows or people, at these epsilons, to see which columns moved: nobody is asked"),
+        "too few rows or people, at these epsilons, to see which columns moved: no one is asked"),
     row(95, "adapt without delta", f"{ADAPT} --epsilon 1", 2,
         "--delta must be given: it is the privacy of the private file"),
     row(96, "adapt: wrong labels in the public file",

@@ -85,7 +85,7 @@ def misaligned(values):
 
 
 def locked(values):
-    """The same, which nobody can write to."""
+    """The same, which no one can write to."""
     made = values.copy()
     made.flags.writeable = False
     return made

@@ -1,6 +1,6 @@
 """A fixed stream for whatever draws without a seed in a test: no test fails by chance.
 
-Where nobody gives a seed, the package draws its key from the operating system. A test whose subject
+Where no one gives a seed, the package draws its key from the operating system. A test whose subject
 is not the law of the draws would then fail on right code now and then. `fix` puts a stream of keys
 in that place, the same one for each test; keys differ from draw to draw as those of the system do.
 

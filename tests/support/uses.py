@@ -43,7 +43,7 @@ SCHEMA = data.Schema(data.Label("bought", positive=("yes",)), {"age": data.Numbe
 
 
 def people() -> Agents:
-    """Those of whom nobody was asked yet."""
+    """Those of whom no one was asked yet."""
     return Agents(BITS, LABELS, epsilon=1.0)
 
 
@@ -114,14 +114,14 @@ def private_model() -> learners.PrivateModel:
 
 
 def hybrid() -> transfer.HybridRun:
-    """A run in which nobody is asked what moved."""
+    """A run in which no one is asked what moved."""
     return transfer.HybridRun(
         SCHEMA, epsilon=1.0, delta=1e-3, screen=0.0, certify=0.2, features="numbers"
     )
 
 
 def survey() -> local.Agents:
-    """Enough people for it, of whom nobody was asked yet."""
+    """Enough people for it, of whom no one was asked yet."""
     return local.Agents(np.full((120, 1), 0.5), np.arange(120) % 2, epsilon=1.0)
 
 

@@ -287,7 +287,7 @@ def _names(argument: str, text: str) -> bool:
 
 
 def without_base(outcomes: Iterable[str]) -> list[str]:
-    """What takes arguments from people, and was called by nobody."""
+    """What takes arguments from people, and was called by no one."""
     called = {path.partition(",")[0] for path in outcomes}
     asked = [path for path, thing in callables().items() if _takes_arguments(thing)]
     known = called | EXEMPT.keys()
@@ -321,7 +321,7 @@ _EXEMPT_ROOM = "hdp_fast.sklearn."
 def _takes_arguments(thing: Documented) -> bool:
     value = thing.value
     if inspect.isclass(value):
-        # Fields that nobody checks: results and plans, which calls make and people read.
+        # Fields that no one checks: results and plans, which calls make and people read.
         fields = issubclass(value, tuple) or dataclasses.is_dataclass(value)
         if fields and not hasattr(value, "__post_init__"):
             return False

@@ -143,7 +143,7 @@ class Planned(SubsampleTestReweigh):
 
 
 def fitted(tiny):
-    """A function from records to what a compiled run, with fresh coins, releases: its path."""
+    """A function from records to what a compiled run, with fresh bits, releases: its path."""
     learner = tiny.learner()
     some = plan_rounds(
         learner, alpha=0.1, epsilon=1.0, delta=0.1, agents_epsilon=1.0, kappa=tiny.kappa,

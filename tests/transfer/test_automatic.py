@@ -1,4 +1,4 @@
-"""Settings that nobody chose: the rules by hand, all agents used, and runs without any settings."""
+"""Settings that no one chose: the rules by hand, all agents used, and runs without any settings."""
 
 import dataclasses
 import itertools

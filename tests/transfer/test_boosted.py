@@ -201,5 +201,5 @@ def test_agents_go_with_tests_and_only_with_tests():
         SubsampleTestReweigh(LEARNER, **goal, output="tested", schedule="never").fit(X, y)
     vote = SubsampleTestReweigh(LEARNER, **goal, output="majority").fit(X, y)
     assert vote.plan_.schedule == "never"
-    with pytest.raises(ParameterError, match="with assume = 'boostable' nobody is asked"):
+    with pytest.raises(ParameterError, match="with assume = 'boostable' no one is asked"):
         SubsampleTestReweigh(LEARNER, **RUN).fit(X, y, agents)

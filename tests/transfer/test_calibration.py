@@ -436,7 +436,7 @@ def test_thresholds_take_the_place_of_the_ladders_inner_rungs():
 
 @pytest.mark.parametrize("method", ["logistic", "isotonic"])
 def test_the_map_is_flat_beyond_its_knots(method):
-    """Nobody was asked about scores there: the shift of the end is all that is known."""
+    """No one was asked about scores there: the shift of the end is all that is known."""
     result = calibrate(method=method)
     places = np.linspace(-200, 200, 4_001)
     shifts = np.interp(places, result.knots, result.shifts)
@@ -613,7 +613,7 @@ def test_nobody_is_asked_twice_after_an_interruption():
     with pytest.raises(ConnectionError):
         transfer.calibrate(model, agents, count=20_000)
     result = transfer.calibrate(model, agents, count=20_000)
-    # Those who were asked when the line broke are lost, and nobody takes their place.
+    # Those who were asked when the line broke are lost, and no one takes their place.
     assert result.answers <= state["asked"] <= 20_000
     assert agents.remaining == 0
     assert result.outcome == "calibrated"

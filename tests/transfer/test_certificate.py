@@ -392,7 +392,7 @@ def test_silence_of_all_is_an_error_and_costs_nothing_more():
 
 
 def test_a_certificate_that_was_interrupted_is_taken_up(tmp_path):
-    """The process ends after the first of two questions; nobody is asked it again."""
+    """The process ends after the first of two questions; no one is asked it again."""
 
     def ask(text, k):
         asked.append(json.loads(text)["kind"])

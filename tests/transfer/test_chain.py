@@ -1,7 +1,7 @@
 """Shift, calibrate, certify, survey: real agents behind a folder, and kill -9 at every question.
 
 The parent plays the people. Each device has one record and one coin, and answers one question. The
-child is the analyst's program, which keeps the result of each step. Since nobody's coin depends on
+child is the analyst's program, which keeps the result of each step. Since no one's coin depends on
 when it is killed, all results must be those of a run without a kill, to the last bit.
 """
 

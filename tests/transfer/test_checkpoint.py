@@ -165,7 +165,7 @@ def test_killed_at_every_step(memory, random_state):
             break
         step += stride
     assert step > 60
-    assert not after, "a run that has ended asks nobody"
+    assert not after, "a run that has ended asks no one"
 
 
 def saved(folder):

@@ -61,7 +61,7 @@ def test_the_noise_is_the_least_that_is_enough(price):
         assert sigma_epsilon(price << (2 * bits), sigma, delta) <= epsilon
         shift = math.sqrt(price) * 2**bits / float(sigma)
         assert accounting.gaussian_epsilon(shift, delta) == pytest.approx(epsilon, rel=1e-5)
-        # A twin with noise a thousandth too small is caught.
+        # A variant with noise a thousandth too small is caught.
         assert sigma_epsilon(price << (2 * bits), sigma * Fraction(999, 1000), delta) > epsilon
 
 

@@ -151,7 +151,7 @@ def test_learn_then_repair_is_run():
 
 
 def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch):
-    """After a crash between calibration and certificate nobody is asked twice."""
+    """After a crash between calibration and certificate no one is asked twice."""
     run, phones, state = hybrid(screen=0.0), Phones("numbers", 4.0), tmp_path / "state"
 
     def people():

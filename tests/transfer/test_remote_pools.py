@@ -23,7 +23,7 @@ HALF = Query.between(0, low=0.5)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.filterwarnings("ignore")
 def test_nobody_is_asked_where_too_few_are_left(name):
-    """Some were asked before the last question found nobody: spent, and nothing to show for it."""
+    """Some were asked before the last question found no one: spent, and nothing to show for it."""
     asked = []
 
     def ask(text, count):

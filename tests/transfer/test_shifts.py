@@ -137,7 +137,7 @@ def test_false_alarms_and_misses_are_as_rare_as_beta_says():
     false_alarms = ((low > truth) | (high < truth)).any(axis=1).sum()
     # Binomial of 2,000 and .2: above 487 has a probability below 1e-6.
     assert false_alarms <= 487
-    # A twin at a hundredth of the level of confidence would raise far more.
+    # A variant at a hundredth of the level of confidence would raise far more.
     twin = _Intervals(public(truth, None), 0.9, epsilon)
     low, high = twin.target(ones, np.full(ones.shape, each))
     assert ((low > truth) | (high < truth)).any(axis=1).sum() > 487

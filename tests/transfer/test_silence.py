@@ -144,9 +144,9 @@ def test_a_parity_is_verified_by_those_who_answer():
     assert (counts["asked"], counts["answered"]) == (plan.agents, int(0.8 * plan.agents))
 
 
-@pytest.mark.parametrize("silence", ["nobody", "failure"])
+@pytest.mark.parametrize("silence", ["no one", "failure"])
 def test_a_parity_that_nobody_judges_is_not_lost(silence):
-    ask = (lambda text, count: []) if silence == "nobody" else (lambda text, count: 1 // 0)
+    ask = (lambda text, count: []) if silence == "no one" else (lambda text, count: 1 // 0)
     y = X[:, 1] ^ X[:, 3]
     with pytest.warns(UtilityWarning, match="the error on the target is unknown: no agent has"):
         result = parity.transfer(X, y, agents(ask), **TRANSFER)

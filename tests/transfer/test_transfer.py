@@ -421,7 +421,7 @@ class Leaving(Agents):
 
 
 class Silent(Agents):
-    """Nobody opens the door."""
+    """No one opens the door."""
 
     def test(self, learned, count, *, random_state=None):
         raise KeyboardInterrupt
@@ -747,7 +747,7 @@ def test_steps_that_are_not_private_draw_from_the_weights_too():
 
 
 def lazy(X, y):
-    """Learns that nobody has the label, which is true of most."""
+    """Learns that no one has the label, which is true of most."""
     return lambda X: np.zeros(len(X), np.uint8)
 
 

@@ -59,7 +59,7 @@ def make_stream(random_state: object) -> np.random.Generator | None:
 
 
 def make_public_generator(random_state: object) -> np.random.Generator:
-    """A Generator for coins that protect nobody; for None one that the operating system seeds.
+    """A Generator for public random bits; for None one that the operating system seeds.
 
     Raises the errors of `make_key`.
     """
@@ -90,7 +90,7 @@ def _seed(random_state: object, name: str = "random_state") -> int:
 
 @contextmanager
 def rehearse() -> Iterator[None]:
-    """Coins that are seeded inside protect nobody, for nothing private is touched: no warning."""
+    """Coins that are seeded inside protect no one, for nothing private is touched: no warning."""
     token = _rehearsing.set(True)
     try:
         yield
@@ -103,7 +103,7 @@ def _warn_once() -> None:
     if not _warned and not _rehearsing.get():
         _warned = True
         text = (
-            "random_state makes the coins reproducible, as test_seed of an estimator does: whoever"
-            " knows it can undo all privacy"
+            "random_state makes the random bits reproducible, as test_seed of an estimator does: "
+            "whoever knows it can undo all privacy"
         )
         warn(text, UserWarning)

@@ -26,7 +26,7 @@ from . import atomic
 from .atomic import network_type
 from .validate import shorten
 
-# Nobody holds a file for longer than some milliseconds, or answers whose votes are counted, take.
+# No one holds a file for longer than some milliseconds, or answers whose votes are counted, take.
 _PATIENCE_SECONDS = 30.0
 
 _TABLES = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY name"
@@ -216,7 +216,7 @@ class Statements:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Keeps everything that is written inside, or nothing; nobody else writes meanwhile."""
+        """Keeps everything that is written inside, or nothing; no one else writes meanwhile."""
         self.write("BEGIN IMMEDIATE")
         try:
             with self.keep_total():
@@ -323,7 +323,7 @@ class StateFile:
     def verify(self, statements: Statements) -> None:
         """Checks all of a file that passed `inspect`, but for the meaning of its values.
 
-        Nobody may write meanwhile: it is for a transaction, a snapshot or an exclusive lock.
+        No one may write meanwhile: it is for a transaction, a snapshot or an exclusive lock.
         """
         with self.translate_damage():
             ((state,), *_) = statements.rows("PRAGMA integrity_check")

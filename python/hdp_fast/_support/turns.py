@@ -135,7 +135,7 @@ def _silence() -> ExitStack:
     stack.callback(logging.disable, logging.root.manager.disable)
     logging.disable(logging.CRITICAL)
     stack.callback(_remember_gauss())
-    # These hooks print exceptions that nobody can catch, in finalizers and threads.
+    # These hooks print exceptions that no one can catch, in finalizers and threads.
     for owner, name in ((sys, "unraisablehook"), (threading, "excepthook")):
         stack.callback(setattr, owner, name, getattr(owner, name))
         setattr(owner, name, _ignore_error)
@@ -143,7 +143,7 @@ def _silence() -> ExitStack:
 
 
 def _ignore_error(error: object) -> None:
-    """Replaces the hooks that print an error which nobody catches."""
+    """Replaces the hooks that print an error which no one catches."""
 
 
 def _one_thread() -> AbstractContextManager[Any]:
@@ -416,7 +416,7 @@ def _generators(seed: int) -> Iterator[None]:
         if torch:
             torch.set_rng_state(states[1])
         elif "torch" in sys.modules:
-            # torch was loaded inside, so that nobody has drawn from it before.
+            # torch was loaded inside, so that no one has drawn from it before.
             sys.modules["torch"].seed()
 
     with _undo_at_end(restore):

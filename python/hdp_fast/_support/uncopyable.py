@@ -43,7 +43,7 @@ class Turnstile:
         return self._gates.get(process) or self._gates.setdefault(process, _Gate())
 
     def acquire(self) -> None:
-        """Waits until nobody else is inside, and enters."""
+        """Waits until no one else is inside, and enters."""
         self._gate().lock.acquire()
 
     def release(self) -> None:

@@ -146,7 +146,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def positive_or_infinite(name: str, value: Any) -> float:
-    """The value as a float above 0; an infinite epsilon protects nobody.
+    """The value as a float above 0; an infinite epsilon protects no one.
 
     Raises: ParameterError otherwise.
     """
@@ -514,7 +514,7 @@ def integer_vector(name: str, value: ArrayLike) -> NDArray[Any]:
 def integers(name: str, value: ArrayLike, dtype: type[np.int64] | type[np.uint64]) -> NDArray[Any]:
     """A copy of the value as a vector of this dtype with at least one entry.
 
-    It is a copy since nobody else may change it while the interpreter is released.
+    It is a copy since no one else may change it while the interpreter is released.
 
     Raises: ShapeError unless it is a vector with an entry. ParameterError for a dtype that is not
     integer and for entries out of range.

@@ -388,5 +388,5 @@ def check_records(estimator: DescentEstimator, data: Data) -> None:
 
 
 def fit_silently(estimator: Descent, data: Data, random_state: RandomState) -> Descent:
-    """Fit without notes, logs and bars: nobody must see how often private tuning fits."""
+    """Fit without notes, logs and bars: no one must see how often private tuning fits."""
     return estimator._fit_silently(data, random_state)

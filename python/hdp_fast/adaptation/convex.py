@@ -219,7 +219,7 @@ class ConvexAdaptation(DescentEstimator):
         exact enough is measured, see release_discrepancy. numerics="idealized" adds Gaussian noise
         in floats, accounted by the same curve as if floats were real numbers. Private rows and
         labels beyond the bounds are projected, silently. No u or q leaves fit. The running time is
-        not protected. epsilon = math.inf protects nobody.
+        not protected. epsilon = math.inf protects no one.
 
     Cost:
         `O((m + n) d**2 + d**3)` for the discrepancy, about ten times as much for the start, or for
@@ -308,7 +308,7 @@ class ConvexAdaptation(DescentEstimator):
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
             progress: Whether to show a bar (tqdm) over the steps. The optimum without noise has no
                 steps and no bar.
 

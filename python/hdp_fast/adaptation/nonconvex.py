@@ -128,9 +128,9 @@ class NonConvexAdaptation(DescentEstimator):
         Gaussian noise in floats; both are accounted as in ConvexAdaptation. The results of a
         callable are clipped. A result that is not finite counts as the largest loss and as a
         gradient of zero; so does a private record at which the callable fails, silently. That the
-        callable treats every record alone and keeps nothing is its author's promise, which nobody
+        callable treats every record alone and keeps nothing is its author's promise, which no one
         can check. The number of the returned iterate is drawn before the first step. The running
-        time is not protected. epsilon = math.inf protects nobody.
+        time is not protected. epsilon = math.inf protects no one.
 
     Cost:
         max(T, 100) passes over the public rows, at most T passes over all rows, and the
@@ -226,7 +226,7 @@ class NonConvexAdaptation(DescentEstimator):
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
             progress: Whether to show a bar (tqdm) over the steps, those on the public records alone
                 included. A random iterate ends it early.
 

@@ -114,7 +114,7 @@ class MomentAdaptation(Estimator):
     the source by more than the source's residuals, a larger clip helps.
 
     Attributes:
-        epsilon: Privacy parameter, above 0. math.inf adds no noise and protects nobody.
+        epsilon: Privacy parameter, above 0. math.inf adds no noise and protects no one.
         delta: Privacy parameter in (0, 1).
         task: "regression" for real labels. "classification" for labels 0 and 1, which are learned
             as -1 and 1 by least squares; a score of at least 0 predicts 1.
@@ -145,7 +145,7 @@ class MomentAdaptation(Estimator):
         by row, cut towards zero to integers whose norm is checked in integers, and residuals are
         clipped and cut likewise; the sums are exact, and the noise is drawn exactly. A record whose
         features overflow counts as zero, silently. Everything else is computed from the release.
-        The running time is not protected. epsilon = math.inf protects nobody.
+        The running time is not protected. epsilon = math.inf protects no one.
 
     Cost:
         `O((m + n) d**2 + d**3)` for the source and the release, and some hundred solutions of k
@@ -223,7 +223,7 @@ class MomentAdaptation(Estimator):
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
 
         Returns:
             The estimator itself.

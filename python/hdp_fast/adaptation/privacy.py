@@ -49,7 +49,7 @@ class Privacy(NamedTuple):
     """The goal of a run, and the kind of its noise.
 
     Attributes:
-        goal: What is promised, with an infinite epsilon where nobody is protected.
+        goal: What is promised, with an infinite epsilon where no one is protected.
         numerics: "exact" for noise on integers, or "idealized" for noise in floats.
     """
 

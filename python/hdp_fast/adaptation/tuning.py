@@ -204,7 +204,7 @@ def tune(
         budget: The budget that the whole tuning is charged to, once and before any trial; None
             charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
         progress: Whether to show a bar (tqdm) over the combinations. It is refused for private
             selection, whose number of trials must not be seen.
 

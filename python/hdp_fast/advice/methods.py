@@ -91,7 +91,7 @@ def lack_records(sizes: Sizes) -> str | None:
 
 
 def lack_agents(sizes: Sizes) -> str | None:
-    """Why nobody can be asked."""
+    """Why no one can be asked."""
     if not sizes.agents:
         return "there are no agents"
     return None if sizes.classes == 2 else "agents answer about two classes"

@@ -146,7 +146,7 @@ class Advice(JsonText):
         """Puts a measured error beside the forecast.
 
         Without a `best_error` the forecast reaches from the least excess error up to the error of
-        the constant, since nobody knows what the best model has.
+        the constant, since no one knows what the best model has.
 
         Args:
             certificate: Anything with value, low and high: the error on the target and its

@@ -88,7 +88,7 @@ def intercept_error(sizes: Sizes, world: World) -> float:
 @lru_cache(maxsize=1024)
 def _plan_intercept(agents: int, epsilon: float, base_rate: float) -> float:
     with warnings.catch_warnings():
-        # An intercept that nobody will know is a forecast here.
+        # An intercept that no one will know is a forecast here.
         warnings.simplefilter("ignore", UtilityWarning)
         return plan_calibration(agents, epsilon=epsilon, base_rate=base_rate).forecast
 

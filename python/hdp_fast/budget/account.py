@@ -546,7 +546,7 @@ def check_budget(budget: object) -> None:
 
 
 def check_charge(budget: Budget | None, epsilon: float) -> None:
-    """Raise ParameterError if a fit that protects nobody is to be charged to a budget."""
+    """Raise ParameterError if a fit that protects no one is to be charged to a budget."""
     if epsilon == math.inf and budget is not None:
         refuse("epsilon", epsilon, "only a private fit can be charged to a budget")
 

@@ -33,7 +33,7 @@ the moments of TARGET's residuals once, and leaves nothing to tune. --method des
 steps: records that fit badly weigh less, and those of SOURCE the less the more the two disagree.
 Privacy: with --private target, TARGET is protected by
 (epsilon, delta) for each row, whatever is printed or written, and SOURCE is not; with --private
-source, which needs --method descent, it is the other way round; with --epsilon inf nobody is. The
+source, which needs --method descent, it is the other way round; with --epsilon inf no one is. The
 file of --predict is not protected. The schema is public and must not be made from the private file.
 Its bounds take every number to [-1, 1], a category is one 1 among bits; all of these and a constant
 are divided by the root of the number of columns, so that no row is longer than 1. Features beyond

@@ -105,7 +105,7 @@ def _run_safely(argv: Sequence[str] | None, manners: argparse.Namespace) -> Exit
 def _run(argv: Sequence[str] | None, manners: argparse.Namespace) -> ExitCode:
     arguments = _parser().parse_args(argv, manners)
     if sys.stdout is None and getattr(arguments, "output", None) is None:
-        # Checked before the run: a result that nobody sees would cost as much.
+        # Checked before the run: a result that no one sees would cost as much.
         raise ParameterError("the standard output is closed, but results are printed there")
     command: Command = arguments.command
     with progress.hide() if arguments.quiet else nullcontext():
@@ -252,7 +252,7 @@ _VERBS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
         "learn for a small private table from a large public one",
         adapt_command.add_adapt,
     ),
-    "local": ("ask people who trust nobody", local_command.add_local),
+    "local": ("ask people who trust no one", local_command.add_local),
     "budget": ("make or show a file that limits releases", _add_budget),
     "bench": ("time the linear algebra beside its peers", _add_bench),
     "version": ("say which version this is", _add_version),
@@ -279,7 +279,7 @@ def _open_budget(arguments: argparse.Namespace) -> Budget | None:
 
 def _plan(arguments: argparse.Namespace) -> None:
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
-    goal = f"an error of at most {plan.alpha:g}, but for a probability of {plan.beta:g}"
+    goal = f"an error of at most {plan.alpha:g}, missed with probability {plan.beta:g}"
     show({"promise": f"{plan.n:,} records: {goal}", **dataclasses.asdict(plan)}, arguments.json)
 
 

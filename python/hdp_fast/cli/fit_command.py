@@ -40,7 +40,7 @@ those of powers of numbers, are released with a tenth of the budget where record
 and the rest of it pays for the model. Nothing else has to be set: --method auto takes noisy
 gradients (sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
-written; with --epsilon inf nobody is. The schema and --classes are
+written; with --epsilon inf no one is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0

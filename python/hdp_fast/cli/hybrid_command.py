@@ -64,7 +64,7 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
         "--screen",
         type=float,
         metavar="SHARE",
-        help=f"{part} says which columns moved; 0: nobody [.3, or 0 if too few for that]",
+        help=f"{part} says which columns moved; 0: no one [.3, or 0 if too few for that]",
     )
     add(
         "--certify",
@@ -106,7 +106,7 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     _say_protected(arguments)
     if arguments.screen is None and not plan.screen:
         few = "too few rows or people, at these epsilons, to see which columns moved"
-        inform(arguments, f"{few}: nobody is asked for that (--screen .3 asks all the same)")
+        inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
     with describe_interrupt([*places, arguments.report], budget):
         model = run.run(panel, agents, budget=budget, random_state=arguments.seed)
         summary = _summarize(arguments, run, model, budget)

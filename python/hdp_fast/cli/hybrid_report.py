@@ -148,7 +148,7 @@ def _shift(page: Page) -> Iterator[Item]:
     left_out = page.find("left_out")
     yield (
         f"{page.show('agents.screen')} people answered one bit about one column each. All "
-        f"intervals hold at once, but for a probability of {page.show('shift.beta', 0)}; a "
+        f"intervals hold at once; one misses with probability {page.show('shift.beta', 0)}; a "
         f"difference above {page.show('shift.visible')} of a column's range is sure to show."
     )
     names = page.show("left_out") if left_out else "nothing"

@@ -167,7 +167,7 @@ def _label_by_votes(
 ) -> ExitCode | None:
     labeler = _labeler(arguments, task)
     if choice is not None and labeler.members is None:
-        # Nobody asked for votes: as many members as the records bear.
+        # No one asked for votes: as many members as the records bear.
         labeler.members = choose_members(labeler.plan(), task.private.rows, "PRIVATE")
     if arguments.plan:
         _show_plan(labeler, choice, arguments)

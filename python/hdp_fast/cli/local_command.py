@@ -155,7 +155,7 @@ def _masked_parity(arguments: argparse.Namespace) -> None:
     learned = local.learn_masked_parity(agents, d, beta=arguments.beta, random_state=stream)
     summary = {
         "exact": learned.concept == secret,
-        "promised": f"exact, but for a probability of {arguments.beta:g}",
+        "promised": f"exact, missed with probability {arguments.beta:g}",
         "agents": learned.agents,
         "first_round": needs.first,
         "second_round": needs.second,

@@ -85,7 +85,7 @@ HELP = {
     "adapt": VerbHelp(f"hdp-fast adapt public.csv private.csv --schema schema.json {_PRIVACY}"),
     "local": VerbHelp(
         "hdp-fast local estimate minutes.csv --column minutes --low 0 --high 120 --epsilon 1",
-        "Ask people who trust nobody: simulations, and the two ends of a collection. Privacy: each "
+        "Ask people who trust no one: simulations, and the two ends of a collection. Privacy: each "
         "report is protected by epsilon before it leaves the person.",
     ),
     "local estimate": VerbHelp(
@@ -252,7 +252,7 @@ def read_price(arguments: argparse.Namespace) -> Goal:
         return Goal(math.inf, None)
     for name in ("epsilon", "delta"):
         if getattr(arguments, name) is None:
-            rule = "it is the privacy of the private file (--epsilon inf protects nobody)"
+            rule = "it is the privacy of the private file (--epsilon inf protects no one)"
             raise ParameterError(f"--{name} must be given: {rule}")
     return Goal(positive("--epsilon", arguments.epsilon), probability("--delta", arguments.delta))
 

@@ -171,7 +171,7 @@ def warn_of_seed(page: Page) -> list[Item]:
     if page.find("settings.seed") is None:
         return []
     seed = page.show("settings.seed")
-    text = f"The coins come from the seed {seed}: this run protects nobody who knows it."
+    text = f"The coins come from the seed {seed}: this run protects no one who knows it."
     return [f"<strong>{text}</strong>"]
 
 

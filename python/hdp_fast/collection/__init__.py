@@ -1,7 +1,7 @@
 """Questions and reports as files: the local model between machines.
 
 A collector writes a Question. Each device reads it, randomizes its value and writes a line with its
-report, which answer_once keeps, so that nobody gets a second answer. The collector reads the lines
+report, which answer_once keeps, so that no one gets a second answer. The collector reads the lines
 into a Collection, which estimates the mean or the frequencies. A ReportFolder asks the people
 behind local.RemoteAgents with such files.
 """

@@ -1,4 +1,4 @@
-"""The state of a device: its answers, so that nobody gets a second answer by asking again."""
+"""The state of a device: its answers, so that no one gets a second answer by asking again."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def answer_once(path: Path, question: Question, draw: Callable[[], str]) -> str:
             return line
     ((_, first, line),) = answers
     if first != asked:
-        rule = f"{path} has answered another question of this id, and nobody answers twice"
+        rule = f"{path} has answered another question of this id, and no one answers twice"
         raise ParameterError(f"question = {question.id!r}, but {rule}")
     return line

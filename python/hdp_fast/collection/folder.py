@@ -124,7 +124,7 @@ class ReportFolder:
 
         Raises:
             ParameterError: The question cannot be written, or the folder has one of this number:
-                the state is an older copy, or not the one of this folder. Nobody is invited.
+                the state is an older copy, or not the one of this folder. No one is invited.
             Exception: What `invite` raises.
         """
         place, end = self._publish(hypothesis, number), time.monotonic() + self._deadline
@@ -139,7 +139,7 @@ class ReportFolder:
     ) -> AsyncIterator[Replies]:
         """Yields the answers about a hypothesis that people were asked last, until its deadline.
 
-        Nobody is asked. It is what RemoteAgents call about a question that was interrupted.
+        No one is asked. It is what RemoteAgents call about a question that was interrupted.
 
         Args:
             hypothesis: The hypothesis as JSON.
@@ -148,7 +148,7 @@ class ReportFolder:
                 the hypothesis.
 
         Yields:
-            For each line the id and the bit, or None for a line that is refused. Nothing, if nobody
+            For each line the id and the bit, or None for a line that is refused. Nothing, if no one
             was asked about the hypothesis, and no number is passed.
 
         Raises:
@@ -207,7 +207,7 @@ class ReportFolder:
         return self._numbers[place.name]
 
     async def _read(self, place: Path, end: float) -> AsyncIterator[Replies]:
-        """The answers until `end` by the clock of this process, which nobody can set."""
+        """The answers until `end` by the clock of this process, which no one can set."""
         question, _ = _read_question(place)
         lines = _Lines(place, question, self._max_bytes)
         while True:

@@ -49,8 +49,8 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
             it.
 
     Guarantee:
-        Each line has the epsilon and delta of question.randomizer, locally, with coins from the
-        operating system.
+        Each line has the epsilon and delta of question.randomizer, locally, with random bits from
+        the operating system.
 
     Examples:
         >>> import json

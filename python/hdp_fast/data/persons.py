@@ -277,7 +277,7 @@ class Persons:
     """Who owns the rows of one call.
 
     Attributes:
-        keep: Which rows are used; None where nobody said who owns them, and a row is the unit.
+        keep: Which rows are used; None where no one said who owns them, and a row is the unit.
         rows: The most rows of one person among them.
         owners: Whose rows those are that are used, as numbers of these persons.
     """

@@ -126,7 +126,7 @@ class _Limited(io.RawIOBase):
         return len(part)
 
     def close(self) -> None:
-        # Nobody opens the standard input again.
+        # No one opens the standard input again.
         if self._handle is not getattr(sys.stdin, "buffer", None):
             self._handle.close()
         super().close()

@@ -1,6 +1,6 @@
 """Public schemas: what is known of a table's columns in advance, and how rows become features.
 
-A schema is public. It is written by hand, or made from a file about nobody who is to be protected,
+A schema is public. It is written by hand, or made from a file about no one who is to be protected,
 and never from the private records. Private values that it does not foresee raise nothing and warn
 of nothing: a category outside its list has all bits 0, and a number outside its bounds is clipped.
 """
@@ -289,7 +289,7 @@ class Schema:
         """Makes a schema from a PUBLIC table or data frame, whose content everybody may know.
 
         Bounds, cut points and categories are read off the records without protection. They must
-        therefore be about nobody who is to be protected, and never be the private records or a
+        therefore be about no one who is to be protected, and never be the private records or a
         part of them.
 
         A column of numbers gets its least and its largest value as bounds, and cut points at equal

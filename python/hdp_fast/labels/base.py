@@ -211,7 +211,7 @@ class Labeler(LabelerParameters, ABC):
             trusted: True if you know who wrote the file. It holds pickles, and loading it runs
                 whatever code somebody put into it; hence anything but True is refused.
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The labeler.

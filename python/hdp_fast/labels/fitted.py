@@ -84,7 +84,7 @@ class UsageAccount:
     def payment(self) -> Iterator[Usage]:
         """Yield what has been used up, to be changed in the block.
 
-        Nobody else can read or change it meanwhile.
+        No one else can read or change it meanwhile.
 
         Raises:
             CheckpointError: The file cannot be read or written.

@@ -147,8 +147,8 @@ class PrivateLabeler(Labeler):
     Guarantee:
         All answers together are (epsilon, delta)-DP, to queries chosen in any way: when one record
         is replaced, or, with ids, when all records of one id are added or removed, whatever their
-        number. The coins are exact. This holds if a member depends on its own chunk, its seed and
-        the queries alone: it does, unless the learner keeps something. Public facts must
+        number. The random draws are exact. This holds if a member depends on its own chunk, its
+        seed and the queries alone: it does, unless the learner keeps something. Public facts must
         be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows.
         diagnose=True protects nothing.
 
@@ -255,7 +255,7 @@ class PrivateLabeler(Labeler):
                 are "add_remove", "add_remove_person" or "replace_person", and the record states the
                 same ("add_remove" without a budget).
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             progress: Whether to show a bar (tqdm) over members. It moves at the end if joblib's
                 backend gives all results at once.
             preflight: Whether to try the learner before anything is charged, on made-up rows of the

@@ -107,7 +107,7 @@ class PrivateLearner(SettableParameters):
                 charges nothing. It must be None with private="labels", since a budget counts what
                 protects whole records.
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             progress: Whether to show bars (tqdm) over members and votes.
             preflight: Whether to try the labeler's learner on the points, as PrivateLabeler.check
                 does, before anything is charged.

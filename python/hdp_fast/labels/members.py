@@ -27,7 +27,7 @@ Labels = NDArray[Any]
 
 @dataclass(slots=True)
 class _Private:
-    """Something that nobody may see, or its bytes on the way from one process to another.
+    """Something that no one may see, or its bytes on the way from one process to another.
 
     Bytes can neither fail nor run code before they are unpacked, which happens in a turn.
     """

@@ -159,7 +159,7 @@ class SoftLabeler(Labeler):
                 are "add_remove", "add_remove_person" or "replace_person", and the record states the
                 same ("add_remove" without a budget).
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             progress: Whether to show a bar (tqdm) over members. It moves at the end if joblib's
                 backend gives all results at once.
             preflight: Whether to try the learner before anything is charged, as PrivateLabeler.fit

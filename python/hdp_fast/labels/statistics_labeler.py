@@ -191,7 +191,7 @@ class StatisticsLabeler(SettableParameters):
             budget: Budget that epsilon and delta are charged to once, here, before anything is
                 drawn; None charges nothing. Its neighbors must be "replace_one".
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The labeler itself.

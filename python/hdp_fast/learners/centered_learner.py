@@ -54,7 +54,7 @@ class CenteredLinear(Checked):
     Attributes:
         schema: Public data.Schema of the table. A label by a rule makes a classifier of the labels
             0 and 1, one between bounds a regression.
-        epsilon: Privacy parameter of a run, above 0; math.inf adds no noise and protects nobody.
+        epsilon: Privacy parameter of a run, above 0; math.inf adds no noise and protects no one.
         delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
@@ -126,7 +126,7 @@ class CenteredLinear(Checked):
             budget: The budget that the whole run is charged to before anything is drawn; None
                 charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The model, which may be published.

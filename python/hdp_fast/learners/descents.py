@@ -1,4 +1,4 @@
-"""What a run of PrivateSGD is made of, and the public rules for what nobody chose."""
+"""What a run of PrivateSGD is made of, and the public rules for what no one chose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_DRAWS = 1 << 32
 
 
 class Descent(NamedTuple):
-    """One run of PrivateSGD, all of whose settings are chosen; nobody validates them again.
+    """One run of PrivateSGD, all of whose settings are chosen; no one validates them again.
 
     Attributes:
         weights: Number of weights of the model.

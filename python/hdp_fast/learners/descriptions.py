@@ -25,7 +25,7 @@ DESCRIBED = (
     'are functions), and a linear score is {"kind": "linear", "weights": [...], "bias": ...}'
 )
 _NO_VOTERS = ("vote", "softmax", "calibrated")
-# Calibrations of calibrations; nobody makes so many.
+# Calibrations of calibrations; no one makes so many.
 _DEEPEST = 10
 
 

@@ -198,7 +198,7 @@ class DoublingLearner(Checked, Parameters):
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: The budget that epsilon is charged to, once, before anything is drawn; None
                 charges nothing.
 

@@ -116,10 +116,10 @@ class ExponentialLearner(Checked, Parameters):
             out of range.
 
     Guarantee:
-        learn is pure epsilon-DP for the chosen neighbor relation, with exact coins. The exponential
-        mechanism also has epsilon-bounded range; permute-and-flip has not. A record changes each
-        error count by at most 1, and under "add_remove" it changes all of them in the same
-        direction, so that the rate is epsilon / 2 under "replace_one" and epsilon under
+        learn is pure epsilon-DP for the chosen neighbor relation, with exact random draws. The
+        exponential mechanism also has epsilon-bounded range; permute-and-flip has not. A record
+        changes each error count by at most 1, and under "add_remove" it changes all of them in the
+        same direction, so that the rate is epsilon / 2 under "replace_one" and epsilon under
         "add_remove".
 
     Source:
@@ -201,7 +201,7 @@ class ExponentialLearner(Checked, Parameters):
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: The budget that epsilon is charged to before anything is drawn; None charges
                 nothing.
 
@@ -217,10 +217,10 @@ class ExponentialLearner(Checked, Parameters):
                 memory.
 
         Guarantee:
-            Pure epsilon-DP for the learner's neighbor relation, with exact coins, for each row or
-            with ids for each person, who changes an error count by at most rows_per_person. The
-            running time is not protected. ShapeError, ParameterError and BudgetExceeded are raised
-            before any coin is drawn or budget spent.
+            Pure epsilon-DP for the learner's neighbor relation, with exact random draws, for each
+            row or with ids for each person, who changes an error count by at most rows_per_person.
+            The running time is not protected. ShapeError, ParameterError and BudgetExceeded are
+            raised before any coin is drawn or budget spent.
 
         Cost:
             That of the errors method of the class, and in expectation at most one coin for each
@@ -266,7 +266,7 @@ class ExponentialLearner(Checked, Parameters):
             y: Their labels, uint8 of shape (n,).
             indices: The records to learn from, int64 of shape (m,), each from 0 to n - 1.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The chosen hypothesis, with the record of what protects the drawn records.
@@ -278,8 +278,8 @@ class ExponentialLearner(Checked, Parameters):
             MemoryError: The drawn records or the error counts do not fit into memory.
 
         Guarantee:
-            Pure epsilon-DP for each entry of indices, with exact coins. A record that occurs k
-            times is protected with k epsilon. The running time is not protected.
+            Pure epsilon-DP for each entry of indices, with exact random draws. A record that occurs
+            k times is protected with k epsilon. The running time is not protected.
 
         Cost:
             That of learn on m records, and a random read for every index.
@@ -361,7 +361,7 @@ class ExponentialLearner(Checked, Parameters):
         Guarantee:
             learn with that many records, drawn independently from any distribution, chooses a
             hypothesis that errs with probability at most the least possible in the class plus
-            alpha, except with probability beta over records and coins.
+            alpha, except with probability beta over records and random draws.
 
         Source:
             ln((|H| - 1) / beta) over the largest -ln E e^(-t Z), 0 < t <= epsilon / 2 (epsilon

@@ -252,7 +252,7 @@ class ReleasedStatistics(JsonObject):
 
         Guarantee:
             Parallel composition: the larger epsilon and the larger delta, since every person is in
-            one of the two. Each curator adds noise of its own, so that nobody trusts the other. If
+            one of the two. Each curator adds noise of its own, so that no one trusts the other. If
             one release is for people, by ids, and the other for rows, both are for rows: the
             record's relation is "replace_one", and it names the rows a person of each.
         """

@@ -167,7 +167,7 @@ class LinearSeparator(Checked, Parameters):
                 is neither 0 nor 1, or random_state is of another kind.
 
         Guarantee:
-            The result protects nobody: it is a deterministic function of the records.
+            The result protects no one: it is a deterministic function of the records.
 
         Cost:
             About ten to thirty passes over X. Beside X it takes 40 bytes for each record, and a
@@ -205,7 +205,7 @@ class LinearSeparator(Checked, Parameters):
                 of another kind.
 
         Guarantee:
-            The result protects nobody: it is a deterministic function of the records and, with
+            The result protects no one: it is a deterministic function of the records and, with
             warm=True, of the last solution for the same X.
 
         Cost:

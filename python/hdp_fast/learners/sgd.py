@@ -149,7 +149,7 @@ class PrivateSGD(NoisySteps):
         rounded afterwards (proved; that the norm is at most K is checked for every gradient).
         "idealized" adds Gaussian numbers in floats, and the same guarantee would hold for real
         numbers. The running time is not protected. epsilon=math.inf adds no noise and protects
-        nobody. Projection and the choice of the output see noisy sums alone, and change no
+        no one. Projection and the choice of the output see noisy sums alone, and change no
         guarantee.
 
         The gradient of "softmax" is the matrix x `(p - e_y)**T` of a record x, the probabilities p
@@ -362,7 +362,7 @@ class PrivateSGD(NoisySteps):
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: The budget that the run is charged to before anything is drawn; None charges
                 nothing.
 
@@ -422,7 +422,7 @@ class PrivateSGD(NoisySteps):
             y: The labels, shape (n,), as learn takes them.
             weights: DenseWeights over the same n records.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The model; its record is None.
@@ -463,7 +463,7 @@ class PrivateSGD(NoisySteps):
             y: The labels, shape (n,), as learn takes them.
             indices: The drawn records, integers from 0 to n - 1, shape (steps * batch_size,).
             random_state: None draws the noise from the operating system. An int or a Generator
-                makes a reproducible stream for tests, which protects nobody.
+                makes a reproducible stream for tests, which protects no one.
 
         Returns:
             The model; its record is None.

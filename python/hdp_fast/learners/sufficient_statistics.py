@@ -151,7 +151,7 @@ class SufficientStatistics(Checked):
         Args:
             X: The private records, n rows as the feature map takes them, n at most `2**31`.
             y: Their labels, shape (n,): entries of classes, or finite real targets.
-            epsilon: Privacy parameter, above 0; math.inf adds no noise and protects nobody.
+            epsilon: Privacy parameter, above 0; math.inf adds no noise and protects no one.
             delta: Privacy parameter, strictly between 0 and 1.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row.
@@ -160,7 +160,7 @@ class SufficientStatistics(Checked):
             budget: The budget that the release is charged to before anything is drawn; None charges
                 nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             The frozen ReleasedStatistics, which may be published.
@@ -199,7 +199,7 @@ class SufficientStatistics(Checked):
     def _read_goal(
         self, epsilon: float, delta: float, budget: Budget | None, random_state: RandomState
     ) -> Goal:
-        """The goal of the arguments, which may protect nobody."""
+        """The goal of the arguments, which may protect no one."""
         neighbors: Any = self.neighbors
         if number("epsilon", epsilon) != math.inf:
             return check_goal(epsilon, delta, neighbors, budget, random_state)
@@ -337,7 +337,7 @@ def add_noise(
     record: PrivacyRecord | None = None,
     random_state: RandomState = None,
 ) -> ReleasedStatistics:
-    """Add the noise, and return the statistics; no noise protects nobody."""
+    """Add the noise, and return the statistics; no noise protects no one."""
     bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments
     noisy, count = sums.sums, n
     if drawn is not None:

@@ -58,7 +58,7 @@ class Agents(AgentPool):
 
     Guarantee:
         Each answer is pure epsilon-DP with respect to the agent's record, against everybody, the
-        curator included. The coins are exact.
+        curator included. The random draws are exact.
 
     Source:
         Warner 1965; Kohen and Sheffet 2022, Section 2.
@@ -133,17 +133,18 @@ class Agents(AgentPool):
                 It returns bits or floats in [0, 1] of shape (count,). A number out of range is
                 clipped; what is not finite, or no number, counts as 0.
             count: Number of agents to ask, at least 0.
-            random_state: None draws the agents' coins from the operating system. An int or a numpy
-                Generator makes a reproducible stream for tests, which protects nobody who knows it.
+            random_state: None draws the agents' random bits from the operating system. An int or a
+            numpy
+                Generator makes a reproducible stream for tests, which protects no one who knows it.
 
         Returns:
             The randomized answers, uint8 of shape (count,).
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: The question is not callable, count or random_state is out of range, or
-                the process is a forked child. Nobody is asked.
-            ShapeError: The question is a Query that does not fit d features: then nobody is asked.
+                the process is a forked child. No one is asked.
+            ShapeError: The question is a Query that does not fit d features: then no one is asked.
                 Or it returned anything but one answer for each agent, and these agents stay spent.
             Exception: What the question itself raises. These agents stay spent.
 
@@ -194,10 +195,10 @@ class Agents(AgentPool):
             to estimate_mean together with the epsilon of its question.
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: The questions are no sequence of callables, the shares break their rule
                 or are so small that answers would be nothing but noise, count or random_state is
-                out of range, or the process is a forked child. Nobody is asked.
+                out of range, or the process is a forked child. No one is asked.
             ShapeError: A question returned anything but one answer for each agent. These agents
                 stay spent.
             Exception: What a question itself raises. These agents stay spent.
@@ -248,13 +249,13 @@ class Agents(AgentPool):
             The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: count or random_state is out of range, or the process is a forked child.
-                Nobody is asked.
+                No one is asked.
             ShapeError: predict or losses return anything but one number for a made-up record.
-                Nobody is asked.
+                No one is asked.
             Exception: What the hypothesis itself raises about made-up records, as `rehearse` runs
-                it. Nobody is asked.
+                it. No one is asked.
 
         Guarantee:
             Pure epsilon-DP for each agent, if the prediction or loss for an agent depends on no
@@ -331,7 +332,7 @@ class Agents(AgentPool):
             random_state: The random_state that the answers were drawn with.
 
         Returns:
-            A PrivacyRecord with the epsilon of one answer and the source of the coins.
+            A PrivacyRecord with the epsilon of one answer and the source of the random bits.
         """
         return record_of("local.Agents", self._epsilon, random_state)
 

@@ -47,16 +47,16 @@ def learn_by_descent(
             order, which must tell nothing about them. A learner with a label_bound takes the labels
             0 and 1 as numbers.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
 
     Returns:
         A LinearModel with weights of shape (d,) and the record of the agents' answers.
 
     Raises:
         ParameterError: learner is not such a PrivateSGD with epsilon = math.inf, agents is not an
-            Agents, or a feature is not a finite real number. Nobody is asked.
-        ShapeError: The agents have no features. Nobody is asked.
-        AgentsExhausted: Fewer than `steps * batch_size` agents are left. Nobody is asked.
+            Agents, or a feature is not a finite real number. No one is asked.
+        ShapeError: The agents have no features. No one is asked.
+        AgentsExhausted: Fewer than `steps * batch_size` agents are left. No one is asked.
 
     Guarantee:
         Pure agents.epsilon-DP, locally, for each agent: v and the model depend on no record of its

@@ -45,7 +45,7 @@ def randomized_response(
         epsilon: Privacy parameter of each entry, above 0 and finite. Above 60 the law stays that of
             60.
         random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: Budget of the relation "replace_one", charged epsilon once. This is right only if no
             two entries come from the same record. None charges nothing.
 

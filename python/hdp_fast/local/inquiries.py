@@ -1,6 +1,6 @@
 """What was asked of remote agents and what they answered, in memory or in a file.
 
-A question is written before it goes out, so that nobody is asked twice, and a batch of answers
+A question is written before it goes out, so that no one is asked twice, and a batch of answers
 before it counts. The file holds questions, which are released, and randomized answers.
 """
 
@@ -68,7 +68,7 @@ class Inquiries:
         self.asked = self.answered = self.dropped = self.duplicates = 0
         self._last = 0
         self._known: set[str] = set()
-        # Those whose answers nobody has got yet, and those whose answers somebody has; the latter
+        # Those whose answers no one has got yet, and those whose answers somebody has; the latter
         # stay open with others until the answers to all of them are there.
         self._open: dict[tuple[str, int], list[Inquiry]] = {}
         self._returned: list[int] = []
@@ -119,13 +119,13 @@ class Inquiries:
         self.duplicates += batch.duplicates
 
     def reopen(self, text: str, count: int) -> Inquiry | None:
-        """Takes the question of this text and number whose answers nobody has got, if any."""
+        """Takes the question of this text and number whose answers no one has got, if any."""
         waiting = self._open.get((text, count))
         return waiting.pop(0) if waiting else None
 
     @property
     def open_agents(self) -> int:
-        """The number of agents of the questions whose answers nobody has got yet."""
+        """The number of agents of the questions whose answers no one has got yet."""
         return sum(inquiry.count for waiting in self._open.values() for inquiry in waiting)
 
     def count_new(self, questions: Iterable[tuple[str, int]]) -> int:

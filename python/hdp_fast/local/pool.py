@@ -1,4 +1,4 @@
-"""The base class of all pools of agents: a fixed order, in which nobody is asked twice."""
+"""The base class of all pools of agents: a fixed order, in which no one is asked twice."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class AgentPool(Uncopyable, ABC):
     def recall(self, learned: Hypothesis, count: int) -> Bits:
         """Returns what has arrived of answers that an interrupted `test` was waiting for.
 
-        Nobody is asked. Simulated agents answer at once, so that there is nothing to wait for.
+        No one is asked. Simulated agents answer at once, so that there is nothing to wait for.
 
         Args:
             learned: The hypothesis of that test.

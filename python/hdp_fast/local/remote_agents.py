@@ -33,7 +33,7 @@ class RemoteAgents(AgentPool):
 
     No record ever reaches this object: it sends a question out and receives randomized bits. Of
     those asked, some may never answer, answer late, twice, or with garbage. The answers that arrive
-    are used, everything else is dropped and counted, and nobody is asked again in place of those
+    are used, everything else is dropped and counted, and no one is asked again in place of those
     who are missing. A copy of the object is the very same object, pickling raises, and so does a
     test in a forked child.
 
@@ -46,7 +46,7 @@ class RemoteAgents(AgentPool):
 
     A reply is a bit, 0 or 1, or a pair (id, bit). An id is a text of at most 200 characters that
     the agent's device draws at random. Replies with an id that came before are duplicates.
-    Without ids, nobody can see that a reply came twice. Whatever is no such reply is dropped, and
+    Without ids, no one can see that a reply came twice. Whatever is no such reply is dropped, and
     so is every further one after all who were asked have answered. A coroutine runs in an event
     loop of its own.
 
@@ -63,7 +63,7 @@ class RemoteAgents(AgentPool):
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted, but
             not where others were asked after it: that one had ended. It returns what has arrived
-            for it, in any of these forms, and asks nobody. Replies with ids may come again. If it
+            for it, in any of these forms, and asks no one. Replies with ids may come again. If it
             knows that the question never went out, it may raise NeverAsked; `ask` is then called
             for the same agents. None: only what was received before the interruption counts.
         deadline: Seconds after which no further answer to a question is awaited, above 0; None
@@ -167,19 +167,19 @@ class RemoteAgents(AgentPool):
 
         Args:
             question: A Query, all models of which have a description.
-            count: Number of agents to ask, at least 0. For 0, nobody is called.
-            random_state: Not used, because the agents draw their own coins.
+            count: Number of agents to ask, at least 0. For 0, no one is called.
+            random_state: Not used, because the agents draw their own random bits.
 
         Returns:
             The answers that arrived, in the order of their arrival, uint8 of shape (m,), m at most
-            `count`. It is empty if nobody has answered.
+            `count`. It is empty if no one has answered.
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: The question is not a Query that JSON can carry, count or random_state
-                is out of range, or the process is a forked child: then nobody is asked.
+                is out of range, or the process is a forked child: then no one is asked.
             CheckpointError: The state cannot be written. If that is so before the question goes
-                out, nobody is asked.
+                out, no one is asked.
             Exception: What the function `ask` itself raises. These agents stay spent, and what has
                 arrived is kept.
 
@@ -203,7 +203,7 @@ class RemoteAgents(AgentPool):
         """Asks the next agents whether a hypothesis is wrong about them.
 
         A test that was interrupted, by an error, Ctrl-C or the end of the process, is taken up by
-        the same test: its answers are returned and nobody is asked again; see `recall`. New agents
+        the same test: its answers are returned and no one is asked again; see `recall`. New agents
         are asked if not a single answer to it has arrived, unless others were asked something after
         it; where the first ones are missing then, later questions go to those who are left. With a
         `state`, a new process takes up the last test also if its answers had just been returned,
@@ -215,18 +215,18 @@ class RemoteAgents(AgentPool):
             learned: A hypothesis with an attribute `hypothesis`, a dict that JSON can carry, for
                 example a learners.ExponentialResult.
             count: Number of agents to ask, at least 0. For 0, the function `ask` is not called.
-            random_state: Not used, because the agents draw their own coins.
+            random_state: Not used, because the agents draw their own random bits.
 
         Returns:
             The answers that arrived, in the order of their arrival, uint8 of shape (m,), m at most
-            `count`, in which 1 stands for an error. It is empty if nobody has answered.
+            `count`, in which 1 stands for an error. It is empty if no one has answered.
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: The hypothesis cannot be written as JSON, count or random_state is out
-                of range, or the process is a forked child: then nobody is asked.
+                of range, or the process is a forked child: then no one is asked.
             CheckpointError: The state cannot be written. If that is so before the question goes
-                out, nobody is asked.
+                out, no one is asked.
             Exception: What `ask` itself raises. These agents stay spent, and what has arrived is
                 kept.
 
@@ -247,7 +247,7 @@ class RemoteAgents(AgentPool):
     def recall(self, learned: Hypothesis, count: int) -> Bits:
         """Returns what has arrived of answers that an interrupted question was waiting for.
 
-        Nobody is asked. The function `collect`, if there is one, is called for further answers.
+        No one is asked. The function `collect`, if there is one, is called for further answers.
 
         Args:
             learned: The hypothesis of that test, or the Query that was asked.
@@ -264,7 +264,7 @@ class RemoteAgents(AgentPool):
             Exception: What `collect` itself raises; `recall` can be called again.
 
         Guarantee:
-            The answers have been paid for by the test, and cost nobody anything again.
+            The answers have been paid for by the test, and cost no one anything again.
         """
         text, wanted = _to_json(learned), nonnegative_int("count", count)
         try:
@@ -321,7 +321,7 @@ class RemoteAgents(AgentPool):
         """States what protects each agent's answer, if the agents randomize as they should.
 
         Args:
-            random_state: Not used, because the agents draw their own coins.
+            random_state: Not used, because the agents draw their own random bits.
 
         Returns:
             A PrivacyRecord whose rng is "the agents' own".
@@ -340,10 +340,10 @@ class RemoteAgents(AgentPool):
             self._lost += inquiry.count
             is_past |= inquiry.is_past
         if is_past:
-            # An earlier process went on although nobody had answered.
+            # An earlier process went on although no one had answered.
             return _nobody()
         with self._hold():
-            # Nobody else can be asked in place of those who were lost.
+            # No one else can be asked in place of those who were lost.
             missing = min(max(count - self.remaining, 0), self._lost)
             self._lost -= missing
             if count == missing:
@@ -373,7 +373,7 @@ class RemoteAgents(AgentPool):
     ) -> Bits:
         """The answers to a question after a transport has brought all that it brings.
 
-        If it knows that nobody was asked, `ask` asks these agents; without it the error goes on.
+        If it knows that no one was asked, `ask` asks these agents; without it the error goes on.
         """
 
         def take(replies: Any) -> bool:

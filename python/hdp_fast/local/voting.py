@@ -183,8 +183,9 @@ def learn_by_votes(
         agents: At least one agent for each hypothesis; votes_needed counts the agents for a
             promise. A warning tells where they are too few for any, and how many would promise 0.1.
         beta: Probability with which the interval of any hypothesis may miss its error, in (0, 1).
-        random_state: None draws the agents' coins from the operating system. An int or a numpy
-            Generator makes a reproducible stream for tests, which protects nobody who knows it.
+        random_state: None draws the agents' random bits from the operating system. An int or a
+        numpy
+            Generator makes a reproducible stream for tests, which protects no one who knows it.
             RemoteAgents do not use it.
 
     Returns:
@@ -192,9 +193,9 @@ def learn_by_votes(
 
     Raises:
         ParameterError: hypotheses is not a class with at least one hypothesis, agents is not a pool
-            of agents, or beta or random_state is out of range. Nobody is asked.
-        ShapeError: The agents have another number of features than the hypotheses. Nobody is asked.
-        AgentsExhausted: Fewer agents are left than there are hypotheses: then nobody is asked. Or
+            of agents, or beta or random_state is out of range. No one is asked.
+        ShapeError: The agents have another number of features than the hypotheses. No one is asked.
+        AgentsExhausted: Fewer agents are left than there are hypotheses: then no one is asked. Or
             not one of all who were asked has answered.
         Exception: What the agents themselves raise.
 

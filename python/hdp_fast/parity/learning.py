@@ -84,7 +84,7 @@ def learn(
             must be for the latter. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
         budget: Budget that is charged epsilon before the mechanism runs; None charges nothing.
 
     Returns:
@@ -100,11 +100,11 @@ def learn(
 
     Guarantee:
         Pure epsilon-DP for each row under `neighbors`, or with ids for each person, on every data
-        set, including those that no parity fits. The coins are exact. A record is in a sample with
-        probability p, and one more equation keeps all solutions, half of them, or none. The rate p
-        is computed from epsilon,
-        whatever the plan says: for "loop" and "batches" it is the largest for which epsilon is
-        proved, given the probability of stopping that the plan has chosen, rounded down.
+        set, including those that no parity fits. The random draws are exact. A record is in a
+        sample with probability p, and one more equation keeps all solutions, half of them, or none.
+        The rate p is computed from epsilon, whatever the plan says: for "loop" and "batches" it is
+        the largest for which epsilon is proved, given the probability of stopping that the plan has
+        chosen, rounded down.
 
         The running time is not protected; that of "batches" depends on the data least.
 

@@ -64,7 +64,7 @@ def transfer(
         affine: Whether a constant may be added to the parity, and is learned as well.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
             reproducible stream for tests, for the learner and the agents' answers alike; it
-            protects nobody who knows it.
+            protects no one who knows it.
         budget: Budget of the curator's records, charged epsilon. The agents' answers are no part of
             it.
 

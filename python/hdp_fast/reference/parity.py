@@ -155,8 +155,8 @@ def distribution_batches(
     """Output distribution of the first hypothesis that A(c, p) releases on k disjoint batches.
 
     "replace_one": batch j is records[j n // k : (j + 1) n // k]. "add_remove": each record joins
-    one of the k batches uniformly at random, with fresh coins, because positions would move when
-    a record is added.
+    one of the k batches uniformly at random, with fresh random bits, because positions would move
+    when a record is added.
 
     Args: records, (x, y) pairs; d, features; p, c as in distribution_base; k, number of batches.
     Guarantee: that of one A(c, p), for the relation given.

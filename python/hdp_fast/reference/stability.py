@@ -79,7 +79,7 @@ def respond_to_ones(
 ) -> Integers:
     """Answers queries with two labels by a table: -1, 0 or 1, and no bottoms by a table of votes.
 
-    The coins are floating-point numbers, which protect nobody.
+    The coins are floating-point numbers, which protect no one.
     """
     gap = 2 * ones.astype(np.int64) - members
     uniform = rng.random(ones.size)

@@ -134,7 +134,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
-            protects nobody.
+            protects no one.
         delta: Privacy parameter, strictly between 0 and 1.
         private: The domain whose records are protected, "target" or "source".
         bounds: Public bounds of the columns, to which values of both domains are clipped: (low,
@@ -153,7 +153,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
             takes what the released discrepancy suggests for two classes. For more classes, None
             takes the share of the source in the number of records.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Attributes:
         classes_: The classes in order, shape (K,).
@@ -255,7 +255,7 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
-            protects nobody.
+            protects no one.
         delta: Privacy parameter, strictly between 0 and 1.
         private: The domain whose records are protected, "target" or "source".
         bounds: Public bounds of the columns, to which values of both domains are clipped: (low,
@@ -272,7 +272,7 @@ class AdaptationRegressor(AdaptationEstimator, PrivateRegressor):  # type: ignor
         alpha: Share of the source in the total weight of "descent", strictly between 0 and 1. None
             takes what the released discrepancy suggests.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Attributes:
         n_features_in_: Number of columns of X in fit.

@@ -43,7 +43,7 @@ class Judge(Protocol):
     def choose(
         self, models: list[Any], plan: SearchPlan | None, stream: np.random.Generator | None
     ) -> Choice:
-        """Choose one. A plan of None protects nobody."""
+        """Choose one. A plan of None protects no one."""
 
 
 @dataclass(frozen=True, eq=False)

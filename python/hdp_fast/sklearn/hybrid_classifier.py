@@ -65,9 +65,10 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         agents_epsilon: Privacy parameter of each agent's answer, a finite number above 0. It must
             be chosen.
         method: "logistic" for slope and intercept of the score, or "isotonic" for a monotone map.
-        test_seed: None draws the agents' coins, and the order in which they are asked, from the
+        test_seed: None draws the agents' random bits, and the order in which they are asked, from
+        the
             operating system. An int or a Generator makes a reproducible stream for tests, which
-            protects nobody. A private estimator has a test_seed of its own.
+            protects no one. A private estimator has a test_seed of its own.
 
     Attributes:
         classes_: The two classes in order.
@@ -138,9 +139,9 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
             y: Their labels, shape (n,), of two classes.
             sample_domain: Public integers of shape (n,): 0 or more for a row of the panel, below 0
                 for an agent, of whom there must be 60 or none. None says that all are of the panel:
-                then nobody is asked.
+                then no one is asked.
             budget: The budget that the panel's fit is charged to, for an estimator whose fit takes
-                one; None charges nothing. The agents' answers are charged to nobody: each agent
+                one; None charges nothing. The agents' answers are charged to no one: each agent
                 answers once in a fit.
 
         Returns:

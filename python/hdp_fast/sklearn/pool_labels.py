@@ -148,6 +148,6 @@ def require_pool(pool: Any, epsilon: float) -> None:
     if pool is None and epsilon < math.inf:
         rule = (
             "with a finite epsilon what is public must be given: pool = unlabeled rows with the"
-            " columns of X; epsilon = math.inf takes X itself and protects nobody"
+            " columns of X; epsilon = math.inf takes X itself and protects no one"
         )
         raise ParameterError(f"pool = None, but {rule}")

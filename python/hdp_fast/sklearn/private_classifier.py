@@ -31,7 +31,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
-            protects nobody.
+            protects no one.
         delta: Privacy parameter, strictly between 0 and 1.
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
             them, or one such pair for each, shape (d, 2). A missing value counts as the lower
@@ -45,7 +45,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             least squares on what learners.SufficientStatistics releases, or "auto", which takes
             "sgd", but "statistics" for 8 classes or more at a finite epsilon.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Attributes:
         classes_: The classes in order, shape (K,).

@@ -174,7 +174,7 @@ class PrivateLinearEstimator(SeededEstimator):
             rule = (
                 "with a finite epsilon what is public must be given: bounds = (low, high) of all"
                 " columns, or one such pair for each, or a schema; epsilon = math.inf takes them"
-                " from the data and protects nobody"
+                " from the data and protects no one"
             )
             raise ParameterError(f"bounds = None and schema = None, but {rule}")
         return epsilon

@@ -30,7 +30,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
-            protects nobody.
+            protects no one.
         delta: Privacy parameter, strictly between 0 and 1.
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
             them, or one such pair for each, shape (d, 2). A missing value counts as the lower
@@ -44,7 +44,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             "sgd" for least squares by learners.PrivateSGD, or "auto", which takes "statistics"
             where the noise on second moments is far smaller than they are on average.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Attributes:
         n_features_in_: Number of columns of X in fit.
@@ -147,7 +147,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         if self.target_bounds is None and epsilon < math.inf:
             rule = (
                 "with a finite epsilon what is public must be given: target_bounds = (low, high);"
-                " epsilon = math.inf takes them from the data and protects nobody"
+                " epsilon = math.inf takes them from the data and protects no one"
             )
             raise ParameterError(f"target_bounds = None, but {rule}")
         if self.target_bounds is not None:

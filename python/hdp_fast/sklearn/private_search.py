@@ -73,7 +73,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         param_grid: The candidates, as GridSearchCV has them: a dictionary of lists by names of
             parameters, or a list of such dictionaries.
         epsilon: Privacy parameter of the whole search, above 0. It must be chosen; math.inf adds no
-            noise and protects nobody.
+            noise and protects no one.
         delta: Privacy parameter of the whole search, strictly between 0 and 1.
         holdout: Share of the records that is held out, strictly between 0 and 1.
         scoring: The score on public records: a name or a callable as scikit-learn has them, where
@@ -86,7 +86,7 @@ class PrivateSearchCV(MetaEstimatorMixin, SeededEstimator):  # type: ignore[misc
         target_bounds: Public bounds (low, high) of a regressor's target, for its score. None takes
             those of the estimator.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody. It determines the records that are
+            reproducible stream for tests, which protects no one. It determines the records that are
             held out, the choice and its score; the estimator has a test_seed of its own.
 
     Attributes:

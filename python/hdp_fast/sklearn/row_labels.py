@@ -55,7 +55,7 @@ def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:
     if classes is None and epsilon < math.inf:
         rule = (
             "with a finite epsilon what is public must be given: classes = all labels that"
-            " there can be; epsilon = math.inf takes them from the data and protects nobody"
+            " there can be; epsilon = math.inf takes them from the data and protects no one"
         )
         raise ParameterError(f"classes = None, but {rule}")
     return None if classes is None else check_classes(classes)

@@ -70,7 +70,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
             a pipeline, since the pool needs the same.
         student: The classifier that learns from the labeled pool; None for a copy of `estimator`.
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf lets one copy of
-            `estimator` learn from all records, adds no noise and protects nobody.
+            `estimator` learn from all records, adds no noise and protects no one.
         delta: Privacy parameter, strictly between 0 and 1.
         pool: Public rows (m, d) without labels, of the same kind and columns as X. Only with
             epsilon = math.inf None takes X itself.
@@ -89,7 +89,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         queries: The largest number of rows of the pool that votes are held on, spread evenly over
             it. More queries need more members. "statistics" labels the whole pool.
         test_seed: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody. The student keeps the seeds that
+            reproducible stream for tests, which protects no one. The student keeps the seeds that
             it has.
 
     Attributes:
@@ -183,10 +183,10 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         Guarantee:
             (epsilon, delta)-DP under "replace_one", with the number of records, their columns and
             dtypes public: what is released is the labels of the pool, and the student follows from
-            them. It is that of labels.PrivateLabeler, whose coins are exact, if `estimator` keeps
-            nothing outside of its members; or that of labels.StatisticsLabeler. The pool is not
-            protected. classes, schema and pool must not be chosen by a look at the records. Nothing
-            is spent where an error is raised, except one of the student.
+            them. It is that of labels.PrivateLabeler, whose random draws are exact, if `estimator`
+            keeps nothing outside of its members; or that of labels.StatisticsLabeler. The pool is
+            not protected. classes, schema and pool must not be chosen by a look at the records.
+            Nothing is spent where an error is raised, except one of the student.
         """
         epsilon = self._check_parameters(budget)
         classes = read_classes(self.classes, epsilon)

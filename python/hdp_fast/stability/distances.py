@@ -210,7 +210,7 @@ class StableRelease:
         ParameterError: epsilon or delta is out of range.
 
     Guarantee:
-        Each release is (epsilon, delta)-DP when one vote is replaced. The coins are exact.
+        Each release is (epsilon, delta)-DP when one vote is replaced. The random draws are exact.
 
     Source:
         Smith and Thakurta 2013; Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact
@@ -256,7 +256,7 @@ class StableRelease:
             counts: Number of votes for each of the K labels of the public label set, integers of
                 shape (K,).
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: Budget that epsilon and delta are charged to; None charges nothing.
 
         Returns:
@@ -291,7 +291,8 @@ class StableRelease:
         """States what protects one release.
 
         Args:
-            random_state: The one that release gets; the record names where the coins come from.
+            random_state: The one that release gets; the record names where the random bits come
+            from.
 
         Returns:
             The PrivacyRecord that release charges to a budget.

@@ -81,7 +81,7 @@ class GaussianVote(Checked, QuerySessions["GaussianSession"]):
         one vote is replaced on every query, always that of the same member. Two counts of a query
         then change by 1. Counts are integers, so that rounding the noise is the same as rounding
         the noisy counts: all of them together are a Gaussian mechanism with mu = sqrt(2 queries) /
-        sigma, and the delta is that of its exact curve. The coins are exact.
+        sigma, and the delta is that of its exact curve. The random draws are exact.
 
     Source:
         Papernot et al. 2018, Section 4.1 (GNMax); Balle and Wang 2018, Theorem 8. That rounding and
@@ -241,7 +241,7 @@ class GaussianSession(SingleUseSession):
         vote: The GaussianVote whose noise is drawn.
         used_queries: Number of queries that earlier sessions of the same release have used up.
         random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: Budget that epsilon and delta are charged to when the session is made; None charges
             nothing.
 

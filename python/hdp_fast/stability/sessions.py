@@ -74,7 +74,7 @@ class QuerySessions(ABC, Generic[Session]):
         Args:
             used_queries: Number of queries that earlier sessions of the same release have used up.
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: Budget that epsilon and delta are charged to once, here, for the whole session;
                 None charges nothing. A session that goes on from an earlier one charges them again
                 if it gets a budget.
@@ -108,7 +108,7 @@ class TableSession(SingleUseSession):
         used: The numbers of bottoms and of queries that earlier sessions have used up.
         record: The PrivacyRecord that is charged to the budget.
         random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: Budget that the record is charged to; None charges nothing.
 
     Guarantee:

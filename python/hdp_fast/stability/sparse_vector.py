@@ -99,7 +99,7 @@ class AboveThreshold(_Comparisons):
         delta: Privacy parameter of all answers together, in [0, 1).
         queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
         random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: Budget that epsilon and delta are charged to once, when the session is made; None
             charges nothing.
 
@@ -110,7 +110,7 @@ class AboveThreshold(_Comparisons):
 
     Guarantee:
         All answers together are (epsilon, delta)-DP, whoever chooses the queries, if each query
-        changes by at most 1 when one record is replaced. The coins are exact, and the noisy
+        changes by at most 1 when one record is replaced. The random draws are exact, and the noisy
         threshold never leaves the object. The running time is not protected.
 
     Source:
@@ -197,7 +197,7 @@ class OnlineQueryRelease(_Comparisons):
             comparisons, the other half for a label at distance 0.
         queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
         random_state: None draws from the operating system; an int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
         budget: Budget that epsilon and delta are charged to once, when the session is made; None
             charges nothing.
 
@@ -207,8 +207,8 @@ class OnlineQueryRelease(_Comparisons):
 
     Guarantee:
         All answers together are (epsilon, delta)-DP, whoever chooses the queries, when one vote is
-        replaced on every query, always that of the same member. The coins are exact, and the noisy
-        threshold never leaves the object. The running time is not protected.
+        replaced on every query, always that of the same member. The random draws are exact, and the
+        noisy threshold never leaves the object. The running time is not protected.
 
     Source:
         Bassily, Thakkar and Thakurta 2018, Algorithm 3, with the exact distance, exactly T bottoms,

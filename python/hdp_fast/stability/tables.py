@@ -230,8 +230,8 @@ class HazardTable(CoinTable):
 
     Guarantee:
         All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
-        one vote is replaced on every query, always that of the same member. The coins are exact:
-        their probabilities are integers over `2**64`, and the proof is about these integers.
+        one vote is replaced on every query, always that of the same member. The random draws are
+        exact: their probabilities are integers over `2**64`, and the proof is about these integers.
 
     Cost:
         8 bytes a level.
@@ -311,7 +311,7 @@ class HazardTable(CoinTable):
             used_bottoms: Number of bottoms that earlier sessions of the same release have used up.
             used_queries: Number of queries that earlier sessions of the same release have used up.
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
             budget: Budget that epsilon and delta are charged to once, here, for the whole session;
                 None charges nothing. A session that goes on from an earlier one charges them again
                 if it gets a budget.
@@ -342,8 +342,8 @@ class VoteTable(CoinTable, QuerySessions[TableSession]):
 
     Guarantee:
         All answers of a session together are (epsilon, delta)-DP, whoever chooses the queries, when
-        one vote is replaced on every query, always that of the same member. The coins are exact:
-        their probabilities are integers over `2**64`, and the proof is about these integers.
+        one vote is replaced on every query, always that of the same member. The random draws are
+        exact: their probabilities are integers over `2**64`, and the proof is about these integers.
 
     Cost:
         8 bytes a level.

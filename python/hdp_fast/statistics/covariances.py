@@ -74,7 +74,7 @@ def covariance(
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         The matrix, with an interval for each entry. With groups, a dict of matrices by key.

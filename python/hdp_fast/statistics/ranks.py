@@ -96,7 +96,7 @@ def quantiles(
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         The quantiles of a vector, or a dict of them by column; with groups, a dict of these by key.
@@ -312,7 +312,7 @@ class Pieces:
 def cut_at_records(records: Integers, points: int, added: dict[int, int] | None = None) -> Pieces:
     """The pieces of the grid 0, ..., points, for records that are points of it.
 
-    added: how many public records that are nobody's stand at some points; n does not count them.
+    added: how many public records that are no one's stand at some points; n does not count them.
     """
     public = added or {}
     values, counts = np.unique(
@@ -344,7 +344,7 @@ def draw_ends(
     """The ends of an interval for the quantile of a level, which is drawn at a rate.
 
     Where a choice is off by at most `shift` ranks, one that aims so many below the quantile's rank
-    is not above it. Records that are nobody's stand at the end of the grid, so that there is such a
+    is not above it. Records that are no one's stand at the end of the grid, so that there is such a
     rank; they are public and move no distance between neighbors.
     """
     if shift > _LARGEST_SHIFT:

@@ -115,7 +115,8 @@ class TopCategories(JsonText):
 
     Attributes:
         value: The chosen categories, the first choice first.
-        count_error: With probability `confidence`, over the coins alone, no choice has a count
+        count_error: With probability `confidence`, over the random draws alone, no choice has a
+        count
             that is farther below the largest count left at its turn.
         confidence: Probability of that statement.
         record: What protects the records.
@@ -145,7 +146,8 @@ class Quantiles(JsonText):
     Attributes:
         value: The quantiles, float64 of shape (k,), in increasing order of their levels.
         levels: The k levels, in increasing order.
-        rank_error: With probability `confidence`, over the coins alone, the value y that was chosen
+        rank_error: With probability `confidence`, over the random draws alone, the value y that was
+        chosen
             for level q is off by at most so many of the n clipped records: at most q n +
             `rank_error` of them lie below y, and at least q n - `rank_error` at y or below. Each
             choice has this probability by itself.

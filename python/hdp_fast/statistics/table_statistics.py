@@ -144,7 +144,7 @@ def describe(
         budget: Budget of this relation, charged with all of it at once and before anything is
             drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         The statistics and their records.
@@ -501,7 +501,7 @@ def _floor(value: Decimal | int) -> Decimal:
 
 
 def _make_up(schema: Schema) -> Table:
-    """A table of two rows about nobody, with which wrong settings are refused before a release."""
+    """A table of two rows about no one, with which wrong settings are refused before a release."""
     names = [*schema.columns, schema.label.column]
     empty = Column(("",), np.zeros(2, np.int64))
     return Table(dict.fromkeys(names, empty), 2)

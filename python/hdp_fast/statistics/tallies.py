@@ -71,7 +71,7 @@ def histogram(
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         All k counts, those of empty bins too. With groups, a dict of such histograms by key.
@@ -206,7 +206,7 @@ def top_k(
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         The chosen categories, and how far their counts are from the best at most.

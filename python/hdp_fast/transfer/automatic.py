@@ -1,4 +1,4 @@
-"""Settings of a run that nobody chose: public rules for them, made before any data is read."""
+"""Settings of a run that no one chose: public rules for them, made before any data is read."""
 
 from __future__ import annotations
 

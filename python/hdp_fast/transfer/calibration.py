@@ -108,15 +108,16 @@ def calibrate(
         intercept: Mean and standard deviation of the intercept before any answer; the latter above
             0.
         tolerance: Mean log loss, at least 0, by which the result may be worse than the model as it
-            was. With 0 it is never worse but with probability `beta`, and either the whole map is
+            was. With 0 it is worse with probability at most `beta`, and either the whole map is
             taken or none of it.
         beta: Probability, in (0, 1), with which the result may be worse by more than `tolerance`;
             and that with which the interval of one bin of the reliability diagram may miss.
         count: Number of agents to ask, at least 60; None asks all who are left. With a count, the
             same call after an interruption takes up the answers of real agents who were asked by
             it, and asks only the others.
-        random_state: None draws the agents' coins from the operating system. An int or a numpy
-            Generator makes a reproducible stream for tests, which protects nobody who knows it.
+        random_state: None draws the agents' random bits from the operating system. An int or a
+        numpy
+            Generator makes a reproducible stream for tests, which protects no one who knows it.
             RemoteAgents do not use it.
 
     Returns:
@@ -124,8 +125,8 @@ def calibrate(
 
     Raises:
         ParameterError: An argument breaks its rule, there are fewer than 60 agents, or real agents
-            are to be asked about a model without a description. Nobody is asked.
-        ShapeError: The model does not score records of the agents' number of features. Nobody is
+            are to be asked about a model without a description. No one is asked.
+        ShapeError: The model does not score records of the agents' number of features. No one is
             asked.
         AgentsExhausted: Not one agent has answered.
         Exception: What the agents themselves raise.

@@ -29,7 +29,7 @@ LADDER = np.array([*(-rung for rung in reversed(_RUNGS)), 0.0, *_RUNGS])
 _FAR, _FEWER = 8.5, 0.5
 # Of those who answer for the fit: about scores, about labels, about both.
 _ABOUT_SCORES, _ABOUT_LABELS = 0.35, 0.35
-# With fewer agents a question goes to nobody.
+# With fewer agents a question goes to no one.
 LEAST_AGENTS = 60
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
 # Two in five check: with fewer the map is better, and goes less far.

@@ -126,7 +126,7 @@ class CalibratedModel(JsonText):
     """What calibrate returns: a model whose log-odds are a map of the score of another one.
 
     The log-odds of label 1 are the score plus a shift, which is linear between `knots` and constant
-    beyond the first and the last of them: nobody was asked about what lies there. Between the knots
+    beyond the first and the last of them: no one was asked about what lies there. Between the knots
     of the logistic method they are `slope * score + intercept`.
 
     Attributes:

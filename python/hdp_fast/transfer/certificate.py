@@ -196,8 +196,8 @@ def certify(
 
     Raises:
         ParameterError: An argument breaks its rule, a model cannot predict, or RemoteAgents need a
-            description that the model does not have. Nobody is asked.
-        AgentsExhausted: Fewer agents are left than are to be asked, and nobody is asked; or not one
+            description that the model does not have. No one is asked.
+        AgentsExhausted: Fewer agents are left than are to be asked, and no one is asked; or not one
             of those who were asked about the model has answered.
         Exception: What the model raises about made-up records, before anybody is asked, or what
             the agents themselves raise. A record that the model fails on counts as wrong, with the

@@ -2,8 +2,8 @@
 
 The file holds only what is released anyway: hypotheses and the agents' estimates, but no weights,
 which follow from the records and the hypotheses. A hypothesis is written before anybody sees it:
-either nobody has seen a round and it is run again, or it is never run again. A test is written
-before its agents are asked, so that nobody is asked twice.
+either no one has seen a round and it is run again, or it is never run again. A test is written
+before its agents are asked, so that no one is asked twice.
 """
 
 from __future__ import annotations

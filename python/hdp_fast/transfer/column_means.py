@@ -91,7 +91,7 @@ class ColumnMeans(JsonObject):
         high: ArrayLike = 1.0,
         names: Sequence[str] | None = None,
     ) -> Self:
-        """Takes means that everybody knows, as from a census, and that belong to nobody's records.
+        """Takes means that everybody knows, as from a census, and that belong to no one's records.
 
         Args:
             means: The means of d columns in their own units, shape (d,), each within its bounds.
@@ -181,7 +181,7 @@ def release_means(
     Args:
         records: An array or frame of shape (n, d), or with a schema a `data.Table`; n is public and
             at most `2**31`. NaN counts as the lower bound.
-        epsilon: Privacy parameter, above 0; math.inf adds no noise and protects nobody.
+        epsilon: Privacy parameter, above 0; math.inf adds no noise and protects no one.
         delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
             None.
         schema: Public schema of the table; None for arrays and frames.
@@ -196,7 +196,7 @@ def release_means(
         budget: Budget of the relation "replace_one", or with ids "replace_person", charged before
             anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody.
+            reproducible stream for tests, which protects no one.
 
     Returns:
         The means, which may be published.

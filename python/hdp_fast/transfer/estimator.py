@@ -182,7 +182,7 @@ class SubsampleTestReweigh(SettableParameters):
             budget: Budget of the curator's records. It is charged epsilon and delta once, before
                 the first round, and not again when the run is resumed. None charges nothing.
             random_state: None draws from the operating system. An int or a numpy Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
             start: A model that was fitted in this process to the same records in the same order,
                 and privately if this run is private. This run begins with its last weights. It
                 stays as it is, and the privacy losses of both runs add up. None begins with equal
@@ -450,7 +450,7 @@ class SubsampleTestReweigh(SettableParameters):
                 refuse("agents", agents, rule)
         elif untested:
             name = "schedule" if self.assume is None else "assume"
-            rule = f"with {name} = {getattr(self, name)!r} nobody is asked: leave them out"
+            rule = f"with {name} = {getattr(self, name)!r} no one is asked: leave them out"
             refuse("agents", agents, rule)
         elif is_oracle(agents):
             if is_private(self.epsilon) or not hasattr(agents, "query"):

@@ -43,11 +43,11 @@ class HybridPlan(JsonText):
             `schema.floats`.
         columns: Number of these features.
         n: Number of the panel's records.
-        screen: Number of agents who say what moved; 0 asks nobody.
+        screen: Number of agents who say what moved; 0 asks no one.
         calibrate: Number of agents who calibrate the model.
         certify: Number of agents who certify it.
         screen_share: Share of the agents who say what moved.
-        screen_price: Epsilon and delta of the means of the panel's columns; None where nobody is
+        screen_price: Epsilon and delta of the means of the panel's columns; None where no one is
             asked what moved.
         model_price: Epsilon and delta of the model.
         agents_epsilon: Privacy parameter of each agent's answer.
@@ -126,7 +126,7 @@ def share_out(agents: int, columns: int, screen: float, certify: float) -> tuple
         left = f"{calibrating:,} to calibrate and {certifying:,} to certify"
         raise AgentsExhausted(f"agents has {agents:,} people, {left}, but {rule}")
     if 0 < asked < columns or (screen and not asked):
-        rule = f"each of the schema's {columns:,} features needs one: screen = 0 asks nobody"
+        rule = f"each of the schema's {columns:,} features needs one: screen = 0 asks no one"
         raise AgentsExhausted(f"screen asks {asked:,} of {agents:,} people, but {rule}")
     return asked, calibrating, certifying
 
@@ -139,7 +139,7 @@ class HybridModel(JsonText):
         model: The learners.PrivateModel to predict with: that of the panel, calibrated where agents
             have shown that this is better. Its JSON is what `hdp-fast predict` reads.
         panel_model: The PrivateModel of the panel, before any calibration.
-        shift: What moved between the panel and the agents; None where nobody was asked.
+        shift: What moved between the panel and the agents; None where no one was asked.
         left_out: Names of the features that were left out of the model.
         plan: How many agents were asked for what, and at which price.
         calibrated: The calibration by agents; None before `repair`. Its model is the description of

@@ -84,7 +84,7 @@ class HybridRun(Checked):
     Attributes:
         schema: Public data.Schema of both sides, with a rule of the label.
         epsilon: Privacy parameter of the panel, at least 1e-8: a fifth pays for the means, the rest
-            for the model; the model has all where nobody is asked what moved.
+            for the model; the model has all where no one is asked what moved.
         delta: Privacy parameter of the panel, strictly between 0 and 1, shared out likewise.
         screen: Share of the agents, in [0, 1), who say what moved. None takes .3, or 0 where public
             numbers tell that a shift of half a feature's range might not show.
@@ -276,14 +276,14 @@ class HybridRun(Checked):
             budget: Budget of the relation "replace_one", charged with the whole epsilon and delta,
                 once and before anything is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody. RemoteAgents do not use it.
+                reproducible stream for tests, which protects no one. RemoteAgents do not use it.
 
         Returns:
             The released model, not yet calibrated.
 
         Raises:
             ParameterError: The panel lacks a column, an argument is out of range, or the budget is
-                of another relation. Nothing is spent, and nobody is asked.
+                of another relation. Nothing is spent, and no one is asked.
             ShapeError: Agents hold another number of features than the plan's. Nothing is spent.
             AgentsExhausted: There are too few agents. Nothing is spent.
             BudgetExceeded: The budget has less than epsilon or delta left. Nothing is spent.
@@ -315,7 +315,7 @@ class HybridRun(Checked):
         Raises:
             ParameterError: An argument is out of range, or agents have another epsilon than the
                 plan's.
-            AgentsExhausted: Fewer agents are left than the plan asks, and nobody is asked; or not
+            AgentsExhausted: Fewer agents are left than the plan asks, and no one is asked; or not
                 one of those who were asked has answered.
             Exception: What the agents themselves raise.
 

@@ -166,7 +166,7 @@ def pass_over_asked(agents: Any, journal: Journal) -> None:
 def make_record(
     learner: Any, plan: Plan, run: str, random_state: RandomState
 ) -> PrivacyRecord | None:
-    """The privacy record of the curator's data; None for a plan that protects nobody."""
+    """The privacy record of the curator's data; None for a plan that protects no one."""
     if plan.delta is None:
         return None
     return PrivacyRecord(

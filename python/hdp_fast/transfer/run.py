@@ -163,7 +163,7 @@ class Run:
     ) -> RoundResult | None:
         """The estimated error, from answers that an interrupted run has paid for, or from others.
 
-        It is None if nobody has answered.
+        It is None if no one has answered.
         """
         answers = agents.recall(hypothesis, self.journal.begun.get(place, size))
         if answers.size:

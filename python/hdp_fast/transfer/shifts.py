@@ -82,7 +82,7 @@ class ColumnShift:
 class ShiftReport(JsonText):
     """Which columns moved between the source and the target, and which may be left out.
 
-    All intervals hold at once but for a probability of beta.
+    All intervals hold at once with probability 1 - beta.
 
     A column that moved need not be left out: people may differ in it for good reasons, and a model
     without it is often worse. What may be left out automatically is only what is `droppable`: a
@@ -179,9 +179,9 @@ def shifted_columns(
         The report, a frozen ShiftReport.
 
     Raises:
-        ParameterError: An argument is out of range. Nobody is asked.
+        ParameterError: An argument is out of range. No one is asked.
         ShapeError: source is no vector, or agents have another number of columns.
-        AgentsExhausted: Fewer agents than columns are left, or than `count`. Nobody is asked.
+        AgentsExhausted: Fewer agents than columns are left, or than `count`. No one is asked.
 
     Guarantee:
         Pure epsilon-DP for each agent, with the agents' epsilon: each answers one question, which

@@ -258,11 +258,11 @@ def survey(
 
     Raises:
         ParameterError: An argument breaks its rule, the names of weights, sampled or shares are not
-            those of strata or questions, or RemoteAgents cannot be sent a question. Nobody is
+            those of strata or questions, or RemoteAgents cannot be sent a question. No one is
             asked.
-        ShapeError: A query does not fit the features of the agents. Nobody is asked.
+        ShapeError: A query does not fit the features of the agents. No one is asked.
         AgentsExhausted: Fewer agents are left than are to be asked, or than there are questions.
-            Nobody is asked.
+            No one is asked.
         Exception: What a function or the agents raise.
 
     Guarantee:
@@ -377,7 +377,7 @@ class _CellMeans:
         return share * (1 - share) / answered / advantage(self.epsilon) ** 2
 
     def ratio_variance(self, question: str, stratum: str) -> float:
-        """By the delta method; infinite where nobody seems to be in the stratum."""
+        """By the delta method; infinite where no one seems to be in the stratum."""
         share, ratio = self.mean(None, stratum).value, self.ratio(question, stratum).value
         if not share > 0:
             return math.inf

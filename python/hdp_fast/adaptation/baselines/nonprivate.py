@@ -1,4 +1,4 @@
-"""Baselines that protect nobody, for comparison with private adaptation."""
+"""Baselines that protect no one, for comparison with private adaptation."""
 
 from __future__ import annotations
 

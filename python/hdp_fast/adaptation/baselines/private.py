@@ -153,7 +153,7 @@ class TargetSGD(BoundedEstimator):
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
 
         Returns:
             The estimator itself.
@@ -406,7 +406,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
-                reproducible stream for tests, which protects nobody who knows it.
+                reproducible stream for tests, which protects no one who knows it.
 
         Returns:
             The estimator itself.

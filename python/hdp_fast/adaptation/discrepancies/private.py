@@ -142,7 +142,7 @@ def release_discrepancy(
         local_radius: Public radius of that ball, in [1e-30, 1e30]. Where the ball leaves the ball
             of `radius`, the supremum is over the smallest ball that holds their intersection.
         random_state: None draws from the operating system. An int or a Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
         budget: The budget that the release is charged to before any coin is drawn; None charges
             nothing.
 
@@ -158,11 +158,11 @@ def release_discrepancy(
 
     Guarantee:
         The release is epsilon-DP, or mu-Gaussian differentially private, for the private sample
-        under "replace_one"; its coins are exact. With n private records, and weights of norm up to
-        R, one record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`, and
-        the computed value by at most 2 xi more (proved). xi is public: it is computed from m, n, d
-        and B, because a gap that was computed from the records would show in the noise. That the
-        gap is below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the
+        under "replace_one"; its random draws are exact. With n private records, and weights of norm
+        up to R, one record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`,
+        and the computed value by at most 2 xi more (proved). xi is public: it is computed from m,
+        n, d and B, because a gap that was computed from the records would show in the noise. That
+        the gap is below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the
         largest one seen; this is measured, not proved. The value is rounded to a grid of 1024 steps
         to B / n + 2 xi, so that the integer sensitivity is exactly 1024. No coin is drawn and no
         budget spent where the call raises. The running time is not protected.

@@ -181,8 +181,9 @@ def learn_masked_parity(
         d: Number of bits of x, a power of two from 2 to 32,768.
         beta: Failure probability with agents, in (0, 1). With an oracle that keeps its tolerances
             the result is never wrong.
-        random_state: Source of the agents' coins. None draws from the operating system. An int or a
-            numpy Generator makes a reproducible stream for tests, which protects nobody who knows
+        random_state: Source of the agents' random bits. None draws from the operating system. An
+        int or a
+            numpy Generator makes a reproducible stream for tests, which protects no one who knows
             it.
 
     Returns:
@@ -190,10 +191,10 @@ def learn_masked_parity(
 
     Raises:
         ParameterError: source is no oracle and no agents, its features are not bits, or a parameter
-            is out of range. Nobody is asked.
-        ShapeError: The agents have another number of features than examples of d bits. Nobody is
+            is out of range. No one is asked.
+        ShapeError: The agents have another number of features than examples of d bits. No one is
             asked.
-        AgentsExhausted: Fewer agents are left than needed. Nobody is asked.
+        AgentsExhausted: Fewer agents are left than needed. No one is asked.
         Exception: What the oracle itself raises.
 
     Guarantee:
@@ -238,10 +239,10 @@ def learn_masked_parity_weakly(
 
     Raises:
         ParameterError: source is no oracle and no agents, its features are not bits, or a parameter
-            is out of range. Nobody is asked.
-        ShapeError: The agents have another number of features than examples of d bits. Nobody is
+            is out of range. No one is asked.
+        ShapeError: The agents have another number of features than examples of d bits. No one is
             asked.
-        AgentsExhausted: Fewer agents are left than needed. Nobody is asked.
+        AgentsExhausted: Fewer agents are left than needed. No one is asked.
         Exception: What the oracle itself raises.
 
     Guarantee:

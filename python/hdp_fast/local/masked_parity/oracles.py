@@ -57,8 +57,8 @@ class MaskedParityAgents(AgentPool):
         ParameterError: concept is not a MaskedParity, or a parameter is out of range.
 
     Guarantee:
-        Each answer is pure epsilon-DP with respect to the agent's example, with exact coins, as for
-        Agents. The examples are simulated and belong to nobody.
+        Each answer is pure epsilon-DP with respect to the agent's example, with exact random draws,
+        as for Agents. The examples are simulated and belong to no one.
 
     Source:
         Warner 1965; Kasiviswanathan et al. 2011, Section 5.3.
@@ -105,15 +105,15 @@ class MaskedParityAgents(AgentPool):
         Args:
             question: As for Agents.ask; its X is an array once numpy.asarray has read it.
             count: Number of agents to ask, at least 0. All of them are asked at once.
-            random_state: As for Agents.ask: the source of the agents' coins.
+            random_state: As for Agents.ask: the source of the agents' random bits.
 
         Returns:
             The randomized answers, uint8 of shape (count,).
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: The question is not callable, count or random_state is out of range, or
-                the process is a forked child. Nobody is asked.
+                the process is a forked child. No one is asked.
             ShapeError: The question returned anything but one answer for each agent. These agents
                 stay spent.
             Exception: What the question itself raises. These agents stay spent.
@@ -146,12 +146,12 @@ class MaskedParityAgents(AgentPool):
             The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
 
         Raises:
-            AgentsExhausted: Fewer than `count` agents are left. Nobody is asked.
+            AgentsExhausted: Fewer than `count` agents are left. No one is asked.
             ParameterError: count or random_state is out of range, or the process is a forked child.
-                Nobody is asked.
-            ShapeError: predict returns anything but one label for a made-up example. Nobody is
+                No one is asked.
+            ShapeError: predict returns anything but one label for a made-up example. No one is
                 asked.
-            Exception: What the hypothesis itself raises about a made-up example. Nobody is asked.
+            Exception: What the hypothesis itself raises about a made-up example. No one is asked.
 
         Guarantee:
             Pure epsilon-DP for each agent, if the prediction for an agent depends on no example but

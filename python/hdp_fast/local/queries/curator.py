@@ -87,7 +87,7 @@ class CuratorOracle(SingleUseSession):
             1).
         budget: Charged epsilon once, when the object is made.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
 
     Raises:
         ShapeError: X has not two dimensions, the lengths of X and y differ, or there is no record.

@@ -69,7 +69,7 @@ class LocalSQOracle(Uncopyable):
 
     A query of tolerance tau asks agents_per_query agents for one bit each. The bit is 1 with the
     value of g for the agent as the probability, and is sent through randomized response. Where
-    fewer agents are left, AgentsExhausted is raised, nobody is asked, and what has been learned so
+    fewer agents are left, AgentsExhausted is raised, no one is asked, and what has been learned so
     far stays in `answers`; the same query with a larger tau may still be answered. A copy of the
     object is the very same object, pickling raises, and so does a query in a forked child.
 
@@ -79,7 +79,7 @@ class LocalSQOracle(Uncopyable):
         beta: Probability with which any of the answers may be further than its tau from its mean,
             in (0, 1).
         random_state: None draws from the operating system. An int or a numpy Generator makes a
-            reproducible stream for tests, which protects nobody who knows it.
+            reproducible stream for tests, which protects no one who knows it.
 
     Attributes:
         answers: All answers so far, in their order.
@@ -140,9 +140,9 @@ class LocalSQOracle(Uncopyable):
             The answer, a number in [0, 1].
 
         Raises:
-            AgentsExhausted: Fewer agents are left than tau needs. Nobody is asked.
+            AgentsExhausted: Fewer agents are left than tau needs. No one is asked.
             ParameterError: g is not callable, tau is not a finite number above 0, all queries have
-                been asked, or the process is a forked child. Nobody is asked.
+                been asked, or the process is a forked child. No one is asked.
             ShapeError: g returned anything but one number for each agent. The query and those
                 agents stay spent.
             Exception: What g itself raises. The query and those agents stay spent.
@@ -170,10 +170,10 @@ class LocalSQOracle(Uncopyable):
             The answers, a list of numbers in [0, 1].
 
         Raises:
-            AgentsExhausted: Fewer agents are left than all queries together need. Nobody is asked.
+            AgentsExhausted: Fewer agents are left than all queries together need. No one is asked.
             ParameterError: gs is not a sequence of callables, a tolerance is not a finite number
-                above 0, fewer queries are left, or the process is a forked child. Nobody is asked.
-            ShapeError: taus has another length than gs: then nobody is asked. It is also raised
+                above 0, fewer queries are left, or the process is a forked child. No one is asked.
+            ShapeError: taus has another length than gs: then no one is asked. It is also raised
                 when a query returned anything but one number for each agent: then the queries and
                 their agents stay spent.
             Exception: What a query itself raises. The queries and their agents stay spent.
@@ -340,11 +340,11 @@ def simulate_sq(
         An SQSimulationResult with the algorithm's own result.
 
     Raises:
-        AgentsExhausted: Fewer agents are left than the promised queries need. Nobody is asked.
-        ShapeError: taus has not t entries: then nobody is asked. It is also raised when a query
+        AgentsExhausted: Fewer agents are left than the promised queries need. No one is asked.
+        ShapeError: taus has not t entries: then no one is asked. It is also raised when a query
             returned anything but one number for each agent.
         ParameterError: algorithm is not callable, agents is not an Agents, a parameter is out of
-            range, or not exactly one of tau and taus is given: then nobody is asked. It is also
+            range, or not exactly one of tau and taus is given: then no one is asked. It is also
             raised when the algorithm asks more queries, or for a smaller tolerance, than was
             promised.
         Exception: What the algorithm itself raises.

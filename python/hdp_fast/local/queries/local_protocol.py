@@ -61,7 +61,7 @@ class TransparentRandomizer(Protocol):
 
         Args:
             u: Inputs of shape (n,).
-            random_state: Source of the randomizer's coins.
+            random_state: Source of the randomizer's random bits.
 
         Returns:
             Integers of shape (n,).

@@ -170,7 +170,7 @@ class ExactOracle:
             error or random_state break their rule.
 
     Guarantee:
-        This oracle protects nobody; random_state only chooses its errors.
+        This oracle protects no one; random_state only chooses its errors.
 
     Source:
         Kasiviswanathan et al. 2011, Definition 5.4, for queries with values in [0, 1].

@@ -121,7 +121,7 @@ class Randomizer(ABC, Generic[A]):
             u: Values of shape (n,), one for each person: numbers for a mean, integers in [0, k) for
                 frequencies.
             random_state: None draws from the operating system; an int or a Generator makes a
-                reproducible stream for tests, which protects nobody.
+                reproducible stream for tests, which protects no one.
 
         Returns:
             Reports of shape (n,), one for each value: uint8 from BinaryResponse, int64 from the

@@ -181,7 +181,7 @@ class GaussianRandomizer(_Noisy):
 
     Guarantee:
         Each report is (epsilon, delta)-differentially private in its own value, in the local model.
-        The coins are exact. The privacy curve is summed in doubles, with a margin of 1e-9 of
+        The random draws are exact. The privacy curve is summed in doubles, with a margin of 1e-9 of
         itself.
 
     Cost:
