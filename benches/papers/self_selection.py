@@ -38,8 +38,8 @@ from _report import FOLDER, accept_seeds, make_parser, missing_file, print_resul
 from numpy.typing import NDArray
 
 from hdp_fast import learners, local, transfer
-from hdp_fast.cli.logistic import Halfspace, LogisticLearner
 from hdp_fast.data import Category, Label, Number, Schema, Table, read_table
+from hdp_fast.learners.logistic import Halfspace, LogisticLearner
 
 EPSILON, DELTA, AGENTS_EPSILON = 1.0, 1e-6, 1.0
 # A step size that leaves all weights as they are.

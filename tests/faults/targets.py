@@ -138,7 +138,7 @@ def separated_on(indices):
 
 
 def adapted(*arrays):
-    made = adaptation.ConvexAdaptation(**PROMISE, steps=2, **SEED)
+    made = adaptation.ConvexAdaptation(**PROMISE, steps=2)
     return made.fit(*arrays, **SEED).coef_
 
 

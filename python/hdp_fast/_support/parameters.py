@@ -22,12 +22,11 @@ def check_fields(instance: Any) -> dict[str, Any]:
     Raises: ParameterError where a rule refuses a field.
     """
     values = {name: getattr(instance, name) for name in instance.RULES}
-    # No call for what is left out: most fields of a large class are.
-    return {
-        name: rule(name, values[name])
-        for name, rule in instance.RULES.items()
-        if values[name] is not None or not hasattr(rule, "__wrapped__")
-    }
+    for name, rule in instance.RULES.items():
+        # No call for what is left out: most fields of a large class are.
+        if values[name] is not None or not hasattr(rule, "__wrapped__"):
+            values[name] = rule(name, values[name])
+    return values
 
 
 def store(instance: object, **values: Any) -> None:

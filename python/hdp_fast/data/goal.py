@@ -56,7 +56,8 @@ class Goal(NamedTuple):
     @property
     def price(self) -> tuple[float, float]:
         """Epsilon and delta, of a release that is not pure."""
-        return self.epsilon, self.settled_delta
+        assert self.delta is not None
+        return self.epsilon, self.delta
 
     def of_people(self, ids: ArrayLike | None, rows_per_person: int, n: int) -> Goal:
         """The same about people, who own the n rows. Raises as read_persons does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -145,7 +145,7 @@ class Rows:
 
     # What is known of them -----------------------------------------------------------------------
 
-    @property
+    @cached_property
     def schema(self) -> Schema | None:
         """The schema of the records; None for columns of numbers."""
         return self.source if isinstance(self.source, Schema) else None
@@ -165,7 +165,7 @@ class Rows:
         flags = [isinstance(kind, Number) and not self.bits for kind, _ in self.parts]
         return np.repeat(np.array(flags, bool), [width for _, width in self.parts])
 
-    @property
+    @cached_property
     def sources(self) -> int:
         """The number of columns that the rows are made of: the largest squared norm of plain ones.
 
@@ -290,9 +290,9 @@ class Rows:
         return Predictor(intercept, dict(zip(self.names, coefficients, strict=True)))
 
 
-def blocks_of(n: int) -> Iterator[slice]:
+def blocks_of(n: int) -> list[slice]:
     """The places of n rows, so many at a time that what is made of them meanwhile is small."""
-    return (slice(start, start + _BLOCK) for start in range(0, n, _BLOCK))
+    return [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
 
 
 def _keep_features(schema: Schema, kept: Sequence[bool], bits: bool) -> Schema:

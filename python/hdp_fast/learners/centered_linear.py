@@ -342,9 +342,11 @@ def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
 
 def _add_powers(unit: Rows, rows: Floats, squares: bool, bits: int) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
-    parts = (_powers(unit, rows[block], squares) * 2.0**bits for block in blocks_of(len(rows)))
-    sums: Integers = sum(np.floor(part).astype(np.int64).sum(axis=0) for part in parts)
-    return sums
+    sums: Any = 0
+    for block in blocks_of(len(rows)):
+        part = np.floor(_powers(unit, rows[block], squares) * 2.0**bits)
+        sums = sums + part.astype(np.int64).sum(axis=0)
+    return sums  # type: ignore[no-any-return]
 
 
 def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:
