@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from cases import each
+from cases import each_case
 from docstrings import public_objects
 from structure import PACKAGE, REFERENCE, circle, modules_of, shown_at_the_top, targets
 
@@ -98,7 +98,7 @@ def code_that_runs(path):
     return code(path).split("#[cfg(test)]")[0]
 
 
-@each("path", sorted(CORE.rglob("*.rs")), ids=lambda path: str(path.name))
+@each_case("path", sorted(CORE.rglob("*.rs")), ids=lambda path: str(path.name))
 def test_rust_imports_only_from_lower_layers(path):
     stem = path.relative_to(CORE).parts[0].removesuffix(".rs")
     if stem == "lib":
@@ -122,7 +122,7 @@ def test_no_room_of_the_core_imports_itself_by_way_of_others():
     refuse_circles(imports)
 
 
-@pytest.mark.parametrize("room", sorted(path.name for path in CORE.iterdir() if path.is_dir()))
+@each_case("room", sorted(path.name for path in CORE.iterdir() if path.is_dir()))
 def test_no_file_of_a_room_imports_itself_by_way_of_others(room):
     imports = {
         path.stem: set(re.findall(r"\bsuper::\{?(\w+)", code_that_runs(path)))
@@ -161,7 +161,7 @@ MODULES = modules_of(PACKAGE)
 INSIDE = {name: module for name, module in MODULES.items() if name and module.room != REFERENCE}
 
 
-@each("module", INSIDE.values(), ids=INSIDE)
+@each_case("module", INSIDE.values(), ids=INSIDE)
 def test_python_imports_only_from_lower_layers(module):
     for target in targets(module, MODULES):
         room = target.split(".")[0]
@@ -273,7 +273,7 @@ def test_the_rooms_at_the_top_can_be_read_in_a_minute():
     assert len(shown_at_the_top(PACKAGE)) <= MOST_NAMES_AT_THE_TOP
 
 
-@each("name", [name for name in MODULES if MODULES[name].is_face])
+@each_case("name", [name for name in MODULES if MODULES[name].is_face])
 def test_a_face_is_a_docstring_imports_and_a_list(name):
     """And the table of what is loaded on first use, with its two functions, at the root."""
     allowed = {"__all__", "__dir__", "(__getattr__, __dir__)"}
@@ -328,12 +328,12 @@ def test_rooms_that_need_a_library_are_looked_at():
     assert not any("_request" in path for path in methods)
 
 
-@each("path", PUBLIC)
+@each_case("path", PUBLIC)
 def test_a_generator_reads_every_public_docstring(path):
     assert list(PUBLIC[path].missing()) == []
 
 
-@each("path", PUBLIC)
+@each_case("path", PUBLIC)
 def test_what_draws_or_spends_states_a_guarantee(path):
     documented = PUBLIC[path]
     draws = PRIVATE_PARAMETERS & set(documented.parameters)

@@ -12,6 +12,7 @@ from itertools import cycle
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import brentq
 from scipy.stats import binomtest, norm
 
@@ -33,10 +34,8 @@ def counted(hits, misses, runs):
     return lambda side: next(answers[side])
 
 
-@pytest.mark.parametrize("delta", [0.0, 0.05])
-@pytest.mark.parametrize(
-    ("hits", "misses"), [(70, 20), (100, 0), (100, 100), (0, 0), (0, 50), (60, 50), (5, 1)]
-)
+@each_case("delta", [0.0, 0.05])
+@each_case(("hits", "misses"), [(70, 20), (100, 0), (100, 100), (0, 0), (0, 50), (60, 50), (5, 1)])
 def test_the_bound_is_that_of_clopper_and_pearson(hits, misses, delta):
     low, high = (
         binomtest(count, 100).proportion_ci(CONFIDENCE, method="exact") for count in (hits, misses)

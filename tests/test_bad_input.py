@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from calls import CALLS, EYE, ONES
-from cases import each
+from cases import each_case
 
 from hdp_fast import accounting, budget, gf2, local, stability
 from hdp_fast.exceptions import HdpFastError, ParameterError
@@ -354,12 +354,12 @@ def names(argument, text):
     return re.search(rf"\b({argument}|{argument.split('_')[-1]})\b", text) and "\n" not in text
 
 
-@each("name", CALLS)
+@each_case("name", CALLS)
 def test_good_arguments_are_accepted(name):
     call(name)
 
 
-@each(("name", "argument", "values"), rows(TABLE))
+@each_case(("name", "argument", "values"), rows(TABLE))
 def test_a_bad_value_is_one_error_that_names_its_argument(name, argument, values):
     def is_refused(value):
         try:
@@ -374,7 +374,7 @@ def test_a_bad_value_is_one_error_that_names_its_argument(name, argument, values
 SPENDING = {pair: values for pair, values in TABLE.items() if pair[0] in SPENDERS}
 
 
-@each(("name", "argument", "values"), rows(SPENDING))
+@each_case(("name", "argument", "values"), rows(SPENDING))
 def test_a_bad_value_spends_nothing_and_draws_no_coin(name, argument, values):
     def is_refused(value):
         spending, coins = budget.Budget(10), np.random.default_rng(1)
@@ -386,7 +386,7 @@ def test_a_bad_value_spends_nothing_and_draws_no_coin(name, argument, values):
     assert accepted(values, is_refused) == []
 
 
-@each(("name", "argument", "values"), rows(ABSURD))
+@each_case(("name", "argument", "values"), rows(ABSURD))
 def test_an_absurd_scalar_is_an_error_at_the_door(name, argument, values):
     def is_refused(value):
         try:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast._support.numbers import answers, losses, predictions
 from hdp_fast.exceptions import ShapeError
@@ -81,7 +82,7 @@ def bases(shown):
         shown = shown.base
 
 
-@pytest.mark.parametrize("show", SHOWN.values(), ids=SHOWN)
+@each_case("show", SHOWN.values(), ids=SHOWN)
 def test_what_a_function_is_shown_it_cannot_change(show):
     seen = []
 
@@ -160,7 +161,7 @@ RETURNED = {
 }
 
 
-@pytest.mark.parametrize("value", RETURNED.values(), ids=RETURNED)
+@each_case("value", RETURNED.values(), ids=RETURNED)
 def test_what_is_said_of_one_record_is_nothing_to_the_others(value):
     """In a list or an array, whose type that one record decides."""
     assert answers("answers", value, 4).tolist() == [1, 1, 1, 0]

@@ -1,14 +1,14 @@
-"""`each`, which makes one test of many small cases."""
+"""`each_case`, which makes one test of many small cases."""
 
 import pytest
-from cases import each
+from cases import each_case
 
 
 def test_each_tries_every_case_and_tells_all_that_fail():
     tried = []
 
-    @each(("left", "right"), [(1, 2), pytest.param(3, 3, id="equal"), (5, 4)], ids=str)
-    @each("scale", [1, 10])
+    @each_case(("left", "right"), [(1, 2), pytest.param(3, 3, id="equal"), (5, 4)], ids=str)
+    @each_case("scale", [1, 10])
     def rises(left, right, scale, fixture):
         tried.append((left, right, scale, fixture))
         assert scale * left < scale * right
@@ -24,7 +24,7 @@ def test_each_tries_every_case_and_tells_all_that_fail():
 
 
 def test_each_raises_the_failure_of_a_single_case_itself():
-    @each("value", [1, 0])
+    @each_case("value", [1, 0])
     def divides(value):
         assert 1 / value
 
@@ -35,4 +35,4 @@ def test_each_raises_the_failure_of_a_single_case_itself():
 
 def test_each_refuses_to_test_nothing():
     with pytest.raises(pytest.UsageError, match="no case of value"):
-        each("value", [])
+        each_case("value", [])

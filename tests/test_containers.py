@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from containers import (
     COLUMNS,
     WHOLE,
@@ -184,8 +184,8 @@ def same_entries(one, other):
     return all(type(a) is type(b) and (a == b or a is b) for a, b in pairs)
 
 
-@each("beside", [None, "integers", "texts"])
-@each("name", COLUMNS)
+@each_case("beside", [None, "integers", "texts"])
+@each_case("name", COLUMNS)
 def test_one_missing_entry_changes_neither_the_dtype_nor_another_entry(name, beside):
     make, entries = COLUMNS[name]
     for place in range(len(entries)):

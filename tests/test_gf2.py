@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 
 from hdp_fast import gf2
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -294,8 +294,8 @@ def sample_of(dtype):
     return bits(np.random.default_rng(9), 300, 200).astype(dtype)
 
 
-@each("layout", LAYOUTS)
-@each("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).str)
+@each_case("layout", LAYOUTS)
+@each_case("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).str)
 def test_from_dense_packs_any_layout_of_any_integer_dtype(dtype, layout):
     X = LAYOUTS[layout](sample_of(dtype))
     packed = gf2.BitMatrix.from_dense(X)
@@ -311,7 +311,7 @@ def test_bool_arrays_whose_bytes_are_no_bits_are_refused():
         gf2.solve(np.eye(3, dtype=bool), X[:, 0])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@each_case("layout", LAYOUTS)
 def test_functions_take_the_same_layouts(layout):
     X = LAYOUTS[layout](sample_of("<i8"))
     x = bits(np.random.default_rng(10), X.shape[1])
@@ -329,8 +329,8 @@ def test_lists_and_empty_lists_are_arrays_too():
     assert gf2.solve(np.zeros((2, 0), int), [0, 1]).consistent is False
 
 
-@each("at", [(0, 0), (63, 64), (299, 199)], ids=str)
-@each("dtype", DTYPES[1:])
+@each_case("at", [(0, 0), (63, 64), (299, 199)], ids=str)
+@each_case("dtype", DTYPES[1:])
 def test_from_dense_sees_an_entry_that_is_no_bit_and_tells_neither_place_nor_value(dtype, at):
     info = np.iinfo(dtype)
     for value in {info.min, info.max, 2, info.max // 2 + 1} - {0, 1}:
@@ -424,8 +424,8 @@ def pickled(thing, protocol):
     return pickle.loads(pickle.dumps(thing, protocol))
 
 
-@each("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
-@each("shape", [(0, 0), (0, 5), (3, 0), (1, 1), (7, 65), (1601, 9), (3300, 64)])
+@each_case("protocol", [0, 2, pickle.HIGHEST_PROTOCOL])
+@each_case("shape", [(0, 0), (0, 5), (3, 0), (1, 1), (7, 65), (1601, 9), (3300, 64)])
 def test_a_matrix_pickles_with_its_shape(shape, protocol):
     matrix = gf2.BitMatrix.from_dense(bits(np.random.default_rng(5), *shape))
     assert state_of(pickled(matrix, protocol)) == state_of(matrix)

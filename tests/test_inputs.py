@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from containers import READ, REFUSED, WithMemory
 from doors import DOORS, PLACES
 
@@ -154,8 +154,8 @@ def run_plain(job, dtype):
     return run(job, lambda values: values.astype(dtype))
 
 
-@each("job", JOBS)
-@each(("row", "name"), variants(READ))
+@each_case("job", JOBS)
+@each_case(("row", "name"), variants(READ))
 def test_a_container_gives_what_the_plain_array_gives(job, row, name):
     dtype, make = READ[row][name]
     if outcome(row, job) == "no":
@@ -181,8 +181,8 @@ ADVICE = {
 }  # fmt: skip
 
 
-@each("job", JOBS)
-@each(("row", "name"), variants(REFUSED))
+@each_case("job", JOBS)
+@each_case(("row", "name"), variants(REFUSED))
 def test_what_is_refused_is_refused_by_name(job, row, name):
     function, names = JOBS[job]
     for argument in names:
@@ -206,7 +206,7 @@ def test_what_is_refused_is_refused_by_name(job, row, name):
 OTHERS = {("Features", "X"), ("lower_bound", "data"), ("lower_bound", "neighbor")}
 
 
-@each(("name", "argument"), [each for each in PLACES if each not in OTHERS])
+@each_case(("name", "argument"), [each for each in PLACES if each not in OTHERS])
 def test_every_door_reads_the_memory_of_other_libraries(name, argument):
     door = DOORS[name]
     values = np.asarray(door.arguments[argument])
@@ -214,7 +214,7 @@ def test_every_door_reads_the_memory_of_other_libraries(name, argument):
         door.call(**door.arguments | {argument: WithMemory(values)})
 
 
-@pytest.mark.parametrize("row", READ)
+@each_case("row", READ)
 def test_rows_of_persons_are_kept_of_every_container(row):
     """The first form of each: one row of each two of a person is left out."""
     persons = read_persons(np.arange(len(X)) // 2, 1, len(X))

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 
 from hdp_fast import (
     Budget,
@@ -351,13 +351,13 @@ def refused(function, arrays, argument, bad, **given):
     assert not re.search(rf"{MARKED}|\bnan\b|\binf\b|None|\w\[\d|row \d", text), text
 
 
-@each("name", REFUSING)
+@each_case("name", REFUSING)
 def test_what_is_finite_is_taken(name):
     function, arrays = REFUSING[name]
     function(**arrays)
 
 
-@each("name", [name for name in CHARGED if name != "parity.transfer"])
+@each_case("name", [name for name in CHARGED if name != "parity.transfer"])
 def test_what_is_finite_is_charged(name):
     function, arrays = CHARGED[name]
     budget = Budget(100, 0.5)
@@ -365,13 +365,13 @@ def test_what_is_finite_is_charged(name):
     assert len(budget.records) == 1
 
 
-@each(("function", "arrays", "argument"), cases(REFUSING))
+@each_case(("function", "arrays", "argument"), cases(REFUSING))
 def test_it_is_refused_by_name_alone(function, arrays, argument):
     for bad in BAD.values():
         refused(function, arrays, argument, bad)
 
 
-@each(("function", "arrays", "argument"), cases(CHARGED))
+@each_case(("function", "arrays", "argument"), cases(CHARGED))
 def test_it_is_refused_before_anything_is_spent(function, arrays, argument):
     for bad in BAD.values():
         budget = Budget(100, 0.5)
@@ -379,8 +379,8 @@ def test_it_is_refused_before_anything_is_spent(function, arrays, argument):
         assert budget.records == ()
 
 
-@each("entry", [2, -1, 123456])
-@each(
+@each_case("entry", [2, -1, 123456])
+@each_case(
     ("function", "arrays", "argument"),
     [case for case in cases(REFUSING) + cases(CHARGED) if case.values[1] is PAIR],
 )
@@ -433,7 +433,7 @@ def test_what_a_function_returns_that_is_not_finite_counts_as_zero():
 
 
 # On a device, and where a schema is public: a default or the nearest end stands for it.
-@pytest.mark.parametrize(
+@each_case(
     "randomizer",
     [
         local.BinaryResponse(1.0, (-2.0, 3.0)),
@@ -443,7 +443,7 @@ def test_what_a_function_returns_that_is_not_finite_counts_as_zero():
     ],
     ids=lambda randomizer: type(randomizer).__name__,
 )
-@pytest.mark.parametrize(("value", "end"), [(math.nan, -2), (-math.inf, -2), (math.inf, 3)])
+@each_case(("value", "end"), [(math.nan, -2), (-math.inf, -2), (math.inf, 3)])
 def test_a_value_on_a_device_counts_as_an_end_of_its_range(randomizer, value, end):
     values = np.array([value, 0.5])
     assert len(randomizer.sample(values, random_state=0)) == 2
@@ -522,8 +522,8 @@ DOORS_OF_EMPTY = {
 }
 
 
-@each("dtype", [[], [("a", float)], "V4", complex], ids=str)
-@each("door", DOORS_OF_EMPTY)
+@each_case("dtype", [[], [("a", float)], "V4", complex], ids=str)
+@each_case("door", DOORS_OF_EMPTY)
 def test_an_empty_array_of_no_numbers_is_refused(door, dtype):
     with pytest.raises(ParameterError, match=rf"^{door.split()[0]} has dtype"):
         DOORS_OF_EMPTY[door](np.zeros((0, 2), dtype))

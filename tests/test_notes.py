@@ -12,7 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from doors import DOORS, LABELS, NUMBERS, Door, fresh
 
 import hdp_fast
@@ -113,7 +113,7 @@ def outcome(call):
     return None
 
 
-@each(("name", "entry"), RUNS)
+@each_case(("name", "entry"), RUNS)
 def test_no_setting_makes_a_call_fail_after_its_charge(name, entry, monkeypatch):
     """Warnings are errors and so is all rounding: what is refused then has charged nothing."""
     door, charges = CALLS[name], []

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import PrivacyRecord, accounting, adaptation, learners, statistics, transfer
 from hdp_fast.exceptions import ParameterError
@@ -29,8 +30,8 @@ def epsilon_of(records, delta):
     return accountant.get_epsilon(delta)
 
 
-@pytest.mark.parametrize("neighbors", NEIGHBORS)
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 5.0])
+@each_case("neighbors", NEIGHBORS)
+@each_case("epsilon", [1e-3, 0.1, 1.0, 5.0])
 def test_a_pure_record_has_its_epsilon(epsilon, neighbors):
     computed = epsilon_of([record_of(epsilon, neighbors)], 0.0)
     assert epsilon * (1 - 1e-9) <= computed <= epsilon + 2e-4

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 
 from hdp_fast import accounting
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -44,8 +44,8 @@ def exactly(w, kappa):
     raise AssertionError
 
 
-@each("n", [1, 2, 3, 7, 64])
-@each("kappa", [0.125, 0.3, 0.5, 0.99, 1.0])
+@each_case("n", [1, 2, 3, 7, 64])
+@each_case("kappa", [0.125, 0.3, 0.5, 0.99, 1.0])
 def test_projection_of_few_weights_is_exact(n, kappa):
     if kappa * n >= 1:
         for name, w in shapes(n).items():
@@ -127,8 +127,8 @@ def test_projections_past_the_caches_are_the_same(monkeypatch):
         assert np.array_equal(project(w, 0.1, out=out), wanted)
 
 
-@pytest.mark.parametrize("wrong", [-1e-300, math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("n", [5, 20_000, 300_000])
+@each_case("wrong", [-1e-300, math.nan, math.inf, -math.inf])
+@each_case("n", [5, 20_000, 300_000])
 def test_a_wrong_weight_is_refused_wherever_it_is(wrong, n):
     for place in (0, n // 2, n - 1):
         w = np.ones(n)
@@ -159,8 +159,8 @@ def far_apart(kind, n, rng):
 
 
 # Dyadic, so that kappa n is what it is in floats, too.
-@each("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
-@each("kind", ["subnormal", "huge", "anywhere", "both ends"])
+@each_case("kappa", [0.125, 0.25, 0.5, 0.75, 1.0])
+@each_case("kind", ["subnormal", "huge", "anywhere", "both ends"])
 def test_projection_is_exact_over_the_whole_range_of_floats(kind, kappa):
     done, rng = 0, np.random.default_rng(5)
     for _ in range(100):
@@ -183,8 +183,8 @@ EXTREMES = {
 }
 
 
-@pytest.mark.parametrize(("w", "kappa", "wanted"), EXTREMES.values(), ids=EXTREMES)
-@pytest.mark.parametrize("copies", [1, 5_000])
+@each_case(("w", "kappa", "wanted"), EXTREMES.values(), ids=EXTREMES)
+@each_case("copies", [1, 5_000])
 def test_sums_beyond_the_floats_are_projected(w, kappa, wanted, copies):
     w, wanted = np.tile(w, copies), np.tile(wanted, copies)
     assert np.allclose(project(w, kappa), wanted, rtol=1e-9, atol=1e-305 if copies == 1 else 1e-9)

@@ -10,6 +10,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from cases import each_case
 from mixtures import exact_law
 from scipy.stats import binom, norm
 
@@ -52,8 +53,8 @@ def normal_curve(mu, epsilon):
         return mpmath.ncdf(mu / 2 - epsilon / mu) - mpmath.exp(epsilon) * tail
 
 
-@pytest.mark.parametrize("mu", [1e-6, 1e-3, 0.2367, 1, 5, 40])
-@pytest.mark.parametrize("at", [0, 0.1, 1, 3, 8, 20])
+@each_case("mu", [1e-6, 1e-3, 0.2367, 1, 5, 40])
+@each_case("at", [0, 0.1, 1, 3, 8, 20])
 def test_gaussian_curve_is_that_of_fifty_digits(mu, at):
     epsilon = max(0.0, mu * mu / 2 + (at - 2) * mu)
     exact = normal_curve(mu, epsilon)
@@ -283,9 +284,9 @@ def exact_optimal(growth, delta, rounds, target):
     return 1 - kept + kept * total
 
 
-@pytest.mark.parametrize("delta", [0, Fraction(1, 1000)])
-@pytest.mark.parametrize("rounds", [1, 2, 5, 30])
-@pytest.mark.parametrize("growth", [2, Fraction(11, 10)])
+@each_case("delta", [0, Fraction(1, 1000)])
+@each_case("rounds", [1, 2, 5, 30])
+@each_case("growth", [2, Fraction(11, 10)])
 def test_optimal_composition_in_fractions(growth, delta, rounds):
     # The composition knows epsilon as a double only, a little off ln(growth): hence the margins.
     epsilon = math.log(growth)
@@ -307,8 +308,8 @@ def test_composed_randomized_response_is_the_optimum(rounds, delta):
     assert best * (1 - 1e-8) <= result <= best * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("epsilon", [15.622010062002525, 0.1, 0.3, 1 / 3, 7.7])
-@pytest.mark.parametrize("rounds", [3, 5, 7, 11])
+@each_case("epsilon", [15.622010062002525, 0.1, 0.3, 1 / 3, 7.7])
+@each_case("rounds", [3, 5, 7, 11])
 def test_optimal_composition_at_the_losses_themselves(epsilon, rounds):
     """Targets at (k - 2 i) epsilon, rounded to a float: below the loss there is something left."""
     with localcontext(Context(prec=60)):
@@ -1255,7 +1256,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("case", BAD)
+@each_case("case", BAD)
 def test_bad_input_names_the_argument(case):
     call, pattern = BAD[case]
     with pytest.raises(ParameterError, match=pattern):

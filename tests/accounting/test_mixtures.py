@@ -5,6 +5,7 @@ import random
 import warnings
 
 import pytest
+from cases import each_case
 from mixtures import (
     MOST_DRAWS,
     MOST_ROUNDS,
@@ -59,7 +60,7 @@ def check(number):
     assert seen.dent <= DENT, seen
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each_case("seed", range(100))
 def test_what_is_smaller_still_is_an_upper_bound(seed):
     coins = random.Random(seed)
     base = some_base(coins, 1e-30, 1e-6, range(3))

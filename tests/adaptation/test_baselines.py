@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from adaptation_problems import shifted
+from cases import each_case
 
 import hdp_fast
 from hdp_fast import adaptation
@@ -100,7 +101,7 @@ def test_noisy_descent_learns_where_there_is_no_need_for_noise():
     assert errors[0] < 5 * errors[1] + 0.05
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("kind", "options", "message"),
     [
         (adaptation.KernelMeanMatching, {"loss": "hinge"}, "loss = 'hinge'"),
@@ -125,8 +126,8 @@ def test_bad_parameters_are_named(kind, options, message):
     assert not hasattr(model, "coef_")
 
 
-@pytest.mark.parametrize("kind", [adaptation.KernelMeanMatching, adaptation.TargetSGD])
-@pytest.mark.parametrize(
+@each_case("kind", [adaptation.KernelMeanMatching, adaptation.TargetSGD])
+@each_case(
     ("change", "error", "message"),
     [
         ({0: np.zeros((0, 3))}, ShapeError, "source: X"),

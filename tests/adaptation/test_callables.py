@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 from failing_losses import LOSS_BOUNDS, MARK, TROUBLES, Failure, loss, raising, troubled
 
 from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation
@@ -23,7 +24,7 @@ def data(m=12, n=12):
     ]
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
+@each_case("trouble", TROUBLES)
 def test_a_fit_does_not_show_at_which_record_its_loss_fails(trouble):
     given = data()
     model = NonConvexAdaptation(epsilon=1.0, loss=troubled(TROUBLES[trouble]), steps=3, **CALLED)

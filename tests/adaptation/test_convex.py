@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from adaptation_problems import fit, problem
+from cases import each_case
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import ConvexAdaptation
@@ -176,7 +177,7 @@ def test_the_budget_is_charged_once_and_nothing_is_half_written():
         ConvexAdaptation(epsilon=math.inf).fit(*data, budget=budget)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         ({"epsilon": 0}, "epsilon"),

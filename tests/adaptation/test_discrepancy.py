@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import minimize_scalar
 
 from hdp_fast import accounting, adaptation
@@ -78,9 +79,9 @@ def test_one_feature_beside_exact_fractions(seed, m, n):
         assert found.gap < 1e-10
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("radius", [0.2, 1.0, 4.0])
-@pytest.mark.parametrize("method", METHODS)
+@each_case("seed", range(12))
+@each_case("radius", [0.2, 1.0, 4.0])
+@each_case("method", METHODS)
 def test_two_features_beside_a_grid(seed, radius, method):
     data = problem(seed)
     found = discrepancy(*data, radius=radius, norm_bound=1, method=method)
@@ -258,7 +259,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("given", "kind", "text"), BAD)
+@each_case(("given", "kind", "text"), BAD)
 def test_bad_input_is_named(given, kind, text):
     with pytest.raises(kind, match=text):
         discrepancy(**(GOOD | {"radius": 2} | given))

@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
@@ -51,9 +52,9 @@ def textbook(loss, scores, y):
     return -log_softmax(scores, axis=1)[np.arange(len(y)), y.astype(int)]
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "d"), SIZES)
+@each_case("loss", LOSSES)
+@each_case("dtype", [np.float64, np.float32])
+@each_case(("n", "d"), SIZES)
 def test_the_kernel_does_what_numpy_does(loss, dtype, n, d):
     X, y, w = records(n, d, loss, dtype)
     tolerance = {"rtol": 1e-9, "atol": 1e-12 * n} if dtype == np.float64 else {"atol": 2e-5 * n}
@@ -77,8 +78,8 @@ def test_losses_are_those_of_textbooks_at_any_score(loss):
         np.testing.assert_allclose(losses, textbook(loss, X @ (scale * w.T), y), atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("kappa_1", [0.0, 0.02, 0.4, 50.0])
+@each_case("loss", LOSSES)
+@each_case("kappa_1", [0.0, 0.02, 0.4, 50.0])
 def test_gradients_are_finite_differences(loss, kappa_1):
     X, y, w = records(60, 4, loss)
     q = np.random.default_rng(1).random(60)
@@ -236,7 +237,7 @@ def test_rows_of_any_layout_are_read_and_left_as_they_are(change):
         assert (given == kept).all()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error", "text"),
     [
         ({"loss": "cubic"}, ParameterError, "loss = 'cubic', but it must be one of squared"),

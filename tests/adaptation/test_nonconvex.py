@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 from adaptation_problems import classified, logistic
+from cases import each_case
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import NonConvexAdaptation, discrepancy
@@ -151,7 +152,7 @@ def test_private_rows_are_shrunk_and_public_ones_refused():
 CALLED = {"loss": logistic, "start": [0.0] * 3, "loss_bounds": (2, 1, 0.25), "discrepancy": 0.1}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "said"),
     [
         ({"loss": "hinge"}, "loss"),

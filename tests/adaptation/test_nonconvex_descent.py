@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 from adaptation_problems import classified, logistic
+from cases import each_case
 from failing_losses import LOSS_BOUNDS, MARK, TROUBLES, loss, troubled
 
 from hdp_fast.adaptation.convex_descent import ProjectedSteps, second_moments
@@ -199,8 +200,8 @@ def test_sums_that_couple_weights_have_noise_for_their_share():
     assert sum_with_noise(values, None, 1 / 16, None) == pytest.approx(values.sum())
 
 
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("trouble", TROUBLES)
+@each_case("exact", [True, False])
+@each_case("trouble", TROUBLES)
 def test_a_record_at_which_a_loss_fails_is_the_only_one_without_numbers(trouble, exact):
     X = np.random.default_rng(1).uniform(-0.5, 0.5, (6, 2))
     X[4, 1] = MARK

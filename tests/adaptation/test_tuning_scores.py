@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast.adaptation import ConvexAdaptation, NonConvexAdaptation, tune
 from hdp_fast.adaptation.tuning import _losses
@@ -112,10 +113,10 @@ def with_bad(given, argument, value):
     return changed
 
 
-@pytest.mark.parametrize("argument", range(4), ids=["X_source", "y_source", "X_target", "y_target"])
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-@pytest.mark.parametrize("private", ["target", "source"])
-@pytest.mark.parametrize("method", ["private_selection", "not_private"])
+@each_case("argument", range(4), ids=["X_source", "y_source", "X_target", "y_target"])
+@each_case("value", [math.nan, math.inf])
+@each_case("private", ["target", "source"])
+@each_case("method", ["private_selection", "not_private"])
 def test_what_is_not_finite_is_refused_before_the_split(argument, value, private, method):
     domain = "source" if argument < 2 else "target"
     for seed in range(3):

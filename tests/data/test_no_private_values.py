@@ -10,7 +10,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from doors import DOORS, PLACES
 from overheard import REAL, SHAPES, WHOLE, WORD, listen, marked
 
@@ -36,13 +36,13 @@ def overheard(capsys, caplog):
     return hear
 
 
-@each("door", DOORS)
+@each_case("door", DOORS)
 def test_every_door_lets_its_own_records_in(door):
     call, arguments, _ = DOORS[door]
     call(**arguments)
 
 
-@each(("door", "argument"), PLACES)
+@each_case(("door", "argument"), PLACES)
 def test_no_mechanism_says_what_it_was_given(overheard, door, argument):
     call, arguments, _ = DOORS[door]
     leaks = {}
@@ -58,7 +58,7 @@ def test_no_mechanism_says_what_it_was_given(overheard, door, argument):
 SLIPS = [(name, argument) for name, door in DOORS.items() for argument in door.arguments]
 
 
-@each(("door", "argument"), SLIPS)
+@each_case(("door", "argument"), SLIPS)
 def test_no_parameter_shows_an_array(overheard, door, argument):
     call, arguments, _ = DOORS[door]
     texts, printed = overheard(call, **arguments | {argument: np.full((5, 2), REAL)})
@@ -71,7 +71,7 @@ READ = [place for place in PLACES if place[0] != "lower_bound"]
 ROWS_READ = [place for place in READ if not place[0].endswith(".sample")]
 
 
-@each(("door", "argument"), READ)
+@each_case(("door", "argument"), READ)
 def test_masked_arrays_are_refused_by_name(door, argument):
     """Also where nothing is masked."""
     call, arguments, _ = DOORS[door]
@@ -79,7 +79,7 @@ def test_masked_arrays_are_refused_by_name(door, argument):
         call(**arguments | {argument: np.ma.array(arguments[argument])})
 
 
-@each(("door", "argument"), ROWS_READ)
+@each_case(("door", "argument"), ROWS_READ)
 def test_lists_of_masked_rows_are_refused_by_name(door, argument):
     """Numpy drops their masks in silence."""
     call, arguments, _ = DOORS[door]

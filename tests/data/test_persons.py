@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from containers import TEXTS, UNSIGNED, WHOLE
 
 from hdp_fast import accounting
@@ -162,7 +162,7 @@ def holds(name, start):
     return not ((name in UNSIGNED and start < 0) or (name in WHOLE and start >= 2**63))
 
 
-@each(
+@each_case(
     ("name", "start"),
     [
         (name, start)
@@ -221,8 +221,8 @@ def test_bad_arguments_are_refused(ids, rows, error):
 # Shares -------------------------------------------------------------------------------------------
 
 
-@each("rows", [1, 2, 3, 7, 1000])
-@each("epsilon", [1e-3, 0.1, 0.3, 1.0, 8.0, 300.0])
+@each_case("rows", [1, 2, 3, 7, 1000])
+@each_case("epsilon", [1e-3, 0.1, 0.3, 1.0, 8.0, 300.0])
 def test_group_privacy_of_a_share_is_what_was_asked(epsilon, rows):
     delta = 1e-6
     each, part = share_of_row(epsilon, delta, rows)

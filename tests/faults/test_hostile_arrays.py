@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cases import each
+from cases import each_case
 from harness import figure, size, watched
 from hostile_arrays import content, mutate, plain, told
 from processes import forking
@@ -16,7 +16,7 @@ pytestmark = forking
 CASES, PART = size(600, 100_000), size(600, 10_000)
 
 
-@each("name", TARGETS)
+@each_case("name", TARGETS)
 def test_arguments_that_are_right_are_taken(name):
     target = TARGETS[name]
     arrays = [values.copy() for values in target.arrays.values()]

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 
 from hdp_fast.exceptions import ParameterError
@@ -19,9 +20,9 @@ from hdp_fast.labels import (
 )
 
 
-@pytest.mark.parametrize("queries", [1, 30, 1000, 100_000])
-@pytest.mark.parametrize("error", [0.0, 0.001, 0.1, 0.3])
-@pytest.mark.parametrize("share", [1 / 3, 0.45])
+@each_case("queries", [1, 30, 1000, 100_000])
+@each_case("error", [0.0, 0.001, 0.1, 0.3])
+@each_case("share", [1 / 3, 0.45])
 def test_unstable_queries_are_the_tail_of_a_binomial(queries, error, share):
     most = unstable_queries(queries, error=error, beta=0.05, share=share)
     tail = stats.binom(queries, error / share).sf
@@ -140,7 +141,7 @@ def test_one_pass_of_short_steps_lets_members_agree_on_many_bins():
     assert soft_bins(a, 10_000) == math.floor(1 / (2 * math.sqrt(2) / 100))
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("call", "rule"),
     [
         (
@@ -173,9 +174,9 @@ def test_bad_numbers_are_refused(call, rule):
         call()
 
 
-@pytest.mark.parametrize("vc", [1, 5, 100])
-@pytest.mark.parametrize("alpha", [0.5, 0.05])
-@pytest.mark.parametrize("beta", [0.5, 1e-9])
+@each_case("vc", [1, 5, 100])
+@each_case("alpha", [0.5, 0.05])
+@each_case("beta", [0.5, 1e-9])
 def test_sample_sizes_hold_the_inequalities_they_rest_on(vc, alpha, beta):
     n = pac_sample_size(vc, alpha=alpha, beta=beta, agnostic=True)
     dichotomies = vc * math.log(2 * math.e * n / vc)

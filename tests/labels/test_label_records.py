@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.sparse import coo_matrix
 from voters import TRUTH, Q, X, Y, fitted, labeler, soft
 
@@ -39,7 +40,7 @@ def test_records_come_in_any_shape_a_learner_takes(kind):
     assert fitted(learner, records=make(X)).label(make(Q)).labels.tolist() == TRUTH
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("records", "labels", "rule"),
     [
         (
@@ -54,7 +55,7 @@ def test_records_come_in_any_shape_a_learner_takes(kind):
         (np.ones((60, 1)), [*Y[:59].tolist(), None], "y holds something else"),
     ],
 )
-@pytest.mark.parametrize("make", [lambda: labeler(), lambda: soft()], ids=["labels", "scores"])
+@each_case("make", [lambda: labeler(), lambda: soft()], ids=["labels", "scores"])
 def test_what_would_decide_the_dtype_of_others_is_refused(make, records, labels, rule):
     budget = Budget(20, 1e-3)
     with pytest.raises(ParameterError, match=rule):

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 from voters import TRUTH, Q, X, Y, by_votes, fitted, labeler
 
@@ -163,7 +164,7 @@ def test_a_budget_is_charged_once_by_fit_alone():
             fitted(budget=people)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changed", "error", "rule"),
     [
         ({"classes": [0]}, ParameterError, "2 to 256 different labels"),

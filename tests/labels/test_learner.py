@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import stats
 from voters import Seen, X, Y, labeler
 
@@ -88,7 +89,7 @@ def test_label_privacy_shows_features_and_never_reads_the_labels_of_what_it_show
     assert sorted(trained + X[public].tolist()) == sorted(X.tolist())
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("arguments", "how", "error", "rule"),
     [
         ({"labeler": 3}, {}, ParameterError, "labeler = 3"),

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, PrivacyRecord, labels
 from hdp_fast.data import Category, Column, Label, Number, Schema, Table
@@ -94,7 +95,7 @@ def test_a_budget_is_charged_once_and_before_anything_is_drawn(monkeypatch):
         made().fit(X, Y, Q, budget=budget)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "error"),
     [
         ({"epsilon": 0}, ParameterError),

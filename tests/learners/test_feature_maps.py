@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -194,7 +195,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(("call", "error"), BAD.values(), ids=BAD)
+@each_case(("call", "error"), BAD.values(), ids=BAD)
 def test_bad_arguments_are_refused(call, error):
     with pytest.raises(error):
         call()

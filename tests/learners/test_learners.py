@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import accounting, gf2, learners
 from hdp_fast.budget import Budget
@@ -104,8 +105,8 @@ CLASSES = {
 }
 
 
-@pytest.mark.parametrize("m", SIZES[:-3])
-@pytest.mark.parametrize("hypotheses", CLASSES.values(), ids=CLASSES)
+@each_case("m", SIZES[:-3])
+@each_case("hypotheses", CLASSES.values(), ids=CLASSES)
 def test_errors_are_those_of_plain_python(hypotheses, m):
     X, y = data(m, 5)
     errors = hypotheses.errors(X, y)
@@ -136,8 +137,8 @@ def test_predictions_of_long_records(m):
     assert parities.predict(1, X).tolist() == (1 ^ X[:, 0] ^ X[:, 2] ^ X[:, 4]).tolist()
 
 
-@pytest.mark.parametrize("d", [1, 63, 64, 65, 130])
-@pytest.mark.parametrize("m", [65, *SIZES[-3:]])
+@each_case("d", [1, 63, 64, 65, 130])
+@each_case("m", [65, *SIZES[-3:]])
 def test_wide_and_long_records_against_the_reference(m, d):
     X, y = data(m, d)
     ones, zeros = literal_masks(70, d, min(d, 4))
@@ -305,8 +306,8 @@ def test_every_layout_is_read_alike():
     assert len(Features(X)) == 150
 
 
-@pytest.mark.parametrize("m", [0, 1, 15, 16, 17, 65, 3_000])
-@pytest.mark.parametrize("d", [1, 6, 130])
+@each_case("m", [0, 1, 15, 16, 17, 65, 3_000])
+@each_case("d", [1, 6, 130])
 def test_halfspaces_count_exactly_where_floats_are_exact(m, d):
     draw = seeded(m)
     X, W, b = (draw.integers(-4, 5, shape) for shape in ((m, d), (41, d), 41))
@@ -381,7 +382,7 @@ def test_classes_are_frozen_and_survive_pickling():
     assert Conjunctions(4, 2) == Conjunctions(np.int64(4), 2)
 
 
-@pytest.mark.parametrize("hypotheses", [*CLASSES.values(), Halfspaces(np.ones((1, 5)), [0])])
+@each_case("hypotheses", [*CLASSES.values(), Halfspaces(np.ones((1, 5)), [0])])
 def test_records_that_do_not_fit_are_refused(hypotheses):
     X, y = data(20, 5)
     with pytest.raises(ShapeError):
@@ -402,7 +403,7 @@ def test_records_that_do_not_fit_are_refused(hypotheses):
 WITH_HALFSPACES = {**CLASSES, "halfspaces": HALFSPACES}
 
 
-@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+@each_case("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
 def test_index_is_the_inverse_of_hypothesis(hypotheses):
     described = list(hypotheses)
     for hypothesis in described:
@@ -424,7 +425,7 @@ VOTE = {"kind": "vote", "hypotheses": [ONE]}
 MAJORITY = {"kind": "at_least", "threshold": 2, "features": [0, 1, 3], "values": [1, 0, 1]}
 
 
-@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+@each_case("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
 def test_descriptions_of_other_classes_are_none_of_this_one(hypotheses):
     known = list(hypotheses)
     others = [ONE, SUM, HALF, MAJORITY, VOTE]
@@ -467,7 +468,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda value: str(value)[:30])
+@each_case("broken", BROKEN, ids=lambda value: str(value)[:30])
 def test_what_describes_nothing_is_refused(broken):
     for call in predictor, Stumps(5).index, ExponentialLearner(Stumps(5), epsilon=1.0).restore:
         with pytest.raises(ParameterError):
@@ -501,7 +502,7 @@ def test_a_predictor_refuses_records_without_its_features():
         predictor(ONE)(X + 0.5)
 
 
-@pytest.mark.parametrize("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
+@each_case("hypotheses", WITH_HALFSPACES.values(), ids=WITH_HALFSPACES)
 def test_prepared_records_are_read_alike(hypotheses):
     X, y = data(100, 5)
     learner = ExponentialLearner(hypotheses, epsilon=1e6)
@@ -689,10 +690,10 @@ def test_the_papers_sample_sizes():
     assert MILLION.paper_sample_size(0.05, 0.05, 0.5).printed == 40_347
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("epsilon", [0.05, 1, 4])
-@pytest.mark.parametrize("alpha", [0.01, 0.2, 0.9])
-@pytest.mark.parametrize("opt", [None, 0.0, 0.02, 0.7])
+@each_case("neighbors", ["replace_one", "add_remove"])
+@each_case("epsilon", [0.05, 1, 4])
+@each_case("alpha", [0.01, 0.2, 0.9])
+@each_case("opt", [None, 0.0, 0.02, 0.7])
 def test_sample_size_is_the_best_exponent_of_the_worst_difference(neighbors, epsilon, alpha, opt):
     """Against a grid over t of -ln E exp(-t Z) for Z = 1, -1 or 0 and the worst chance of -1."""
     most = epsilon if neighbors == "add_remove" else epsilon / 2

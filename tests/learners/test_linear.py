@@ -9,6 +9,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.stats import multivariate_normal, norm
 from scripts import PAPERS, loaded
 from sklearn.base import BaseEstimator
@@ -196,7 +197,7 @@ def test_a_run_of_subsample_test_reweigh_takes_it():
 GOOD = {"X": np.eye(3), "y": [0, 1, 1], "indices": [0, 2]}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argument", "value", "error", "text"),
     [
         ("X", np.zeros(3), ShapeError, "X has shape"),

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import minimize
 from scipy.stats import chi2, poisson
 
@@ -41,9 +42,9 @@ def settings(learner):
     return {name: getattr(learner, name) for name in [*names, "l1", "l2", "strong_convexity"]}
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("extra", [{}, {"l1": 0.05}, {"l2": 0.3}, {"strong_convexity": 0.5}])
-@pytest.mark.parametrize(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
+@each_case("loss", LOSSES)
+@each_case("extra", [{}, {"l1": 0.05}, {"l2": 0.3}, {"strong_convexity": 0.5}])
+@each_case(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
 def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
     X, y = records(500, d, dtype=dtype)
     X[7] = 0
@@ -66,10 +67,10 @@ def test_the_kernel_does_what_numpy_does(loss, extra, d, batch, dtype):
     assert np.linalg.norm(found) <= 2.0 + 1e-12
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("last", [False, True])
-@pytest.mark.parametrize("box", [(0.0, 1.0), (-0.5, -0.2), None])
-@pytest.mark.parametrize("start", [None, [3.0, -1.0, 0.1, 0.5]])
+@each_case("loss", LOSSES)
+@each_case("last", [False, True])
+@each_case("box", [(0.0, 1.0), (-0.5, -0.2), None])
+@each_case("start", [None, [3.0, -1.0, 0.1, 0.5]])
 def test_domain_output_and_start_are_those_of_numpy(loss, last, box, start):
     X, y = records(300, 4)
     learner = PrivateSGD(
@@ -301,9 +302,9 @@ def test_threads_do_not_change_a_seeded_run(monkeypatch, numerics, batch):
     assert (found[0] != found[1]).any()
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("noise", "numerics"), [(None, "exact"), (2, "exact"), (2, "idealized")])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@each_case("loss", LOSSES)
+@each_case(("noise", "numerics"), [(None, "exact"), (2, "exact"), (2, "idealized")])
+@each_case("dtype", [np.float64, np.float32])
 def test_strange_records_are_refused_or_learned_from(loss, noise, numerics, dtype):
     X, y = records(40, 3, dtype=dtype)
     learner = PrivateSGD(
@@ -659,7 +660,7 @@ def test_a_run_that_needs_no_epsilon_states_hardly_any():
     assert 0 < model.record.epsilon < 1e-6
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "text"),
     [
         ({"loss": "cubic"}, "loss = 'cubic'"),

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.optimize import minimize
 from scipy.special import log_softmax, softmax
 
@@ -25,9 +26,9 @@ def records(n, d, classes, seed=0, dtype=np.float64):
     return X, (X @ wanted + 0.1 * rng.normal(size=(n, classes))).argmax(axis=1)
 
 
-@pytest.mark.parametrize("classes", [2, 5])
-@pytest.mark.parametrize("extra", [{}, {"l1": 0.02}, {"l2": 0.3}])
-@pytest.mark.parametrize(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
+@each_case("classes", [2, 5])
+@each_case("extra", [{}, {"l1": 0.02}, {"l2": 0.3}])
+@each_case(("d", "batch", "dtype"), [(8, 1, np.float64), (13, 50, np.float32)])
 def test_the_kernel_does_what_numpy_does(classes, extra, d, batch, dtype):
     X, y = records(500, d, classes, dtype=dtype)
     X[7] = 0

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import accounting
 from hdp_fast.exceptions import ParameterError
@@ -52,7 +53,7 @@ def grid_price(released, A, B):
     return largest
 
 
-@pytest.mark.parametrize(("classes", "nonnegative", "adds"), KINDS)
+@each_case(("classes", "nonnegative", "adds"), KINDS)
 def test_the_price_is_the_worst_pair_of_records(classes, nonnegative, adds):
     released = Released(classes, True, nonnegative, adds)
     for ratio in (1e-4, 0.03, 0.5, 1.0, 3.0, 100.0, 1e4):
@@ -63,7 +64,7 @@ def test_the_price_is_the_worst_pair_of_records(classes, nonnegative, adds):
         assert worst >= price * (1 - 1e-3)
 
 
-@pytest.mark.parametrize(("classes", "nonnegative", "adds"), KINDS)
+@each_case(("classes", "nonnegative", "adds"), KINDS)
 def test_without_second_moments_the_price_is_the_known_sensitivity(classes, nonnegative, adds):
     price = joint_mu_squared(Released(classes, False, nonnegative, adds), Fraction(1), Fraction(0))
     k = 1 if classes is None else 1 - Fraction(1, classes)
@@ -86,7 +87,7 @@ def closed_form(released, A, B):
     return 2 * B * (1 + k * A / (2 * B)) ** 2 if k * A <= 2 * B else 4 * k * A
 
 
-@pytest.mark.parametrize(("classes", "nonnegative", "adds"), KINDS)
+@each_case(("classes", "nonnegative", "adds"), KINDS)
 def test_the_price_is_the_closed_form(classes, nonnegative, adds):
     released = Released(classes, True, nonnegative, adds)
     for power in range(-20, 21):
@@ -186,9 +187,9 @@ def test_adding_both_prices_is_never_less_and_up_to_a_seventh_more():
     assert 1.1 < max(gains) < 1.16
 
 
-@pytest.mark.parametrize("second", [False, True])
-@pytest.mark.parametrize(("classes", "nonnegative", "adds"), KINDS)
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@each_case("second", [False, True])
+@each_case(("classes", "nonnegative", "adds"), KINDS)
+@each_case("epsilon", [0.1, 1.0, 8.0])
 def test_the_calibrated_noise_has_the_promised_epsilon(classes, nonnegative, adds, second, epsilon):
     released = Released(classes, second, nonnegative, adds)
     noise = calibrate_statistics(

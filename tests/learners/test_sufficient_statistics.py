@@ -7,6 +7,7 @@ import warnings
 import feature_reference as reference
 import numpy as np
 import pytest
+from cases import each_case
 from scipy.stats import kstest, norm
 
 from hdp_fast import accounting
@@ -287,7 +288,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@each_case("name", BAD)
 def test_bad_input_is_refused_in_one_sentence_before_anything_is_spent(name):
     with np.errstate(all="ignore"), pytest.raises((ParameterError, ShapeError)) as caught:
         BAD[name]()

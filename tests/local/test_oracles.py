@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import local
 from hdp_fast.budget import Budget
@@ -80,7 +81,7 @@ def test_an_adversary_must_keep_the_tolerance(shift):
         oracle.query(label, 0.1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error"),
     [
         ({"X": np.ones(5)}, ShapeError),
@@ -123,8 +124,8 @@ def first(X, y):
     return X[:, 0]
 
 
-@pytest.mark.parametrize("tau", [0.9, 0.5, 0.3, 0.1, 1 / 64])
-@pytest.mark.parametrize("values", [[0.0], [1.0], [0.5, 1.0], [1 / 3, 0.7, 0.99999, 1e-9]])
+@each_case("tau", [0.9, 0.5, 0.3, 0.1, 1 / 64])
+@each_case("values", [[0.0], [1.0], [0.5, 1.0], [1 / 3, 0.7, 0.99999, 1e-9]])
 def test_real_means_from_bits_stay_within_tau_for_all_signs(tau, values):
     digits = max(1, math.ceil(math.log2(1 / tau)))
     worst = 0.0
@@ -212,8 +213,8 @@ def test_the_least_number_of_records_that_keeps_tau(tau, queries, epsilon):
     assert kept(n) <= tau < kept(n - 1)
 
 
-@pytest.mark.parametrize("beta", [0.9, 0.05, 1e-9])
-@pytest.mark.parametrize(
+@each_case("beta", [0.9, 0.05, 1e-9])
+@each_case(
     ("tau", "queries", "epsilon"),
     [(0.1, 1, 0.1), (0.01, 50, 2.0), (0.9, 1, 1e-3), (1e-5, 3, 1e10), (1e-9, 1, 1e300)],
 )
@@ -486,8 +487,8 @@ def test_questions_are_answered_truly_when_nobody_lies():
     assert agents.remaining == 12
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 2.7])
-@pytest.mark.parametrize("k", [1, 3, 7, 49, 1000])
+@each_case("epsilon", [0.1, 0.3, 1.0, 2.7])
+@each_case("k", [1, 3, 7, 49, 1000])
 def test_equal_shares_never_exceed_the_whole(epsilon, k):
     shares = split_epsilon(None, k, epsilon)
     assert k * Fraction(repr(shares[0])) <= Fraction(repr(epsilon))
@@ -504,7 +505,7 @@ def test_when_asking_together_takes_fewer_agents(k, epsilon):
     assert ratio(0.01) == pytest.approx(k, rel=1e-3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"questions": []},

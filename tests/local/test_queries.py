@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import learners, local
 from hdp_fast.collection import ReportFolder, hypothesis_line, hypothesis_question, read_question
@@ -36,7 +37,7 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize(("query", "answers"), QUERIES.values(), ids=QUERIES)
+@each_case(("query", "answers"), QUERIES.values(), ids=QUERIES)
 def test_a_query_answers_and_json_carries_it(query, answers):
     assert query(X, Y).tolist() == answers
     again = Query.from_json(query.to_json())
@@ -46,7 +47,7 @@ def test_a_query_answers_and_json_carries_it(query, answers):
     assert local.true_answers(query.hypothesis, X.tolist(), Y.tolist()).tolist() == answers
 
 
-@pytest.mark.parametrize("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
+@each_case("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
 def test_no_record_makes_a_query_fail(query):
     """Each entry counts by itself: what it is changes nothing about the other records."""
     odd = [None, "text", "7", 1j, 10**400, math.nan, [1], object()]
@@ -128,7 +129,7 @@ def test_a_model_without_description_is_for_simulated_agents_only():
     assert remote.remaining == 9
 
 
-@pytest.mark.parametrize(
+@each_case(
     "make",
     [
         lambda: Query.between(-1, 0),

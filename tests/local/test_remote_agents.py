@@ -12,6 +12,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 from processes import exit_code, forked, forking
 
 from hdp_fast.exceptions import (
@@ -97,14 +98,14 @@ GARBAGE = [2, -1, 0.0, 1.0, math.nan, "0", b"1", None, [], [1], (1, 0), {"a": 1}
 GARBAGE += [("a", None), ("a", 1, 1), ("x" * 201, 1), (5, 1), 1 << 70, object(), np.int64(7), 1j]
 
 
-@pytest.mark.parametrize("reply", GARBAGE, ids=lambda reply: repr(reply).split(" at 0x")[0])
+@each_case("reply", GARBAGE, ids=lambda reply: repr(reply).split(" at 0x")[0])
 def test_garbage_is_dropped_and_counted(reply):
     agents = pool(lambda text, count: [1, reply, 0])
     assert agents.test(Question(), 5).tolist() == [1, 0]
     assert counts(agents) == (2, 1, 0)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("batch", "dropped"),
     [
         (np.zeros((4, 2), int), 4),

@@ -10,6 +10,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import each_case
 from scripts import PAPERS
 
 from hdp_fast import local
@@ -201,8 +202,8 @@ def test_the_plan_by_hand():
     assert plan.tau > 5 * 0.05 / (3 * math.e**2 * 10)
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 1.0, 6.0])
-@pytest.mark.parametrize(("beta", "applications"), [(0.99, 1), (0.05, 1), (0.05, 1_000)])
+@each_case("epsilon", [1e-6, 0.01, 0.1, 1.0, 6.0])
+@each_case(("beta", "applications"), [(0.99, 1), (0.05, 1), (0.05, 1_000)])
 def test_plans_keep_beta(epsilon, beta, applications):
     plan = local.plan_simulation(epsilon, beta=beta, applications=applications)
     assert 0 < plan.tau <= 0.5
@@ -509,7 +510,7 @@ def changed(**attributes):
     return randomizer
 
 
-@pytest.mark.parametrize(
+@each_case(
     "change",
     [
         {"randomizer": None},

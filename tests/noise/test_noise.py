@@ -13,6 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 import pytest
+from cases import each_case
 from lengths import at_length
 from processes import forking, reply
 
@@ -91,8 +92,8 @@ SCALED = [
 ]
 
 
-@pytest.mark.parametrize("zero", [0, 0.0, -0.0, Fraction(0)])
-@pytest.mark.parametrize("draw", SCALED)
+@each_case("zero", [0, 0.0, -0.0, Fraction(0)])
+@each_case("draw", SCALED)
 def test_scale_zero_would_be_no_noise_and_is_refused(draw, zero):
     for size in (None, 100_000):
         with pytest.raises(ParameterError, match="but it must be above 0"):
@@ -123,9 +124,9 @@ def law_of_noise(name, scale):
     return lambda x: math.exp(-abs(x) / scale) * (x >= 0 or name == "laplace")
 
 
-@pytest.mark.parametrize("size", [1_000, 200_000], ids=["few draws", "many draws"])
-@pytest.mark.parametrize("scale", [0.3, 2, 45.5, 1e4, 1e9])
-@pytest.mark.parametrize("name", SAMPLERS)
+@each_case("size", [1_000, 200_000], ids=["few draws", "many draws"])
+@each_case("scale", [0.3, 2, 45.5, 1e4, 1e9])
+@each_case("name", SAMPLERS)
 def test_mean_and_spread_of_noise(name, scale, size):
     sampler = SAMPLERS[name]
     drawn = sampler(scale, size, random_state=3) / 1.0

@@ -6,7 +6,7 @@ The benches themselves are run by tests/benches.
 import re
 
 import pytest
-from cases import each
+from cases import each_case
 from scripts import PAPERS, loaded
 
 FILES = sorted(PAPERS.glob("*.py"))
@@ -25,7 +25,7 @@ DOCS = PAPERS.parents[1] / "docs"
 PLACEHOLDERS = {"benches/papers/NAME.py"}
 
 
-@each("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
+@each_case("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_files_that_a_page_names_exist(page):
     named = set(
         re.findall(r"(?:benches|tests|examples|docs/tools)/[\w/.]*\w\.py\b", page.read_text())

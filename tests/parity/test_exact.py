@@ -12,6 +12,7 @@ from functools import cache
 
 import lengths
 import pytest
+from cases import each_case
 
 from hdp_fast.reference import parity
 
@@ -350,7 +351,7 @@ def test_uniform_target_size_suffices_exactly(b):
     assert too_late(n) <= b < too_late(n // 3)
 
 
-@pytest.mark.parametrize(
+@each_case(
     "call",
     [
         lambda: parity.affine_solutions([(2, 0)], 1),

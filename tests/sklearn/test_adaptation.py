@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
@@ -259,7 +260,7 @@ def test_domains_come_as_integers_of_any_kind(domains):
     assert model.score(ROWS, VALUES, domains) == same.score(ROWS[TARGET], VALUES[TARGET], -1)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("domains", "text"),
     [
         (TARGET, "bool"),

@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -151,8 +152,8 @@ def test_a_seed_under_the_usual_name_is_refused_by_an_error_that_names_the_other
         make_pipeline(clone(last)).set_params(**{f"{type(last).__name__.lower()}__random_state": 1})
 
 
-@pytest.mark.parametrize("estimator", EVERYTHING, ids=lambda made: type(made).__name__)
-@pytest.mark.parametrize("seed", [-1, 0.5, True, "a", np.random.RandomState(0)])
+@each_case("estimator", EVERYTHING, ids=lambda made: type(made).__name__)
+@each_case("seed", [-1, 0.5, True, "a", np.random.RandomState(0)])
 def test_a_bad_seed_is_named_as_its_parameter(estimator, seed):
     last = estimator[-1] if hasattr(estimator, "steps") else estimator
     with pytest.raises(ParameterError, match=r"^test_seed = "):

@@ -9,6 +9,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
@@ -97,7 +98,7 @@ def test_a_fit_is_charged_once_and_whole():
     assert budget.remaining.epsilon == pytest.approx(2)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("learner", "labels", "text"),
     [
         (PrivateClassifier(), BITS, "epsilon = None"),
@@ -206,8 +207,8 @@ def test_the_module_is_loaded_on_demand_and_names_what_it_needs():
     assert "pip install 'hdp-fast[sklearn]'" in shown.stdout
 
 
-@pytest.mark.parametrize("bounds", [(0.0, 1.0), (0, 1e-300), (0, 5e-324), (-8e307, 8e307)])
-@pytest.mark.parametrize("target", [1e308, -1.7e308, 5e-324])
+@each_case("bounds", [(0.0, 1.0), (0, 1e-300), (0, 5e-324), (-8e307, 8e307)])
+@each_case("target", [1e308, -1.7e308, 5e-324])
 def test_no_finite_target_warns_or_raises(bounds, target):
     targets = np.where(ROWS[:, 0] > 5, bounds[1], bounds[0])
     targets[7] = target

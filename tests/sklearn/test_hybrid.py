@@ -6,6 +6,7 @@ import pickle
 import lengths
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
@@ -154,7 +155,7 @@ def test_frames_keep_their_names_and_order():
         model.predict(frame[["b", "a"]])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("settings", "changed", "text"),
     [
         ({"agents_epsilon": None}, {}, "agents_epsilon = None"),

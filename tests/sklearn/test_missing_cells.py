@@ -11,6 +11,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 
@@ -155,7 +156,7 @@ def test_bounds_and_a_schema_have_one_rule():
         np.testing.assert_array_equal(bounded.predict_proba(X), expected)
 
 
-@pytest.mark.parametrize("kind", CONTAINERS)
+@each_case("kind", CONTAINERS)
 def test_a_scaler_with_bounds_has_the_same_rule(kind):
     X = CONTAINERS[kind]()
     scaler = BoundsScaler(bounds=BOUNDS).fit(X)
@@ -165,7 +166,7 @@ def test_a_scaler_with_bounds_has_the_same_rule(kind):
     assert BoundsScaler(bounds=BOUNDS).fit_transform(wild).tolist() == [[1, 0]]
 
 
-@pytest.mark.parametrize("kind", [kind for kind in CONTAINERS if kind != "numpy, objects, NaT"])
+@each_case("kind", [kind for kind in CONTAINERS if kind != "numpy, objects, NaT"])
 def test_without_bounds_there_is_no_public_number_to_count_as(kind):
     with pytest.raises((ParameterError, TypeError, ValueError)):
         PrivateClassifier(epsilon=math.inf).fit(CONTAINERS[kind](), BITS)
@@ -183,8 +184,8 @@ def test_a_panel_has_missing_numbers_where_its_estimator_takes_them():
         HybridClassifier(LogisticRegression(), agents_epsilon=2.0).fit(HOLES, BITS)
 
 
-@pytest.mark.parametrize("entry", ["text", "12 apples", {"a": 1}, object()])
-@pytest.mark.parametrize("container", [np.array, pandas.DataFrame, list])
+@each_case("entry", ["text", "12 apples", {"a": 1}, object()])
+@each_case("container", [np.array, pandas.DataFrame, list])
 def test_an_entry_that_is_no_number_is_not_missing(container, entry):
     rows = np.array(ROWS, object)
     rows[5, 1] = entry

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
@@ -168,7 +169,7 @@ WORDED = ROWS.astype(object)
 WORDED[7, 0] = "a word"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changed", "passed", "text"),
     [
         ({"epsilon": None}, {}, "epsilon = None"),

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
@@ -143,7 +144,7 @@ class Failing(GaussianNB):
         raise RuntimeError("no")
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("learner", "text"),
     [
         (PrivateStudentClassifier(), "epsilon = None"),

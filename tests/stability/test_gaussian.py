@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 from processes import exit_code, forked
 
 from hdp_fast import Budget, accounting, noise, stability
@@ -91,8 +92,8 @@ def test_the_curve_bounds_that_of_all_outcomes_closely(queries, epsilon):
     assert 0.9 * delta < exact <= delta * (1 + 1e-6)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.5, 4.0, 40.0])
-@pytest.mark.parametrize("m", [1, 1_000, 10**7])
+@each_case("epsilon", [0.01, 0.5, 4.0, 40.0])
+@each_case("m", [1, 1_000, 10**7])
 def test_designs_have_the_noise_that_is_needed_and_little_more(m, epsilon):
     made = vote(m, epsilon)
     assert made.verify() <= epsilon
@@ -303,7 +304,7 @@ def test_a_forked_child_cannot_go_on_with_a_session():
     assert exit_code(forked(child)) == 0
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "text"),
     [
         ({"queries": 0}, "queries = 0"),

@@ -7,6 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
+from cases import each_case
 from processes import exit_code, forked
 
 from hdp_fast import Budget, stability
@@ -28,8 +29,8 @@ def composed(each, T, epsilon):
     return sum(max(0.0, term) for term in terms) / (1 + math.exp(each)) ** T
 
 
-@pytest.mark.parametrize("T", [1, 2, 5, 20])
-@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (4.0, 0.05)])
+@each_case("T", [1, 2, 5, 20])
+@each_case(("epsilon", "delta"), [(1.0, 1e-6), (0.3, 1e-3), (4.0, 0.05)])
 def test_the_scale_is_the_smallest_that_composes(T, epsilon, delta):
     scale = float(stability.laplace_scale(T, epsilon=epsilon, delta=delta))
     assert composed(2 / scale, T, epsilon) <= delta * (1 + 1e-9)
@@ -205,7 +206,7 @@ def test_a_seed_repeats_a_run_but_no_coin():
     assert 10 < sum(first) < 90
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("call", "error", "text"),
     [
         (lambda: AboveThreshold(0, 0, epsilon=1), ParameterError, "max_unstable = 0"),

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import stability
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -44,14 +45,14 @@ def searched(k, labels):
 SIZES = [(k, labels) for labels in (2, 3, 4) for k in range(1, 8)]
 
 
-@pytest.mark.parametrize(("k", "labels"), SIZES)
+@each_case(("k", "labels"), SIZES)
 def test_distance_is_that_of_a_search_over_all_votes(k, labels):
     for counts, steps in searched(k, labels).items():
         assert stability.distance(counts) == steps
         assert stability.plurality(counts) == winner(counts)
 
 
-@pytest.mark.parametrize(("k", "labels"), SIZES)
+@each_case(("k", "labels"), SIZES)
 def test_one_vote_moves_the_distance_by_one_and_the_winner_only_at_distance_zero(k, labels):
     for counts in vectors(k, labels):
         here = stability.distance(counts)
@@ -61,7 +62,7 @@ def test_one_vote_moves_the_distance_by_one_and_the_winner_only_at_distance_zero
             assert winner(counts) == winner(other) or here == there == 0
 
 
-@pytest.mark.parametrize(("k", "labels"), [(k, labels) for labels in (2, 3) for k in range(1, 8)])
+@each_case(("k", "labels"), [(k, labels) for labels in (2, 3) for k in range(1, 8)])
 def test_votes_that_cannot_win_change_nothing_of_that(k, labels):
     # The last count is of votes outside all bins.
     for counts in vectors(k, labels + 1):

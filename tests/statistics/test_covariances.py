@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, statistics
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
@@ -149,7 +150,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
 def test_bad_input_is_refused_before_anything_is_spent(argument, value):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import statistics, transfer
 from hdp_fast._support.numbers import scale_to_unit
@@ -116,9 +117,9 @@ SUBNORMAL = {
 }
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("name", SUBNORMAL)
-@pytest.mark.parametrize(("low", "high"), NARROW)
+@each_case("neighbors", ["replace_one", "add_remove"])
+@each_case("name", SUBNORMAL)
+@each_case(("low", "high"), NARROW)
 def test_statistics_bear_bounds_that_are_next_to_each_other(name, low, high, neighbors):
     for values in ([low] * 50, [low] * 49 + [1.0], [low] * 49 + [np.nan]):
         SUBNORMAL[name](values, low=low, high=high, epsilon=1.0, neighbors=neighbors)

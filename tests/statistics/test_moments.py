@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, accounting, statistics
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
@@ -132,8 +133,8 @@ def test_columns_are_added(sums_of):
         assert two == Sensitivity(2 * one.absolute, 2 * one.squared)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 8.0])
-@pytest.mark.parametrize("delta", [None, 1e-9, 1e-3])
+@each_case("epsilon", [0.01, 0.1, 1.0, 8.0])
+@each_case("delta", [None, 1e-9, 1e-3])
 def test_noise_is_private_enough(epsilon, delta):
     sensitivity = Sensitivity(12, 36)
     noise = calibrate(sensitivity, epsilon, delta)
@@ -198,9 +199,9 @@ def test_the_law_of_the_noise():
     assert abs(noise.mean()) < 0.08
 
 
-@pytest.mark.parametrize("name", KINDS)
-@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("groups", [False, True])
+@each_case("name", KINDS)
+@each_case("relation", ["replace_one", "add_remove"])
+@each_case("groups", [False, True])
 def test_private_values_show_in_no_error_warning_or_shape(name, relation, groups):
     worst = [math.nan, math.inf, -math.inf, 1e308, -1e308, 0.0]
     options = {"neighbors": relation}
@@ -271,10 +272,10 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
-@pytest.mark.parametrize("name", ["mean", "variance"])
+@each_case("name", ["mean", "variance"])
 def test_bad_input_is_refused_before_anything_is_spent(name, argument, value):
     budget = Budget(5.0)
     settings = {"epsilon": 1.0, "budget": budget, **BOUNDS, argument: value}

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import statistics
 from hdp_fast.budget import Budget
@@ -44,8 +45,8 @@ def record_of(released):
     return (next(iter(released.values())) if isinstance(released, dict) else released).record
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("name", CALLS)
+@each_case("neighbors", ["replace_one", "add_remove"])
+@each_case("name", CALLS)
 def test_people_with_one_row_each_cost_what_rows_cost(name, neighbors):
     call = partial(CALLS[name], ALL, epsilon=1.0, neighbors=neighbors, random_state=1)
     people = np.arange(len(COLUMN)).astype(str)
@@ -56,8 +57,8 @@ def test_people_with_one_row_each_cost_what_rows_cost(name, neighbors):
     assert record.mechanism.endswith("at most 1 row a person")
 
 
-@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("name", CALLS)
+@each_case("neighbors", ["replace_one", "add_remove"])
+@each_case("name", CALLS)
 def test_a_person_of_many_rows_counts_as_few(name, neighbors):
     # All rows but ten belong to one person, of whom two are kept.
     people = np.concatenate((np.zeros(len(COLUMN) - 10), np.arange(1, 11)))
@@ -177,7 +178,7 @@ def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
 # Arguments ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("more", "error", "text"),
     [
         ({"ids": [1, 2]}, ShapeError, "ids has shape"),
@@ -186,7 +187,7 @@ def test_a_person_moves_sums_by_the_sensitivity_and_no_less_is_enough(
         ({"ids": COLUMN > 0}, ParameterError, "ids has dtype bool"),
     ],
 )
-@pytest.mark.parametrize("name", CALLS)
+@each_case("name", CALLS)
 def test_bad_owners_are_refused_before_anything_is_spent(name, more, error, text):
     budget = Budget(1.0, neighbors="replace_person")
     with pytest.raises(error, match=text):

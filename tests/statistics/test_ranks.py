@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, statistics
 from hdp_fast.data.goal import Goal
@@ -411,7 +412,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
 def test_bad_input_is_refused_before_anything_is_spent(argument, value):

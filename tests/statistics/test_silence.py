@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, statistics, transfer
 from hdp_fast.exceptions import UtilityWarning
@@ -40,8 +41,8 @@ def test_released_numbers_warn_where_that_of_records_is_private(name):
         CALLS[name](VALUES, epsilon=1e-3, neighbors="add_remove", random_state=1)
 
 
-@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("name", CALLS)
+@each_case("relation", ["replace_one", "add_remove"])
+@each_case("name", CALLS)
 def test_good_results_come_without_a_word(name, relation):
     with warnings.catch_warnings():
         warnings.simplefilter("error", UtilityWarning)

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, ParameterError, statistics
 from hdp_fast.data import Category, Label, Number, Schema, read_frame
@@ -105,7 +106,7 @@ def test_describe_takes_the_usual_detail():
     assert [row["item"] for row in rows] == [0.25, 0.5, 0.75, 1, 2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("options", "words"),
     [
         ({"schema": {}}, "schema"),

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, statistics
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
@@ -79,8 +80,8 @@ def test_groups_cost_nothing(counts_of, relation):
     assert max(sum(step**2 for step in gap) for gap in gaps) == assumed.squared
 
 
-@pytest.mark.parametrize("odd", ["x", None, 2.5, 7, [1], {}, np.ma.masked, 1j])
-@pytest.mark.parametrize("keys", [[1, 2], [True, False], [1.0, 2.0], ["a", "b"]])
+@each_case("odd", ["x", None, 2.5, 7, [1], {}, np.ma.masked, 1j])
+@each_case("keys", [[1, 2], [True, False], [1.0, 2.0], ["a", "b"]])
 def test_one_entry_of_a_list_moves_no_other(keys, odd):
     few = read_groups([*keys, *keys, "c"], keys, ("values", "categories")).codes
     same = read_groups([*keys, *keys, odd], keys, ("values", "categories")).codes
@@ -211,7 +212,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("argument", "value"), [(name, value) for name, values in BAD.items() for value in values]
 )
 def test_bad_input_is_refused_before_anything_is_spent(argument, value):

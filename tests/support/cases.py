@@ -1,4 +1,4 @@
-"""Many small cases of one test: `each` tries all of them, and tells all that fail."""
+"""Many small cases of one test: `each_case` tries all of them, and tells all that fail."""
 
 import functools
 import inspect
@@ -8,7 +8,7 @@ import pytest
 _PARAM = type(pytest.param())
 
 
-def each(names, values, ids=None):
+def each_case(names, values, ids=None):
     """Makes a test try each value, as pytest.mark.parametrize does, but as one test.
 
     A test costs pytest milliseconds, to collect in every worker and to report: a thousand cases

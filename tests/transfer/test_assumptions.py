@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import transfer
 from hdp_fast.exceptions import ParameterError, UtilityWarning
@@ -65,8 +66,8 @@ def test_a_smaller_bound_fails():
     )
 
 
-@pytest.mark.parametrize("error", [0.01, 0.05, 0.3, 0.6, 0.99])
-@pytest.mark.parametrize("chi2", [0.0, 0.01, 0.35, 2.0, 1000.0])
+@each_case("error", [0.01, 0.05, 0.3, 0.6, 0.99])
+@each_case("chi2", [0.0, 0.01, 0.35, 2.0, 1000.0])
 def test_the_inverse_is_the_largest_error_that_is_small_enough(error, chi2):
     a, b, c = Fraction(bound_source_error(error, chi2)), Fraction(error), Fraction(chi2)
     assert 0 < a <= b
@@ -155,7 +156,7 @@ class TestPlanCertificate:
         assert json.loads(some.to_json())["N"] == some.N
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "words"),
     [
         ({"error": None}, "error = None"),

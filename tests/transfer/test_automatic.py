@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import accounting, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, UtilityWarning
@@ -52,9 +53,9 @@ def test_the_rules_by_hand():
     assert plan_rounds(flip, **GOAL).kappa > 1.3 * made.kappa
 
 
-@pytest.mark.parametrize("rate", [1.0, 0.6])
-@pytest.mark.parametrize("N", [500, 3_000, 24_000])
-@pytest.mark.parametrize(
+@each_case("rate", [1.0, 0.6])
+@each_case("N", [500, 3_000, 24_000])
+@each_case(
     ("schedule", "output"),
     [("every", "smallest"), ("geometric", "smallest"), ("final", "majority")],
 )
@@ -190,7 +191,7 @@ class TestNotes:
         assert made.draws * made.learner_epsilon > 40
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "words"),
     [
         ({"n": None}, "n = None"),

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, learners, local, plotting, transfer
 from hdp_fast.exceptions import (
@@ -228,8 +229,8 @@ def test_no_score_and_label_lose_or_save_more_than_the_bounds():
         assert least >= saved.min() - 0.2 * np.abs(shifts).max()
 
 
-@pytest.mark.parametrize("score", [-800.0, -3.0, 0.0, 1e-9, 2.5, 700.0, 1e300])
-@pytest.mark.parametrize("shift", [-5.0, -1e-3, 0.0, 0.5, 6.0])
+@each_case("score", [-800.0, -3.0, 0.0, 1e-9, 2.5, 700.0, 1e300])
+@each_case("shift", [-5.0, -1e-3, 0.0, 0.5, 6.0])
 def test_saved_loss_is_the_difference_of_log_losses(score, shift):
     before, after = Fraction(score), Fraction(score) + Fraction(shift)
 
@@ -747,7 +748,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("changed", "error", "words"), BAD, ids=range(len(BAD)))
+@each_case(("changed", "error", "words"), BAD, ids=range(len(BAD)))
 def test_bad_inputs_are_refused_before_anybody_is_asked(changed, error, words):
     agents = local.Agents(*population(500), epsilon=1.0)
     arguments = {"model": first_column, "agents": agents} | changed

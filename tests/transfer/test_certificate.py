@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import _core, learners, local, transfer
 from hdp_fast._support import binomial
@@ -175,8 +176,8 @@ def test_no_ones_and_nothing_but_ones():
     assert clopper_pearson(0, 10, 0.1)[1] == pytest.approx(high, rel=1e-9)
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-@pytest.mark.parametrize("count", [1, 10, 1000, 100_000])
+@each_case("epsilon", [0.1, 1.0, 5.0])
+@each_case("count", [1, 10, 1000, 100_000])
 def test_the_interval_is_never_wider_than_hoeffdings(count, epsilon):
     for ones in {0, 1, count // 3, count // 2, count - 1, count}:
         answers = np.arange(count) < ones
@@ -476,7 +477,7 @@ def test_more_agents_for_a_width():
     assert certificate.more_agents(certificate.half_width * 0.9) < 0.3 * certificate.asked
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error"),
     [
         ({"model": object()}, ParameterError),
@@ -528,10 +529,8 @@ def with_a_loss(agents):
     return transfer.certify(RULES[0], agents, loss=lambda values, y: values != y)
 
 
-@pytest.mark.parametrize(
-    "certify", [lambda agents: transfer.certify(RULES[0], agents), compared, with_a_loss]
-)
-@pytest.mark.parametrize("entry", [2.0, 0.5, math.nan, math.inf])
+@each_case("certify", [lambda agents: transfer.certify(RULES[0], agents), compared, with_a_loss])
+@each_case("entry", [2.0, 0.5, math.nan, math.inf])
 def test_no_record_decides_whether_a_certificate_fails(certify, entry):
     """The record counts as wrong, which is all that it can change: 4,000 agents are not lost.
 

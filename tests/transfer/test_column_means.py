@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 
 from hdp_fast import Budget, accounting, gf2, transfer
 from hdp_fast.accounting.discrete_gaussian import calibrate_means, sigma_epsilon
@@ -211,7 +212,7 @@ BAD = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "kind", "words"), BAD)
+@each_case(("changes", "kind", "words"), BAD)
 def test_bad_input_is_refused_before_anything_is_spent(changes, kind, words):
     budget = Budget(1.0, delta=1e-6)
     with pytest.raises(kind, match=words):

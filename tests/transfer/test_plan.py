@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import integrate, stats
 
 from hdp_fast import accounting, local
@@ -180,7 +181,7 @@ class Unknown(ExponentialLearner):
     privacy = "pure"
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "words"),
     [
         ({"alpha": 1}, "alpha = 1"),

@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast.weights import DenseWeights, project
 
@@ -93,8 +94,8 @@ def window(kappa):
     return ROUNDS * (0.75 * 2.0**-12 / (kappa * N) + 1e-9)
 
 
-@pytest.mark.parametrize("adversary", SEQUENCES)
-@pytest.mark.parametrize(("kappa", "eta"), SETTINGS)
+@each_case("adversary", SEQUENCES)
+@each_case(("kappa", "eta"), SETTINGS)
 def test_regret_is_bounded(adversary, kappa, eta):
     paid, costs, last = played(adversary, kappa, eta)
     for u in comparators(costs, kappa, eta, last):

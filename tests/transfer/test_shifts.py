@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import local, transfer
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
@@ -288,7 +289,7 @@ def test_enough_agents_are_silent(recwarn):
     assert not list(recwarn)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("changes", "kind", "words"),
     [
         ({"source": people(SOURCE, 9)}, ShapeError, "release_means first"),

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
 
 from hdp_fast import _core, local, plotting, transfer
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
@@ -396,7 +397,7 @@ def test_a_survey_that_was_interrupted_is_taken_up(tmp_path):
 # Bad arguments -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("change", "error"),
     [
         ({"questions": {}}, ParameterError),
