@@ -104,9 +104,18 @@ def one_thread(monkeypatch):
     monkeypatch.setenv("HDP_FAST_NUM_THREADS", "1")
 
 
+# Its enumeration takes seconds; the others show the same in less.
+LONG = "two of three records on average"
+
+
 def cases(which=lambda run: True):
     named = [pytest.param(run, id=name) for name, run in CASES.items() if which(run)]
-    return pytest.mark.parametrize("run", named)
+    quick = [case.id for case in named if case.id != LONG]
+
+    def decorate(test):
+        return pytest.mark.thorough(cases=quick)(pytest.mark.parametrize("run", named)(test))
+
+    return decorate
 
 
 @functools.cache
