@@ -10,6 +10,12 @@ from hdp_fast.transfer.calibration import _Calibration
 
 _SCHEMA = Schema(Label("rich", above=50), {"age": Number(0, 100)})
 EXAMPLES = {
+    "BinaryResponse": lambda: local.BinaryResponse(1.0, bounds=(0, 1)),
+    "GaussianRandomizer": lambda: local.GaussianRandomizer(1.0, 1e-6, bounds=(0, 1)),
+    "HadamardResponse": lambda: local.HadamardResponse(3, 1.0),
+    "KaryResponse": lambda: local.KaryResponse(3, 1.0),
+    "LaplaceRandomizer": lambda: local.LaplaceRandomizer(1.0, bounds=(0, 1)),
+    "Piecewise": lambda: local.Piecewise(1.0, bounds=(0, 1)),
     "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
     "_Calibration": lambda: _Calibration(
         lambda X: X[:, 0],

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.numbers import entries, real_array
+from ..._support.parameters import Checked
 from ..._support.random_state import check_random_state
 from ..._support.types import Floats, RandomState
 from ..._support.validate import array, from_json, positive, probability, refuse
@@ -74,7 +75,7 @@ TWO_64 = 1 << 64
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 60.0
 
 
-class Randomizer(ABC, Generic[A]):
+class Randomizer(Checked, ABC, Generic[A]):
     """A local randomizer: it turns a person's value into a report before anybody else sees it.
 
     The device of each person runs it, so that no curator has to be trusted with the value. A
@@ -349,15 +350,15 @@ def deviations_of(randomizer: Randomizer[Any]) -> list[Deviation]:
     return randomizer._deviations(sampled=True, binary=False)
 
 
-def validate_epsilon(value: Any) -> float:
+def validate_epsilon(name: str, value: Any) -> float:
     """Returns the value as an epsilon that is large enough for estimates.
 
     Raises:
         ParameterError: It is no number, not finite or below 1e-9.
     """
-    epsilon = positive("epsilon", value)
+    epsilon = positive(name, value)
     if epsilon < _LEAST_EPSILON:
-        refuse("epsilon", value, f"below {_LEAST_EPSILON} nothing but noise is left")
+        refuse(name, value, f"below {_LEAST_EPSILON} nothing but noise is left")
     return epsilon
 
 

@@ -7,13 +7,14 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.parameters import Rules
 from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
@@ -151,18 +152,19 @@ class FrequencyAggregate(Aggregate):
         return np.array(state, np.int64)
 
 
+def _count_values(name: str, value: Any) -> int:
+    if not 2 <= nonnegative_int(name, value) <= _MOST_VALUES:
+        refuse(name, value, "it must be an integer from 2 to 2**24")
+    return nonnegative_int(name, value)
+
+
 class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
     """The base class of randomizers whose reports estimate the frequencies of k categories."""
 
     k: int
     _aggregate = FrequencyAggregate
 
-    def __post_init__(self) -> None:
-        """Validates k and epsilon."""
-        if not 2 <= nonnegative_int("k", self.k) <= _MOST_VALUES:
-            refuse("k", self.k, "it must be an integer from 2 to 2**24")
-        object.__setattr__(self, "k", nonnegative_int("k", self.k))
-        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
+    RULES: ClassVar[Rules] = {"k": _count_values, "epsilon": validate_epsilon}
 
     def _to_values(self, numbers: NDArray[Any]) -> NDArray[Any]:
         return self._to_integers(numbers).clip(0, self.k - 1)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..._support.numbers import floats
+from ..._support.parameters import Rules
 from ..._support.types import Floats
 from ..._support.validate import number, probability, refuse
 from .aggregates import Aggregate, Estimate
@@ -92,16 +93,25 @@ class MeanAggregate(Aggregate):
         return state
 
 
+def _validate_bounds(name: str, value: Any) -> Bounds:
+    try:
+        low, high = value
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    low, high = number(name, low), number(name, high)
+    # Neither the width nor its reciprocal may overflow.
+    if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
+        refuse(name, value, "it must be (low, high), both finite, and low < high")
+    return low, high
+
+
 class MeanRandomizer(Randomizer[MeanAggregate]):
     """The base class of randomizers whose reports estimate a mean."""
 
     bounds: Bounds
     _aggregate = MeanAggregate
 
-    def __post_init__(self) -> None:
-        """Validates epsilon and bounds."""
-        object.__setattr__(self, "epsilon", validate_epsilon(self.epsilon))
-        object.__setattr__(self, "bounds", _validate_bounds(self.bounds))
+    RULES: ClassVar[Rules] = {"epsilon": validate_epsilon, "bounds": _validate_bounds}
 
     @property
     @abstractmethod
@@ -143,15 +153,3 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
     @abstractmethod
     def _unit_variance(self, position: float) -> float:
         """Computes the variance of a contribution for a range of [0, 1]."""
-
-
-def _validate_bounds(value: Any) -> Bounds:
-    try:
-        low, high = value
-    except (TypeError, ValueError):
-        low, high = math.nan, math.nan
-    low, high = number("bounds", low), number("bounds", high)
-    # Neither the width nor its reciprocal may overflow.
-    if not (math.isfinite(high - low) and low < high and math.isfinite(1 / (high - low))):
-        refuse("bounds", value, "it must be (low, high), both finite, and low < high")
-    return low, high

@@ -6,14 +6,15 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, Self
+from functools import cached_property, partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ... import _core
 from ..._support.numbers import floats
+from ..._support.parameters import Rules
 from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from ..._support.validate import one_of, probability
@@ -208,11 +209,15 @@ class GaussianRandomizer(_Noisy):
 
     _source = "Canonne, Kamath and Steinke 2020, Theorem 7, with its exact curve"
 
+    RULES: ClassVar[Rules] = {
+        **MeanRandomizer.RULES,
+        "delta": probability,
+        "calibration": partial(one_of, allowed=("exact", "printed")),
+    }
+
     def __post_init__(self) -> None:
-        """Validates the parameters, and that some noise keeps the guarantee."""
+        """Checks the parameters, and that there is a grid for them."""
         super().__post_init__()
-        object.__setattr__(self, "delta", probability("delta", self.delta))
-        one_of("calibration", self.calibration, ("exact", "printed"))
         self._grid  # noqa: B018
 
     @classmethod
