@@ -46,6 +46,10 @@ BREAKS = {
 }
 
 
+# Classes that others are made from.
+BASES = {"FrequencyRandomizer", "MeanRandomizer"}
+
+
 def known_rule(rule):
     """The function of `validate` that a rule is made of."""
     while not isinstance(rule, functools.partial) and hasattr(rule, "__wrapped__"):
@@ -62,9 +66,8 @@ def checked_classes():
     while todo:
         todo += (below := todo.pop().__subclasses__())
         classes += [kind for kind in below if kind.__module__.startswith("hdp_fast.")]
-    return [
-        kind for kind in dict.fromkeys(classes) if kind.RULES and not kind.__name__.startswith("_")
-    ]
+    made = [kind for kind in dict.fromkeys(classes) if kind.__name__ not in BASES]
+    return [kind for kind in made if kind.RULES and not kind.__name__.startswith("_")]
 
 
 CLASSES = checked_classes()
