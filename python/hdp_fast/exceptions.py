@@ -51,7 +51,7 @@ class HdpFastError(Exception):
         ...     except exceptions.HdpFastError as error:
         ...         print(error)
         p = 2, but a probability must lie in [0, 1]
-        epsilon = 0, but it must be a finite number above 0
+        epsilon = 0, but it must be finite and above 0
     """
 
     def __str__(self) -> str:
