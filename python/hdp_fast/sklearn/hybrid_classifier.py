@@ -25,7 +25,7 @@ from ..transfer.calibration_plan import check_count
 from ..transfer.hybrid_model import repair
 from .private_classifier import PrivateClassifier
 from .private_estimator import SeededEstimator
-from .row_labels import TargetScores, check_classes, encode, read_domains
+from .row_labels import TargetScores, check_classes, code_labels, encode, read_domains
 from .toolkit import (
     ClassifierMixin,
     accuracy_score,
@@ -303,7 +303,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         check_classification_targets(labels)
         classes = getattr(self.estimator, "classes", None)
         if classes is not None:
-            encode(labels, check_two(check_classes(classes)))
+            check_two(code_labels(labels, check_classes(classes))[1])
         elif len(np.unique(labels)) > 2:
             check_two(np.unique(labels))
         if sample_domain is None:

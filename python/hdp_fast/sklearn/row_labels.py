@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import abstractmethod
 from contextlib import suppress
+from inspect import currentframe
+from traceback import walk_stack
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +23,8 @@ from .toolkit import (
     column_or_1d,
 )
 
+# The module of OneVsRestClassifier, OneVsOneClassifier and OutputCodeClassifier.
+REDUCTIONS = "sklearn.multiclass"
 _NEEDED = "0 or more for a row of the source, and below 0 for one of the target"
 
 
@@ -27,6 +32,11 @@ def code_labels(
     labels: NDArray[Any], classes: NDArray[Any] | None
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The place of each label among the classes, and the classes; None takes those of the labels.
+
+    Ensembles of scikit-learn number labels from 0 on before they hand them to their members. So
+    integers are places among classes that are texts, and the classes are these numbers then. The
+    dtypes decide, which are public, and no label does. What one of several classifiers with two
+    classes learns in a reduction of scikit-learn is 0 or 1, whatever the classes are.
 
     Raises:
         ParameterError: A label is none of the classes, or there are not two kinds of them.
@@ -36,14 +46,37 @@ def code_labels(
         check_classification_targets(labels)
         classes = check_classes(labels)
         return encode(labels, classes), classes
+    hint = ""
+    if labels.dtype.kind in "iu":
+        if _is_reduced():
+            # One of them writes -1 in place of 0.
+            return (labels > 0).astype(np.int64), np.arange(2)
+        if not _spells_numbers(classes):
+            classes = np.arange(len(classes))
+            hint = f": integers are places among classes that are texts, 0 to {len(classes) - 1}"
+        elif classes.tolist() != list(range(len(classes))):
+            hint = f": in an ensemble that numbers labels pass classes = range({len(classes)})"
     try:
         return encode(labels, classes), classes
     except ParameterError as error:
-        fault = error
+        fault = ParameterError(f"{error}{hint}")
     # It warns of many different labels, which are private, and so comes after an error alone.
     with suppress(TypeError):
         check_classification_targets(labels)
     raise fault
+
+
+def _spells_numbers(classes: NDArray[Any]) -> bool:
+    """Whether an integer may be one of the classes: as it stands, or spelled as a text."""
+    if classes.dtype.kind not in "OU":
+        return True
+    return any(re.fullmatch(r"\s*[-+]?\d+\s*", name) for name in classes.astype(str))
+
+
+def _is_reduced() -> bool:
+    """Whether scikit-learn fits one of several classifiers with two classes in place of many."""
+    frames = (frame for frame, _ in walk_stack(currentframe()))
+    return any(frame.f_globals.get("__name__") == REDUCTIONS for frame in frames)
 
 
 def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:

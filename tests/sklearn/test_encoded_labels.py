@@ -1,0 +1,147 @@
+"""Ensembles, reductions and cross-validation hand down numbers in place of labels."""
+
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", minversion="1.6")
+
+from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
+from sklearn.model_selection import cross_val_predict
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
+from sklearn.pipeline import make_pipeline
+
+from hdp_fast.data import Label, Number, Schema
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.sklearn import (
+    AdaptationClassifier,
+    HybridClassifier,
+    PrivateClassifier,
+    PrivateStudentClassifier,
+    SchemaTransformer,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+
+RNG = np.random.default_rng(8)
+ROWS = RNG.random((3_000, 2))
+LABELS = {
+    "texts": ["high", "low", "middle"],
+    "two texts": ["no", "yes"],
+    "integers": [0, 1, 2],
+    "bools": [False, True],
+}
+PUBLIC = {"epsilon": 8.0, "bounds": (0, 1)}
+PLACED = "integers are places among classes that are texts, 0 to 1"
+
+
+def final_of(made):
+    """What learns from the members' probabilities, which lie in [0, 1]."""
+    return PrivateClassifier(**PUBLIC, classes=getattr(made, "classes", ["no", "yes"]))
+
+
+META = {
+    "stacking": lambda made: StackingClassifier([("a", made)], final_of(made), cv=2),
+    "hard voting": lambda made: VotingClassifier([("a", made), ("b", made)]),
+    "soft voting": lambda made: VotingClassifier([("a", made), ("b", made)], voting="soft"),
+    "bagging": lambda made: BaggingClassifier(made, 2),
+    "one against the rest": OneVsRestClassifier,
+    "one against one": OneVsOneClassifier,
+    "codes": lambda made: OutputCodeClassifier(made, code_size=4, random_state=0),
+}
+
+
+def label_rows(classes):
+    """Labels that the first column decides, of every class."""
+    places = (ROWS[:, 0] * len(classes)).astype(int)
+    return np.array(classes)[places]
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("name", META)
+def test_a_private_classifier_in_an_ensemble_predicts_labels_of_every_kind(name, kind):
+    y = label_rows(LABELS[kind])
+    made = META[name](PrivateClassifier(**PUBLIC, classes=LABELS[kind])).fit(ROWS, y)
+    predicted = made.predict(ROWS)
+    assert predicted.dtype.kind == y.dtype.kind
+    assert (predicted == y).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("method", ["predict", "predict_proba", "decision_function"])
+def test_cross_val_predict_takes_labels_of_every_kind(method, kind):
+    y, classes = label_rows(LABELS[kind]), np.array(LABELS[kind])
+    learner = PrivateClassifier(**PUBLIC, classes=LABELS[kind])
+    answers = cross_val_predict(learner, ROWS, y, cv=2, method=method)
+    if method == "predict":
+        assert (answers == y).mean() > 0.9
+    elif answers.ndim == 1:
+        assert (classes[(answers > 0).astype(int)] == y).mean() > 0.9
+    else:
+        assert (classes[answers.argmax(axis=1)] == y).mean() > 0.9
+
+
+SCHEMA = Schema(Label("y", positive=("yes",)), {"x0": Number(0, 1), "x1": Number(0, 1)})
+OTHERS = {
+    "student": PrivateStudentClassifier(
+        epsilon=8.0, pool=ROWS[:60], method="statistics", classes=["no", "yes"]
+    ),
+    "adaptation": AdaptationClassifier(**PUBLIC, classes=["no", "yes"]),
+    "hybrid": HybridClassifier(
+        PrivateClassifier(**PUBLIC, classes=["no", "yes"]), agents_epsilon=1.0
+    ),
+    "pipeline": make_pipeline(
+        SchemaTransformer(schema=SCHEMA), PrivateClassifier(**PUBLIC, classes=["no", "yes"])
+    ),
+}
+
+
+@pytest.mark.parametrize("name", META)
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_private_classifiers_take_numbers_in_place_of_texts(name, other):
+    y = label_rows(["no", "yes"])
+    predicted = META[name](OTHERS[other]).fit(ROWS, y).predict(ROWS)
+    assert (predicted == y).mean() > 0.85
+
+
+def test_integers_are_places_among_texts_by_their_dtype_alone():
+    y = label_rows(["no", "yes"])
+    learner = PrivateClassifier(**PUBLIC, classes=["yes", "no"])
+    codes = np.searchsorted(["no", "yes"], y)
+    assert learner.fit(ROWS, codes).classes_.tolist() == [0, 1]
+    # Records of one class decide nothing: the dtype is what counts.
+    assert learner.fit(ROWS, np.zeros(3_000, int)).classes_.tolist() == [0, 1]
+    assert learner.fit(ROWS, np.full(3_000, "no")).classes_.tolist() == ["no", "yes"]
+    with pytest.raises(ParameterError, match=re.escape(PLACED)):
+        learner.fit(ROWS, codes + 1)
+    for floats_or_bools in (codes.astype(float), codes.astype(bool)):
+        with pytest.raises(ParameterError, match=r"one of classes$"):
+            learner.fit(ROWS, floats_or_bools)
+
+
+def test_integers_that_classes_spell_are_labels_and_no_places():
+    y = label_rows([1, 2])
+    learner = PrivateClassifier(**PUBLIC, classes=["1", "2"]).fit(ROWS, y)
+    assert learner.classes_.tolist() == ["1", "2"]
+    assert (learner.predict(ROWS) == y.astype(str)).mean() > 0.9
+
+
+def test_integers_from_one_on_say_which_classes_an_ensemble_needs():
+    y = label_rows([1, 2, 3])
+    bagged = BaggingClassifier(PrivateClassifier(**PUBLIC, classes=[1, 2, 3]), 2)
+    rule = "in an ensemble that numbers labels pass classes = range(3)"
+    with pytest.raises(ParameterError, match=re.escape(rule)):
+        bagged.fit(ROWS, y)
+    bagged.set_params(estimator__classes=range(3)).fit(ROWS, y)
+    assert (bagged.predict(ROWS) == y).mean() > 0.9
+    reduced = OneVsRestClassifier(PrivateClassifier(**PUBLIC, classes=[1, 2, 3])).fit(ROWS, y)
+    assert [member.classes_.tolist() for member in reduced.estimators_] == [[0, 1]] * 3
+
+
+def test_reductions_live_in_the_module_that_is_looked_for():
+    from hdp_fast.sklearn import row_labels
+
+    for made in (OneVsRestClassifier, OneVsOneClassifier, OutputCodeClassifier):
+        assert inspect.getmodule(made).__name__ == row_labels.REDUCTIONS
