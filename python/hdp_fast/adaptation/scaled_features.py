@@ -15,7 +15,7 @@ from .._support.parameters import Checked, Rules
 from .._support.types import Floats
 from .._support.validate import instance
 from ..data.rows import Predictor, Rows
-from ..data.schema import Schema
+from ..data.schema import Schema, label_of
 from ..exceptions import ShapeError
 
 
@@ -78,7 +78,7 @@ class ScaledFeatures(Checked):
             ParameterError: An entry is no finite number.
         """
         scores = finite_vector("scores", scores)
-        if self.schema.label.bounds is None:
+        if label_of(self.schema).bounds is None:
             return [int(score >= 0) for score in scores]
         middle, half = self._units()
         return [float(middle + half * score) for score in scores]
@@ -116,5 +116,5 @@ class ScaledFeatures(Checked):
 
     def _units(self) -> tuple[float, float]:
         """The label of a score of 0, and how much a score of 1 adds to it."""
-        low, high = self.schema.label.bounds or (-1.0, 1.0)
+        low, high = label_of(self.schema).bounds or (-1.0, 1.0)
         return low / 2 + high / 2, high / 2 - low / 2

@@ -13,7 +13,7 @@ from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
-from ..data.schema import Schema
+from ..data.schema import Schema, label_of
 from ..data.table import Table
 from ..transfer import HybridModel, HybridRun
 from .appended_column import appender, name_new_column
@@ -98,7 +98,7 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     run = _make_run(arguments, read_schema(arguments.schema))
     request = _read_request(arguments, run.schema)
     panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
-    for name in (*run.schema.reads, run.schema.label.column):
+    for name in (*run.schema.reads, label_of(run.schema).column):
         panel.column(name)  # refuses a table that lacks it
     agents = run.simulate(survey, n=panel.rows, epsilon=arguments.agents_epsilon)
     with name_flags("screen", agents="SURVEY"):
@@ -143,7 +143,7 @@ def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | No
         return None
     table = read(path, arguments, public=True)
     schema.floats(table)  # refuses a table that lacks a column
-    name = f"{schema.label.column}_probability"
+    name = f"{label_of(schema).column}_probability"
     column = name_new_column(str(path), name, "predicted", table.columns)
     return Request(table, column, appender(path, column, sign_of(arguments)))
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from .._support.validate import refuse
 from ..data.column_kinds import Ignore, label_texts
 from ..data.columns import place_among
-from ..data.schema import Schema
+from ..data.schema import Schema, label_of
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..labels.pool import PoolTask
@@ -91,7 +91,8 @@ class LabelTask:
     Attributes:
         schema: of the features.
         classes: the labels that --classes lists, or None.
-        texts: what the schema's rule makes of a row, the text of a negative one first.
+        texts: what the schema's rule makes of a row, the text of a negative one first; empty ones
+            where classes are listed.
         label: the column of PRIVATE that holds them.
         column: the column they are written to, which PUBLIC lacks.
         public: PUBLIC, and points: its features.
@@ -160,11 +161,11 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
 
     Raises: ParameterError.
     """
-    schema = read_schema(arguments.schema)
-    label = arguments.label or schema.label.column
+    schema = read_schema(arguments.schema, labeled=False)
+    label = arguments.label or label_of(schema).column
     classes = None if arguments.classes is None else split_classes(arguments.classes)
-    if classes is None and label != schema.label.column:
-        rule = f"the schema's label is {schema.label.column!r}, unless there are --classes"
+    if classes is None and label != label_of(schema).column:
+        rule = f"the schema's label is {label_of(schema).column!r}, unless there are --classes"
         raise ParameterError(f"--label = {label!r}, but {rule}")
     if not isinstance(schema.columns.get(label, Ignore()), Ignore):
         raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
@@ -173,8 +174,10 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     table, content = _read_public(arguments)
     column = name_new_column("PUBLIC", label, "private", table.columns)
     append = appender(arguments.public, column, sign_of(arguments), content)
-    with name_flags("negative"):
-        texts = label_texts(schema.label, table.columns, arguments.negative)
+    texts = "", ""  # none are used where there are classes
+    if classes is None:
+        with name_flags("negative"):
+            texts = label_texts(label_of(schema), table.columns, arguments.negative)
     return LabelTask(
         schema=schema,
         classes=classes,

@@ -164,7 +164,7 @@ def _stats(arguments: argparse.Namespace) -> None:
     if arguments.budget is not None:
         budget = Budget.open(arguments.budget, neighbors=arguments.neighbors)
         relation = budget.neighbors
-    schema = read_schema(arguments.schema)
+    schema = read_schema(arguments.schema, labeled=False)
     planner = Planner(schema, arguments.by)
     with describe_interrupt([arguments.output, arguments.report], budget):
         table = read(arguments.private, arguments)

@@ -16,7 +16,7 @@ from ..data import files
 from ..data.column_kinds import Label, Number
 from ..data.columns import to_number
 from ..data.reading import parse_file
-from ..data.schema import Schema
+from ..data.schema import Schema, label_of
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps
@@ -232,19 +232,22 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {**{name: getattr(arguments, name) for name in names}, **automatic}
 
 
-def read_schema(path: Path) -> Schema:
+def read_schema(path: Path, *, labeled: bool = True) -> Schema:
     """Reads the schema in a file.
 
     Raises:
-        ParameterError: The file is no schema.
+        ParameterError: The file is no schema, or has no label where it must be `labeled`.
     """
-    return parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    if labeled:
+        label_of(schema)
+    return schema
 
 
 def _schema_of(arguments: argparse.Namespace) -> Schema:
     schema = read_schema(arguments.schema)
-    if arguments.label not in (None, schema.label.column):
-        rule = f"the schema's label is {schema.label.column!r}"
+    if arguments.label not in (None, label_of(schema).column):
+        rule = f"the schema's label is {label_of(schema).column!r}"
         raise ParameterError(f"--label = {arguments.label!r}, but {rule}")
     return schema
 

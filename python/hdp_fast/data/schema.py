@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,9 +58,10 @@ class Schema:
     """How the rows of a table become labeled features.
 
     Attributes:
-        label: The rule of the label, a `Label`.
-        columns: `Category`, `Number` or `Ignore` by the column's name. Other columns of a table are
-            not read.
+        label: The rule of the label, a `Label`; None for features alone, which statistics and
+            transformers need, and estimators of scikit-learn, to whom labels come separately.
+        columns: `Category`, `Number` or `Ignore` by the column's name; at least one is a feature.
+            Other columns of a table are not read.
 
     Raises:
         ParameterError: No column is a feature, a column is of another kind, or the label is a
@@ -77,12 +78,13 @@ class Schema:
         ([[1, 0, 1], [0, 1, 0]], [1, 0])
     """
 
-    label: Label
-    columns: Mapping[str, Category | Number | Ignore]
+    label: Label | None = None
+    columns: Mapping[str, Category | Number | Ignore] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a schema without features, and one that predicts the label from itself."""
-        instance("label", self.label, Label, "a Label")
+        if self.label is not None:
+            instance("label", self.label, Label, "a Label or None")
         if not isinstance(self.columns, Mapping):
             refuse("columns", self.columns, "it must be a dict of columns by their names")
         for name, kind in self.columns.items():
@@ -90,7 +92,7 @@ class Schema:
                 refuse(f"columns[{name!r}]", kind, "it must be a Category, a Number or Ignore")
         if not self._features():
             raise ParameterError("columns hold no feature, but one must not be ignored")
-        if self.label.column in self._features():
+        if self.label is not None and self.label.column in self._features():
             raise ParameterError(f"label = {self.label.column!r}, but it must not be a feature too")
 
     @property
@@ -158,16 +160,17 @@ class Schema:
             An array of uint8 (m,).
 
         Raises:
-            ParameterError: The column is missing, or the label has bounds, so that it is a number.
-                No value in the column raises anything.
+            ParameterError: The schema has no label, the column is missing, or the label has bounds,
+                so that it is a number. No value in the column raises anything.
 
         Cost:
             O(m).
         """
-        if self.label.bounds is not None:
+        label = label_of(self)
+        if label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
-            raise ParameterError(f"label = {self.label.column!r}: {rule}")
-        return label_bits(self.label, self._label_of(table))
+            raise ParameterError(f"label = {label.column!r}: {rule}")
+        return label_bits(label, _read_label(label, table))
 
     def float_labels(self, table: Any) -> Floats:
         """Makes the labels as numbers in [-1, 1], scaled from their bounds; 0 becomes -1.
@@ -179,12 +182,14 @@ class Schema:
             An array of float64 (m,).
 
         Raises:
-            ParameterError: The column is missing. No value in it raises anything.
+            ParameterError: The schema has no label, or the column is missing. No value in it raises
+                anything.
 
         Cost:
             O(m).
         """
-        return label_floats(self.label, self._label_of(table))
+        label = label_of(self)
+        return label_floats(label, _read_label(label, table))
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
         """Puts a hypothesis about the features into words, such as "sex=female and not age>=40".
@@ -233,15 +238,17 @@ class Schema:
         Returns:
             The text.
         """
+        label = {} if self.label is None else {"label": to_fields(self.label)}
         columns = {name: to_fields(kind) for name, kind in self.columns.items()}
-        return json.dumps({**_FORMAT, "label": to_fields(self.label), "columns": columns}, indent=2)
+        return json.dumps({**_FORMAT, **label, "columns": columns}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Schema:
         """Reads a schema that `to_json` or a person wrote.
 
         The object is {"format": "hdp_fast.schema", "version": 1, "label": ..., "columns": {name:
-        ...}}. The label is {"column": name} with one of "positive": [value, ...], "above": number
+        ...}}. Format and version may be left out, and so may the label, where there are features
+        alone. The label is {"column": name} with one of "positive": [value, ...], "above": number
         and "bounds": [low, high]. A column is {"kind": "category", "values": [value, ...]},
         {"kind": "number", "bounds": [low, high], "cuts": [number, ...]} with one of the two
         optional, or {"kind": "ignore"}. Categories and numbers may have "missing": value, which a
@@ -266,13 +273,19 @@ class Schema:
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Schema:
+        if not _is_schema(fields):
+            rule = "or have columns, each an object with a kind"
+            raise ParameterError(
+                f"schema is other JSON, but it must be what {_WRITER} wrote, {rule}"
+            )
+        fields = {**_FORMAT, **fields}
         take_form("schema", fields, _FORMAT)
         # Beyond this point it is a schema, which is public: an error may say what is wrong.
         try:
             columns = {
                 name: _make_column(name, **values) for name, values in fields.pop("columns").items()
             }
-            label = Label(**fields.pop("label"))
+            label = Label(**fields.pop("label")) if "label" in fields else None
             if fields:
                 raise ValueError(f"{sorted(fields)} mean nothing")
         except ParameterError as error:
@@ -284,13 +297,14 @@ class Schema:
 
     @classmethod
     def from_public(
-        cls, public: Any, label: Label, *, cuts: int = 4, labeled: bool = True
+        cls, public: Any, label: Label | None = None, *, cuts: int = 4, labeled: bool = True
     ) -> Schema:
         """Makes a schema from a PUBLIC table or data frame, whose content everybody may know.
 
-        Bounds, cut points and categories are read off the records without protection. They must
-        therefore be about no one who is to be protected, and never be the private records or a
-        part of them.
+        Bounds, cut points and categories are read off the records without protection. That is right
+        for a public table. Made from the private one, the schema publishes its extreme values,
+        its quantiles and its rare categories, as exact as they stand there, and no epsilon covers
+        that: then write the schema by hand or from a codebook (`from_codebook`).
 
         A column of numbers gets its least and its largest value as bounds, and cut points at equal
         shares of the rows. A column of at most 64 different texts gets them as categories. Constant
@@ -299,7 +313,7 @@ class Schema:
 
         Args:
             public: The public table, or a data frame as `read_frame` takes it.
-            label: The rule of the label; its column is no feature.
+            label: The rule of the label, whose column is no feature; None for features alone.
             cuts: How many cut points a column of numbers gets at most, at least 1.
             labeled: Whether the table must have the label's column. If so, a misspelt name cannot
                 make a feature of that column. There must then be rows of label 1 and others, or
@@ -324,13 +338,15 @@ class Schema:
         """
         if nonnegative_int("cuts", cuts) == 0:
             raise ParameterError("cuts = 0, but it must be at least 1")
-        if not isinstance(label, Label):
-            refuse("label", label, "it must be a Label")
+        if label is not None and not isinstance(label, Label):
+            refuse("label", label, "it must be a Label or None")
         table = public if isinstance(public, Table) else read_frame(public, public=True)
-        if labeled:
+        if label is not None and labeled:
             check_label(label, table.column(label.column))
-        features = {name: c for name, c in table.columns.items() if name != label.column}
-        return cls(label, {name: guess_kind(column, cuts) for name, column in features.items()})
+        kinds = {name: guess_kind(column, cuts) for name, column in table.columns.items()}
+        if label is not None:
+            kinds.pop(label.column, None)
+        return cls(label, kinds)
 
     def with_missing(self, defaults: Mapping[str, str | float]) -> Schema:
         """Returns the schema with these public values for missing cells.
@@ -384,11 +400,34 @@ class Schema:
                 write(start, start + len(block), block[:, columns])
         return features
 
-    def _label_of(self, table: Any) -> Column:
-        return take_columns("table", table, [self.label.column]).column(self.label.column)
-
     def _features(self) -> dict[str, Category | Number]:
         return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
+
+
+def label_of(schema: Schema) -> Label:
+    """The label of a schema.
+
+    Raises: ParameterError if it has none.
+    """
+    if schema.label is None:
+        rule = 'one is needed here: {"label": {"column": NAME, "positive": [VALUE, ...]}} in JSON'
+        raise ParameterError(f"schema has features alone and no label, but {rule}")
+    return schema.label
+
+
+def _read_label(label: Label, table: Any) -> Column:
+    return take_columns("table", table, [label.column]).column(label.column)
+
+
+def _is_schema(fields: Any) -> bool:
+    """Whether it looks like a schema, so that errors may show what stands in it."""
+    if not isinstance(fields, dict):
+        return False
+    columns = fields.get("columns")
+    if "format" in fields:
+        return columns is not None or fields["format"] != _FORMAT["format"]
+    kinds = list(columns.values()) if isinstance(columns, dict) else []
+    return bool(kinds) and all(isinstance(kind, dict) and "kind" in kind for kind in kinds)
 
 
 def _cuts_of(kind: Category | Number) -> Sequence[float | None]:

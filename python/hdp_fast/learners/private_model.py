@@ -27,7 +27,7 @@ from .._support.validate import (
 )
 from ..data.column_kinds import Category
 from ..data.rows import Rows, Squares
-from ..data.schema import Schema
+from ..data.schema import Schema, label_of
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .centered_linear import METHODS
@@ -178,8 +178,9 @@ class PrivateModel(JsonObject):
             ParameterError: The table lacks a column.
         """
         scores = self.scores(table)
-        if self.schema.label.bounds is not None and self.link == "target":
-            low, high = self.schema.label.bounds
+        bounds = label_of(self.schema).bounds
+        if bounds is not None and self.link == "target":
+            low, high = bounds
             middle, half = low / 2 + high / 2, high / 2 - low / 2
             targets: list[Any] = (scores[:, 0].clip(-1, 1) * half + middle).tolist()
             return targets
@@ -260,8 +261,9 @@ class PrivateModel(JsonObject):
             to it, in its units. For more classes an entry for each.
         """
         weights = self.weights
-        if self.link == "target" and self.schema.label.bounds is not None:
-            low, high = self.schema.label.bounds
+        bounds = label_of(self.schema).bounds
+        if self.link == "target" and bounds is not None:
+            low, high = bounds
             weights = weights * (high / 2 - low / 2)
         elif weights.shape[1] == 2:
             weights = weights[:, [1]] - weights[:, [0]]
@@ -355,7 +357,7 @@ class PrivateModel(JsonObject):
         positive_int("n", self.n, _MOST_RECORDS)
         if self.signal is not None:
             positive("signal", self.signal)
-        is_number = self.schema.label.bounds is not None and self.classes is None
+        is_number = label_of(self.schema).bounds is not None and self.classes is None
         if self.classes is not None and len(self.classes) < 2:
             raise ValueError("one class")
         if is_number != (self.link == "target") or (self.signal is None) != (self.record is None):

@@ -264,7 +264,8 @@ class PrivateLinearEstimator(SeededEstimator):
     def _describe(self, label: str | None) -> tuple[Schema, tuple[str, ...] | None]:
         """The public schema of what the model reads, and the classes."""
         source: Schema | Bounds = self.rows_.source
-        usual = source.label.column if isinstance(source, Schema) else "label"
+        named = source.label if isinstance(source, Schema) else None
+        usual = "label" if named is None else named.column
         rule, classes = self._describe_label(usual if label is None else label)
         if isinstance(source, Schema):
             return Schema(rule, source.columns), classes

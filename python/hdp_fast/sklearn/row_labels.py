@@ -7,7 +7,6 @@ import re
 from abc import abstractmethod
 from contextlib import suppress
 from inspect import currentframe
-from traceback import walk_stack
 from typing import Any, ClassVar
 
 import numpy as np
@@ -75,8 +74,10 @@ def _spells_numbers(classes: NDArray[Any]) -> bool:
 
 def _is_reduced() -> bool:
     """Whether scikit-learn fits one of several classifiers with two classes in place of many."""
-    frames = (frame for frame, _ in walk_stack(currentframe()))
-    return any(frame.f_globals.get("__name__") == REDUCTIONS for frame in frames)
+    frame = currentframe()
+    while frame is not None and frame.f_globals.get("__name__") != REDUCTIONS:
+        frame = frame.f_back
+    return frame is not None
 
 
 def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:

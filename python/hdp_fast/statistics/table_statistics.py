@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, NamedTuple
@@ -190,7 +190,7 @@ def describe(
     if not private.rows:
         raise ShapeError("table has no rows, but it must have at least one")
     if tasks is None:
-        tasks = _plan_usual(schema, by, schema.label.column in private.columns)
+        tasks = _plan_usual(schema, by, private.columns)
     settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
     releases = _Releases(schema, settings, settled)
     rows = releases.run(private, budget, make_stream(random_state))
@@ -218,26 +218,26 @@ def columns_of(schema: Schema) -> dict[str, Category | Number]:
     """
     instance("schema", schema, Schema, "a data.Schema")
     kinds = {
-        name: kind
-        for name, kind in schema.columns.items()
-        if isinstance(kind, (Category, Number)) and name != schema.label.column
+        name: kind for name, kind in schema.columns.items() if isinstance(kind, (Category, Number))
     }
     label = schema.label
+    if label is None:
+        return kinds
     number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
     return {**kinds, label.column: number}
 
 
-def _plan_usual(schema: Schema, by: str | None, labeled: bool) -> list[Task]:
+def _plan_usual(schema: Schema, by: str | None, present: Collection[str]) -> list[Task]:
     """The number of rows, means and quartiles of numbers, and histograms of categories.
 
-    labeled: whether the table has the label's column.
+    present: names of the table's columns; that of the label may lack.
     """
-    kinds, label = columns_of(schema), schema.label.column
-    binary = label if schema.label.bounds is None else None
+    kinds, label = columns_of(schema), schema.label
+    binary = label.column if label is not None and label.bounds is None else None
     numbers = tuple(
         name
         for name, kind in kinds.items()
-        if isinstance(kind, Number) and (labeled or name != label)
+        if isinstance(kind, Number) and (name in present or label is None or name != label.column)
     )
     ordered = tuple(name for name in numbers if name != binary)
     tasks = [Task("count", ())]
@@ -419,7 +419,7 @@ class _Releases:
 
     def _numbers(self, table: Table, name: str) -> Floats:
         label = self._schema.label
-        if name == label.column and label.bounds is None:
+        if label is not None and name == label.column and label.bounds is None:
             bits: Floats = self._schema.labels(table).astype(np.float64)
             return bits
         column, kind = table.column(name), self._kinds.get(name)
@@ -502,6 +502,6 @@ def _floor(value: Decimal | int) -> Decimal:
 
 def _make_up(schema: Schema) -> Table:
     """A table of two rows about no one, with which wrong settings are refused before a release."""
-    names = [*schema.columns, schema.label.column]
+    names = [*schema.columns, *([] if schema.label is None else [schema.label.column])]
     empty = Column(("",), np.zeros(2, np.int64))
     return Table(dict.fromkeys(names, empty), 2)
