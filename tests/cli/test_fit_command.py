@@ -351,8 +351,8 @@ def test_bad_flags_leave_nothing_behind_and_cost_nothing(capsys, folder, options
 
 def test_flags_that_are_missing(capsys, folder):
     for price, message in (
-        (["--delta", ".1"], "--epsilon must be given"),
-        (["--epsilon", "1"], "--delta must be given"),
+        (["--delta", ".1"], "arguments are required: --epsilon (--epsilon: privacy of"),
+        (["--epsilon", "1"], "arguments are required: --delta (--delta: privacy of PRIVATE)"),
         (["--epsilon", "inf", "--budget", "x"], "--budget must not go with --epsilon inf"),
     ):
         assert message in refused(capsys, *fit(price=price))

@@ -343,6 +343,24 @@ def test_a_slip_is_met_with_a_guess(capsys, argv, meant):
     assert "did you mean" not in fails(capsys, "xyzzy")
 
 
+@pytest.mark.parametrize(
+    ("verb", "missing"),
+    [
+        ("fit", ["PRIVATE", "--schema", "--epsilon", "--delta", "--output"]),
+        ("fit private.csv --epsilon inf", ["--schema", "--output"]),
+        ("stats", ["PRIVATE", "--schema", "--epsilon"]),
+        ("hybrid", ["PANEL", "SURVEY", "--schema", "--epsilon", "--delta", "--agents-epsilon"]),
+        ("label", ["PRIVATE", "PUBLIC", "--schema", "--epsilon", "--delta"]),
+        ("adapt", ["SOURCE", "TARGET", "--schema", "--epsilon", "--delta"]),
+    ],
+)
+def test_all_that_is_missing_is_listed_at_once_with_what_it_must_be(capsys, verb, missing):
+    line = fails(capsys, *verb.split())
+    names, _, rules = line.partition("arguments are required: ")[2].partition(" (")
+    assert names.split(", ") == missing
+    assert [rule.partition(": ")[0] for rule in rules.split("; ")] == missing
+
+
 def test_whole_numbers_may_be_written_as_powers(capsys):
     outs = []
     for d in ("10000", "1e4", "1.0e4"):

@@ -28,9 +28,12 @@ from hdp_fast.data import Category, Label, Number, Schema, read_table
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.learners import PrivateModel
 from hdp_fast.sklearn import (
+    AdaptationClassifier,
+    HybridClassifier,
     PrivateClassifier,
     PrivateRegressor,
     PrivateSearchCV,
+    PrivateStudentClassifier,
     private_estimator,
 )
 
@@ -125,6 +128,32 @@ def test_what_is_wrong_is_refused_before_anything_is_spent(learner, labels, text
     with pytest.raises((ParameterError, ShapeError), match=text):
         learner.fit(ROWS, labels, budget=budget)
     assert budget.remaining.epsilon == 10
+
+
+@pytest.mark.parametrize(
+    ("learner", "missing"),
+    [
+        (PrivateClassifier(delta=None), ["epsilon", "delta", "bounds", "classes"]),
+        (PrivateClassifier(epsilon=1.0), ["bounds", "classes"]),
+        (PrivateClassifier(epsilon=1.0, schema=SCHEMA), ["classes"]),
+        (PrivateRegressor(), ["epsilon", "bounds", "target_bounds"]),
+        (AdaptationClassifier(), ["epsilon", "bounds", "classes"]),
+        (PrivateStudentClassifier(), ["epsilon", "pool", "classes"]),
+        (
+            HybridClassifier(PrivateClassifier(bounds=(0, 1))),
+            ["agents_epsilon", "estimator.epsilon", "estimator.classes"],
+        ),
+    ],
+    ids=lambda case: type(case).__name__,
+)
+def test_all_that_is_missing_is_listed_at_once_with_what_it_must_be(learner, missing):
+    with pytest.raises(ParameterError) as refused:
+        learner.fit(ROWS, BITS)
+    text = str(refused.value)
+    faults, _, rules = text.partition(", but ")
+    assert faults == ", ".join(f"{name} = None" for name in missing)
+    assert [part.partition(" = ")[0] for part in rules.partition(": ")[2].split("; ")] == missing
+    assert ("epsilon = math.inf takes it from the data" in text) == ("epsilon" not in text[:60])
 
 
 def test_frames_keep_the_order_of_their_columns():

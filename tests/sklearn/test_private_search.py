@@ -189,7 +189,7 @@ WORDED[7, 0] = "a word"
         ({"target_bounds": (0, 1)}, {}, "only a regressor"),
         ({"grid": {"epsilon": [1, 2]}}, {}, "the search sets them"),
         ({"grid": {"other": [1]}}, {}, "other"),
-        ({"grid": {"method": ["tree"]}}, {}, "method"),
+        ({"grid": {"bounds": [(0, 10)], "method": ["tree"]}}, {}, "method"),
         ({"grid": []}, {}, "it must hold a candidate"),
         ({"grid": {"classes": [["low"]], "bounds": [(0, 10)]}}, {}, "1 class"),
         ({"estimator": LogisticRegression()}, {}, "its fit takes no budget"),

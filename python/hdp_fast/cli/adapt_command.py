@@ -22,7 +22,7 @@ from ..data.schema import Schema, label_of
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
-from .parser import read_price
+from .parser import add_price, read_price
 from .predict_command import add_predict_options, deliver_predictor, place_results, read_request
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read
@@ -64,8 +64,7 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("source", type=Path, metavar="SOURCE", help=FILE_HELP)
     add("target", type=Path, metavar="TARGET", help="the same, with labels, too")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
-    add("--epsilon", type=float, help="privacy of the private file; inf: none")
-    add("--delta", type=float, help="privacy of the private file")
+    add_price(parser, "the private file")
     add("--private", choices=("target", "source"), default="target", help="[target]")
     bounds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
     add("--label-bounds", **bounds, help="the label is a number between them [as the schema says]")

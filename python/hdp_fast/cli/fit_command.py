@@ -29,7 +29,7 @@ from .output import (
     settle_output,
     show,
 )
-from .parser import name_flags, read_price
+from .parser import add_price, name_flags, read_price
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read
 
@@ -53,8 +53,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
-    add("--epsilon", type=float, help="privacy of PRIVATE; inf: none")
-    add("--delta", type=float, help="privacy of PRIVATE")
+    add_price(parser, "PRIVATE")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
     add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")

@@ -152,6 +152,8 @@ _SHARED = {
 }
 
 
+# How argparse begins what it says of arguments that are missing, all of them at once.
+_MISSING = "the following arguments are required: "
 # Above this a float such as 1e30 is not the integer that it spells.
 _MOST_EXACT = 1 << 53
 _NEGATIVE_NUMBER = re.compile(r"^-(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$")
@@ -207,8 +209,18 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """Raises as an error what argparse would print over several lines."""
-        raise ParameterError(message)
+        """Raises as an error what argparse would print over several lines.
+
+        What is missing comes with what each of it must be, from the help.
+        """
+        names = message.partition(_MISSING)[2].split(", ")
+        helps = [
+            f"{name}: {action.help.replace('; ', ', ').replace('%%', '%')}"
+            for action in self._actions
+            for name in [action.option_strings[0] if action.option_strings else action.metavar]
+            if name in names and action.help
+        ]
+        raise ParameterError(f"{message} ({'; '.join(helps)})" if helps else message)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuses a value that is none of the choices, and names the one most like it."""
@@ -239,21 +251,38 @@ def make_manners() -> argparse.Namespace:
     return argparse.Namespace(max_bytes=MOST_BYTES, **dict.fromkeys(names, False))
 
 
+class _Epsilon(argparse.Action):
+    """The option --epsilon, whose value inf makes --delta needless."""
+
+    delta: argparse.Action
+
+    def __call__(self, parser: Any, namespace: Any, value: Any, option: Any = None) -> None:
+        """Keeps the value."""
+        setattr(namespace, self.dest, value)
+        self.delta.required = value != math.inf
+
+
+def add_price(parser: argparse.ArgumentParser, file: str) -> None:
+    """Adds --epsilon and --delta, which must be passed unless --epsilon inf protects no one."""
+    text = f"privacy of {file}; inf: none, and no --delta"
+    epsilon = parser.add_argument(
+        "--epsilon", type=float, required=True, action=_Epsilon, help=text
+    )
+    delta = parser.add_argument("--delta", type=float, required=True, help=f"privacy of {file}")
+    epsilon.delta = delta  # type: ignore[attr-defined]
+
+
 def read_price(arguments: argparse.Namespace) -> Goal:
-    """What protects the private file.
+    """What protects the private file, by the options of `add_price`.
 
     Raises:
-        ParameterError: A flag is missing, is out of range, or must not go with --epsilon inf.
+        ParameterError: A flag is out of range, or must not go with --epsilon inf.
     """
     if arguments.epsilon == math.inf:
         for name in ("delta", "budget"):
             if getattr(arguments, name) is not None:
                 raise ParameterError(f"--{name} must not go with --epsilon inf")
         return Goal(math.inf, None)
-    for name in ("epsilon", "delta"):
-        if getattr(arguments, name) is None:
-            rule = "it is the privacy of the private file (--epsilon inf protects no one)"
-            raise ParameterError(f"--{name} must be given: {rule}")
     return Goal(positive("--epsilon", arguments.epsilon), probability("--delta", arguments.delta))
 
 

@@ -24,7 +24,7 @@ from ..transfer import CalibratedModel
 from ..transfer.calibration_plan import check_count
 from ..transfer.hybrid_model import repair
 from .private_classifier import PrivateClassifier
-from .private_estimator import SeededEstimator
+from .private_estimator import SeededEstimator, find_missing, refuse_missing
 from .row_labels import TargetScores, check_classes, code_labels, encode, read_domains
 from .toolkit import (
     ClassifierMixin,
@@ -281,8 +281,12 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
 
     def _check_settings(self, budget: Budget | None) -> None:
         one_of("method", self.method, ("logistic", "isotonic"))
+        missing: dict[str, str] = {}
         if self.agents_epsilon is None:
-            raise ParameterError("agents_epsilon = None, but it must be chosen")
+            missing["agents_epsilon"] = "a number above 0, for the answer of each agent"
+        if isinstance(self.estimator, SeededEstimator):
+            missing |= {f"estimator.{name}": r for name, r in find_missing(self.estimator).items()}
+        refuse_missing(missing)
         advantage(positive("agents_epsilon", self.agents_epsilon))
         self._check_seed()
         if budget is not None and not has_fit_parameter(self.estimator, "budget"):

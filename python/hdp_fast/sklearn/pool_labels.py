@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,17 +136,3 @@ def _scale_by(pool: Floats, rows: Floats) -> Floats:
         factor = np.where(np.isfinite(deviation) & (deviation > 0), 1 / deviation, 0.0)
         scaled: Floats = (rows - mean) * factor
     return scaled
-
-
-def require_pool(pool: Any, epsilon: float) -> None:
-    """Refuse a finite epsilon without a pool.
-
-    Raises:
-        ParameterError: There is none.
-    """
-    if pool is None and epsilon < math.inf:
-        rule = (
-            "with a finite epsilon what is public must be given: pool = unlabeled rows with the"
-            " columns of X; epsilon = math.inf takes X itself and protects no one"
-        )
-        raise ParameterError(f"pool = None, but {rule}")

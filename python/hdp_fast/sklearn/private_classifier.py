@@ -147,7 +147,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
-        classes = read_classes(self.classes, epsilon)
+        classes = read_classes(self.classes)
         unit, rows, labels = self._read_training(X, y, numeric=False)
         codes, self.classes_ = code_labels(labels, classes)
         return unit, rows, codes, epsilon

@@ -18,7 +18,7 @@ from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.types import Floats
-from .._support.validate import one_of, positive_or_infinite, probability
+from .._support.validate import number, one_of, positive_or_infinite, probability
 from ..budget import account
 from ..budget.account import Budget
 from ..data import Label, Number, Schema
@@ -165,18 +165,11 @@ class PrivateLinearEstimator(SeededEstimator):
 
     def _check_privacy(self) -> float:
         self._check_seed()
-        epsilon = check_privacy(self.epsilon, self.delta)
+        epsilon = check_privacy(self)
         one_of("method", self.method, self._methods)
         if self.bounds is not None and self.schema is not None:
             rule = "only one of them may be given: the schema has bounds"
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")
-        if epsilon < math.inf and self.bounds is None and self.schema is None:
-            rule = (
-                "with a finite epsilon what is public must be given: bounds = (low, high) of all"
-                " columns, or one such pair for each, or a schema; epsilon = math.inf takes them"
-                " from the data and protects no one"
-            )
-            raise ParameterError(f"bounds = None and schema = None, but {rule}")
         return epsilon
 
     def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[Rows, Floats, Any]:
@@ -298,12 +291,51 @@ def read_targets(targets: Any) -> Floats:
     return floats
 
 
-def check_privacy(epsilon: float | None, delta: float) -> float:
+# What must be given with a finite epsilon, where an estimator has a parameter of this name.
+_NEEDED = {
+    "epsilon": "a number above 0 (math.inf protects no one)",
+    "delta": "a number above 0, far below 1 / n",
+    "bounds": "(low, high) of all columns, or one such pair for each, unless there is a schema",
+    "target_bounds": "(low, high) of y",
+    "pool": "public rows without labels, with the columns of X",
+    "classes": "all labels that there can be",
+}
+
+
+def find_missing(estimator: Any) -> dict[str, str]:
+    """What was not given and must be with a finite epsilon: by its name, what it must be.
+
+    Raises: ParameterError for an epsilon that is no number.
+    """
+    parameters = estimator.get_params(deep=False)
+    epsilon = parameters.get("epsilon")
+    if epsilon is not None and number("epsilon", epsilon) == math.inf:
+        return {}
+    missing = {name: rule for name, rule in _NEEDED.items() if parameters.get(name, 0) is None}
+    if parameters.get("schema") is not None:
+        missing.pop("bounds", None)
+    return missing
+
+
+def refuse_missing(missing: dict[str, str]) -> None:
+    """Refuse everything that is missing by one error.
+
+    Raises: ParameterError if anything is.
+    """
+    if missing:
+        faults = ", ".join(f"{name} = None" for name in missing)
+        rules = "; ".join(f"{name} = {rule}" for name, rule in missing.items())
+        wanted = "it must be given" if len(missing) == 1 else "all of them must be given"
+        if not any(name.endswith("epsilon") for name in missing):
+            rules = f"{rules} (epsilon = math.inf takes it from the data and protects no one)"
+        raise ParameterError(f"{faults}, but {wanted}: {rules}")
+
+
+def check_privacy(estimator: Any) -> float:
     """Validate what every private estimator has, and return epsilon."""
-    if epsilon is None:
-        raise ParameterError("epsilon = None, but it must be chosen: math.inf for no protection")
-    probability("delta", delta)
-    return positive_or_infinite("epsilon", epsilon)
+    refuse_missing(find_missing(estimator))
+    probability("delta", estimator.delta)
+    return positive_or_infinite("epsilon", estimator.epsilon)
 
 
 def note_score(estimator: Any) -> None:

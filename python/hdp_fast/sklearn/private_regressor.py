@@ -14,7 +14,6 @@ from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data import Label, Schema
 from ..data.rows import Rows
-from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TargetTask
 from .private_estimator import PrivateLinearEstimator, note_score
@@ -144,12 +143,6 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats, Floats, float]:
         """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
-        if self.target_bounds is None and epsilon < math.inf:
-            rule = (
-                "with a finite epsilon what is public must be given: target_bounds = (low, high);"
-                " epsilon = math.inf takes them from the data and protects no one"
-            )
-            raise ParameterError(f"target_bounds = None, but {rule}")
         if self.target_bounds is not None:
             self.target_bounds_ = ordered_pair("target_bounds", self.target_bounds)
         unit, rows, targets = self._read_training(X, y, numeric=True)

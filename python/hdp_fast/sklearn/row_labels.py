@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from abc import abstractmethod
 from contextlib import suppress
@@ -80,18 +79,12 @@ def _is_reduced() -> bool:
     return frame is not None
 
 
-def read_classes(classes: Any, epsilon: float) -> NDArray[Any] | None:
+def read_classes(classes: Any) -> NDArray[Any] | None:
     """The distinct public classes in order; None, without privacy, stands for those of the labels.
 
     Raises:
-        ParameterError: There are none at a finite epsilon, or they are not two or more of one kind.
+        ParameterError: They are not two or more of one kind.
     """
-    if classes is None and epsilon < math.inf:
-        rule = (
-            "with a finite epsilon what is public must be given: classes = all labels that"
-            " there can be; epsilon = math.inf takes them from the data and protects no one"
-        )
-        raise ParameterError(f"classes = None, but {rule}")
     return None if classes is None else check_classes(classes)
 
 

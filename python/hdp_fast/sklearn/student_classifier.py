@@ -21,7 +21,7 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError, ShapeError
 from ..labels.pool import PoolTask
 from ..labels.public_facts import compare, facts_of
-from .pool_labels import PoolLabels, PoolRecords, require_pool, unused_label
+from .pool_labels import PoolLabels, PoolRecords, unused_label
 from .private_estimator import SeededEstimator, check_privacy, note_score
 from .row_labels import code_labels, encode, read_classes
 from .toolkit import (
@@ -189,8 +189,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
             Nothing is spent where an error is raised, except one of the student.
         """
         epsilon = self._check_parameters(budget)
-        classes = read_classes(self.classes, epsilon)
-        require_pool(self.pool, epsilon)
+        classes = read_classes(self.classes)
         records, labels = self._read_training(X, y)
         codes, self.classes_ = code_labels(labels, classes)
         pool = self._read_pool(records)
@@ -280,7 +279,7 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
 
     def _check_parameters(self, budget: Budget | None) -> float:
         self._check_seed()
-        epsilon = check_privacy(self.epsilon, self.delta)
+        epsilon = check_privacy(self)
         one_of("method", self.method, _METHODS)
         positive_int("queries", self.queries, _MOST)
         if self.members is not None:
