@@ -29,6 +29,7 @@ from . import (
     label_command,
     local_command,
     predict_command,
+    schema_command,
     stats_command,
     table_commands,
 )
@@ -239,7 +240,10 @@ _VERBS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "advise": ("say which method to take, before any data", advise_command.add_advise),
     "parity": ("plan, learn and transfer a private parity", _add_parity),
     "stats": ("counts, means, quantiles, histograms of a table", stats_command.add_stats),
-    "schema": ("describe a public table", table_commands.add_schema),
+    "schema": (
+        "describe a table in public",
+        schema_command.add_schema,
+    ),
     "fit": ("learn a model of a private table", fit_command.add_fit),
     "predict": ("predict rows of a public table by such a model", predict_command.add_predict),
     "transfer": ("learn from a biased sample for a population", table_commands.add_transfer),

@@ -1,4 +1,4 @@
-"""The commands that read a table or two by a public schema: schema and transfer."""
+"""The command hdp-fast transfer, and how commands read schemas."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 
 from .. import local, plotting, transfer
-from .._support.validate import positive, probability, refuse
+from .._support.validate import positive, probability
 from ..budget.account import Budget
-from ..data import files
-from ..data.column_kinds import Label, Number
-from ..data.columns import to_number
 from ..data.reading import parse_file
 from ..data.schema import Schema, label_of
 from ..data.table import Table
@@ -25,11 +22,8 @@ from ..learners.logistic import LogisticLearner
 from ..weights import DenseWeights
 from .output import (
     add_plot,
-    check_output,
-    inform,
     protect_both,
     record_of,
-    say,
     say_protected,
 )
 from .predict_command import (
@@ -41,9 +35,6 @@ from .predict_command import (
 )
 from .tables import FILE_HELP, add_delimiter, read
 
-_SCHEMA_TEXT = """Write which columns are features, with their categories, bounds and cut points.
-The file must be PUBLIC: all of this is read off it, unprotected. Of private data, write the schema
-by hand, from a codebook or from what everybody knows."""
 _TRANSFER_TEXT = """Learn from the records of SOURCE a hypothesis that is good on the population of
 TARGET (Subsample-Test-Reweigh). TARGET is a simulation: each of its rows plays an agent, who
 answers one question by randomized response, or none. Privacy: SOURCE is protected by (epsilon,
@@ -56,25 +47,6 @@ with --kappa, --eta and --rounds it is only measured, privacy is promised all th
 
 # Settings that public rules choose where no flag does.
 _AUTOMATIC = ("alpha", "kappa", "eta", "rounds", "schedule")
-
-
-def add_schema(parser: argparse.ArgumentParser) -> None:
-    """Adds the arguments of hdp-fast schema."""
-    parser.description = _SCHEMA_TEXT
-    parser.add_argument("public", type=Path, metavar="PUBLIC", help=FILE_HELP)
-    parser.add_argument("--label", required=True, metavar="COLUMN", help="column of the label")
-    label = parser.add_mutually_exclusive_group(required=True)
-    label.add_argument("--positive", action="append", metavar="VALUE", help="counts as 1; repeat")
-    label.add_argument("--above", type=float, metavar="NUMBER", help="larger values count as 1")
-    between: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}
-    label.add_argument("--label-bounds", **between, help="the label is a number between them")
-    parser.add_argument("--cuts", type=int, default=4, help="cut points of a column of numbers")
-    text = "what a missing cell counts as; repeat"
-    parser.add_argument("--missing", action="append", metavar="COLUMN=VALUE", help=text)
-    parser.add_argument("--unlabeled", action="store_true", help="PUBLIC lacks the label's column")
-    parser.add_argument("--output", type=Path, metavar="FILE", help="instead of printing it")
-    add_delimiter(parser)
-    parser.set_defaults(command=_schema)
 
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:
@@ -115,43 +87,6 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--size", type=int, default=2, help="features in a conjunction, at most")
     parser.add_argument("--non-private", action="store_true", help="SOURCE is not protected")
-
-
-def _schema(arguments: argparse.Namespace) -> None:
-    label = Label(
-        arguments.label,
-        positive=None if arguments.positive is None else tuple(arguments.positive),
-        above=arguments.above,
-        bounds=arguments.label_bounds,
-    )
-    check_output(arguments)
-    table = read(arguments.public, arguments, public=True)
-    labeled = not arguments.unlabeled
-    schema = Schema.from_public(table, label, cuts=arguments.cuts, labeled=labeled)
-    schema = schema.with_missing(_defaults(arguments.missing or [], schema))
-    if labeled and label.bounds is None:
-        share = schema.labels(table).mean()
-        rows = f"of the {table.rows:,} rows of {arguments.public}"
-        inform(arguments, f"label {label.column!r} is 1 in {share:.1%} {rows}")
-    text = schema.to_json()
-    if arguments.output is None:
-        say(text)
-    else:
-        files.write_atomically(arguments.output, f"{text}\n".encode())
-
-
-def _defaults(texts: list[str], schema: Schema) -> dict[str, str | float]:
-    """What missing cells count as, by column; names and values may hold an = themselves."""
-    defaults: dict[str, str | float] = {}
-    for text in texts:
-        names = [name for name in schema.reads if text.startswith(f"{name}=")]
-        if not names:
-            refuse("--missing", text, "it must be COLUMN=VALUE, with a column that is a feature")
-        name = max(names, key=len)
-        value = text[len(name) + 1 :]
-        is_number = isinstance(schema.columns[name], Number)
-        defaults[name] = to_number(value) if is_number else value
-    return defaults
 
 
 def _transfer(arguments: argparse.Namespace) -> None:

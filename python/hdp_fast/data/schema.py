@@ -28,6 +28,7 @@ from .._support.validate import (
     take_form,
 )
 from ..exceptions import ParameterError
+from .codebook import read_variables
 from .column_kinds import (
     Category,
     Ignore,
@@ -347,6 +348,52 @@ class Schema:
         if label is not None:
             kinds.pop(label.column, None)
         return cls(label, kinds)
+
+    @classmethod
+    def from_codebook(cls, codebook: Any) -> Schema:
+        """Makes a schema from a codebook: a public table with a row for each variable.
+
+        Its columns, of which only the first must be there, are:
+
+        - name: the name of the variable, which is that of a column of the private table.
+        - kind: number, category or ignore; needless where low and high, or categories are there.
+        - low, high: the bounds of a number.
+        - categories: the names of a category, with | between them.
+        - cuts: the cut points of a number, with | between them; empty for three even ones.
+        - missing: what a missing cell counts as.
+        - label: empty for a feature. The label has its rule there: the values that count as 1, with
+          | between them, "above" and a number, or "between" for a number between low and high.
+        - description: not read.
+
+        Args:
+            codebook: The codebook, a Table or a data frame as `read_frame` takes it, such as
+                `read_table` makes of a file. It must not be made from the private records.
+
+        Returns:
+            The schema, without a label where no row has one.
+
+        Raises:
+            ParameterError: The codebook has another column or no name, names a variable twice or
+                two labels, describes no feature, or says of a variable what it cannot be.
+            ShapeError: Two columns of the frame have one name.
+
+        Examples:
+            >>> from hdp_fast.data import Schema
+            >>> codebook = {
+            ...     "name": ["age", "home", "bought"],
+            ...     "low": [18, None, None],
+            ...     "high": [90, None, None],
+            ...     "categories": [None, "own|rent", None],
+            ...     "label": [None, None, "yes"],
+            ... }
+            >>> schema = Schema.from_codebook(codebook)
+            >>> schema.names
+            ['age>=36', 'age>=54', 'age>=72', 'home=own', 'home=rent']
+            >>> schema.label
+            Label(column='bought', positive=('yes',), above=None, bounds=None)
+        """
+        table = codebook if isinstance(codebook, Table) else read_frame(codebook, public=True)
+        return cls(*read_variables(table))
 
     def with_missing(self, defaults: Mapping[str, str | float]) -> Schema:
         """Returns the schema with these public values for missing cells.
