@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("sklearn", minversion="1.6")
 
+import pandas
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.model_selection import cross_val_predict
 from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier, OutputCodeClassifier
@@ -138,6 +139,17 @@ def test_integers_from_one_on_say_which_classes_an_ensemble_needs():
     assert (bagged.predict(ROWS) == y).mean() > 0.9
     reduced = OneVsRestClassifier(PrivateClassifier(**PUBLIC, classes=[1, 2, 3])).fit(ROWS, y)
     assert [member.classes_.tolist() for member in reduced.estimators_] == [[0, 1]] * 3
+
+
+def test_a_frame_with_categories_is_bagged_behind_a_transformer():
+    frame = pandas.DataFrame({"x0": ROWS[:, 0], "x1": ROWS[:, 1]})
+    y = label_rows(["no", "yes"])
+    with_schema = PrivateClassifier(epsilon=8.0, schema=SCHEMA, classes=["no", "yes"])
+    with pytest.raises(ParameterError, match="take what SchemaTransformer makes, and their"):
+        BaggingClassifier(with_schema, 2).fit(frame, y)
+    inner = BaggingClassifier(PrivateClassifier(**PUBLIC, classes=["no", "yes"]), 2)
+    bagged = make_pipeline(SchemaTransformer(schema=SCHEMA), inner).fit(frame, y)
+    assert (bagged.predict(frame) == y).mean() > 0.9
 
 
 def test_reductions_live_in_the_module_that_is_looked_for():

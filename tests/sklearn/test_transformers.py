@@ -2,6 +2,7 @@
 pipelines."""
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ pytest.importorskip("sklearn", minversion="1.6")
 pytest.importorskip("pandas")
 
 import pandas
+import scipy.sparse
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -20,7 +22,7 @@ from hdp_fast import ParameterError, ShapeError
 from hdp_fast.budget import Budget
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
 from hdp_fast.data.frames import make_table
-from hdp_fast.sklearn import BoundsScaler, PrivateClassifier, SchemaTransformer
+from hdp_fast.sklearn import BoundsScaler, PrivateClassifier, PrivateRegressor, SchemaTransformer
 
 LABEL = Label("unused", above=0)
 SCHEMA = Schema(LABEL, {"place": Category(("sea", "town")), "id": Ignore(), "age": Number(0, 10)})
@@ -161,3 +163,28 @@ def test_they_prepare_columns_for_a_private_classifier():
     assert pipeline.score(X, y) > 0.9
     again = pickle.loads(pickle.dumps(pipeline))
     assert (again.predict(X[["place", "age"]]) == pipeline.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        BoundsScaler(bounds=(0, 1)),
+        SchemaTransformer(schema=Schema(columns={"x0": Number(0, 1)})),
+        PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1]),
+        PrivateRegressor(epsilon=1.0, bounds=(0, 1), target_bounds=(0, 1)),
+    ],
+    ids=lambda made: type(made).__name__,
+)
+def test_sparse_records_and_texts_say_what_to_do(learner):
+    rows = np.random.default_rng(0).random((400, 2))
+    bits = (rows[:, 0] > 0.5).astype(int)
+    rule = (
+        "X is sparse, but it must be dense, as X.toarray() makes it: categories become numbers by"
+    )
+    with pytest.raises(TypeError, match=re.escape(rule)) as refused:
+        learner.fit(scipy.sparse.csr_matrix(rows), bits)
+    assert "SchemaTransformer" in str(refused.value)
+    learner.fit(rows, bits)
+    if not isinstance(learner, SchemaTransformer):
+        with pytest.raises(ParameterError, match="no number, but all must be: categories become"):
+            learner.fit(np.where(rows > 0.5, "town", "sea"), bits)

@@ -144,7 +144,7 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used. None for columns of numbers.
         classes: The public labels, at least two. Only with epsilon = math.inf None takes them from
-            the data.
+            the data. Numbered labels of ensembles are read as PrivateClassifier does.
         method: "moments" for adaptation.MomentAdaptation, which releases the target once for two
             classes, or else once for each class, all in one budget. "descent" is
             adaptation.NonConvexAdaptation with the logistic loss, or for more classes with the

@@ -38,9 +38,13 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             bound, as with a schema. Only with epsilon = math.inf None takes them from the data,
             which must be finite then.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
-            used. None for columns of numbers.
+            used, and it needs none. A category that it does not list has all bits 0. None for
+            columns of numbers.
         classes: The public labels, at least two. Only with epsilon = math.inf None takes them from
-            the data.
+            the data. Ensembles and cross_val_predict of scikit-learn number labels: integers count
+            as places among the ordered classes where these are texts, and classes_ are these
+            numbers then; for classes that are other integers than 0 to K - 1 pass range(K) there.
+            In OneVsRestClassifier and the like classes_ are 0 and 1, whatever is passed.
         method: "sgd" for logistic or softmax regression by learners.PrivateSGD, "statistics" for
             least squares on what learners.SufficientStatistics releases, or "auto", which takes
             "sgd", but "statistics" for 8 classes or more at a finite epsilon.
@@ -131,6 +135,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
                 finite epsilon, a label is none of classes, or a fit without noise comes with a
                 budget.
             ShapeError: bounds do not fit the columns of X, or ids has another length.
+            TypeError: X is sparse.
             ValueError: X or y is no array of numbers or labels, X has a number that is not finite
                 and there are no bounds, or they differ in length.
             BudgetExceeded: The budget has less than epsilon or delta left.

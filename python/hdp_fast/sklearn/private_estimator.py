@@ -176,6 +176,12 @@ class PrivateLinearEstimator(SeededEstimator):
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
         if self.schema is not None:
             unit = Rows.of_schema(self.schema)
+            if hasattr(X, "shape") and names_of(X) is None:
+                rule = "with a schema it must be a Table or a data frame with named columns"
+                raise ParameterError(
+                    f"X is a {type(X).__name__}, but {rule}: ensembles that make arrays of frames"
+                    " take what SchemaTransformer makes, and their members bounds = (0, 1)"
+                )
             rows, labels = unit(X), column_or_1d(y, warn=True)
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")

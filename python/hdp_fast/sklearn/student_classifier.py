@@ -75,7 +75,8 @@ class PrivateStudentClassifier(ClassifierMixin, SeededEstimator):  # type: ignor
         pool: Public rows (m, d) without labels, of the same kind and columns as X. Only with
             epsilon = math.inf None takes X itself.
         classes: The public labels, 2 to 256. Only with epsilon = math.inf None takes them from the
-            data, any number of them.
+            data, any number of them. Numbered labels of ensembles are read as PrivateClassifier
+            does.
         schema: Public data.Schema that makes numbers of frames and tables before anything learns
             from them; its label is not used. None takes columns as they are.
         method: "votes", "statistics", or "auto". Where an estimator is given, "auto" takes votes.

@@ -91,7 +91,6 @@ _PUBLIC = [
         r"Feature names are only supported if all input features have string names[\s\S]*",
         r"X does not have valid feature names, but \w+ was fitted with feature names",
         rf"y should be a 1d array, got an array of shape {_SHAPE} instead\.?",
-        r"Sparse data was passed[\w ]*, but dense data is required\.[\w\s.,'()]*",
         r"Unknown label type: [\w-]+\.( Maybe you are trying to fit a classifier, which expects"
         r" discrete classes on a regression target with continuous values\.)?",
         r"A column-vector y was passed when a 1d array was expected\.[\w\s.,()]*",
@@ -102,6 +101,8 @@ _PUBLIC = [
 ]
 # Texts that begin so go on with entries, and are said in our own words.
 _SHAPES = re.compile(r"Expected 2D array, got (1D|scalar) array instead|Expected a 2-dimensional")
+_SPARSE = "Sparse data was passed"
+_CATEGORIES = "categories become numbers by a public schema (schema=, or SchemaTransformer)"
 _ENTRY = re.compile(r"float\(\) argument must be|must be real number, not ")
 
 
@@ -243,6 +244,9 @@ def _reword(name: str, error: Exception) -> Exception | None:
             f"{name} has one dimension or none, but {rule}: {name}.reshape(-1, 1) is a column, and"
             f" {name}.reshape(1, -1) a record"
         )
+    if text.startswith(_SPARSE):
+        rule = f"it must be dense, as {name}.toarray() makes it"
+        return TypeError(f"{name} is sparse, but {rule}: {_CATEGORIES}, dense ones at once")
     if text.startswith(_COMPLEX):
         return ParameterError(f"{_COMPLEX}: {name} must hold real numbers")
     if _LACK.match(text):
@@ -252,5 +256,6 @@ def _reword(name: str, error: Exception) -> Exception | None:
         rule = "an entry's argument must be a string or a real number"
         return TypeError(f"{name} has an entry that is no number: {rule}")
     if "could not convert" in text:
-        return ParameterError(f"{name} has an entry that is no number, but all must be")
+        rule = "" if name == "y" else f": {_CATEGORIES}"
+        return ParameterError(f"{name} has an entry that is no number, but all must be{rule}")
     return None

@@ -31,7 +31,8 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     A value is clipped to the bounds of its column and then scaled, so that the bounds of what comes
     out are `feature_range`, whatever the records are. A missing value counts as the lower bound.
-    Nothing is learned: fit counts the columns.
+    Nothing is learned: fit counts the columns. It is for dense columns of numbers; categories are
+    for SchemaTransformer.
 
     Args:
         bounds: Public bounds of the columns: (low, high) for all of them, or one such pair for
@@ -74,6 +75,7 @@ class BoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             ParameterError: bounds is None or has a pair whose low is not below its high, or
                 feature_range is no such pair.
             ShapeError: bounds do not fit the columns of X.
+            TypeError: X is sparse.
             ValueError: X is no array of numbers.
         """
         if self.bounds is None:
@@ -146,8 +148,10 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     A category becomes one bit for each of its names, and a number is clipped to its bounds and
     scaled. No value is refused: a category that the schema does not list has all bits 0, and a
-    missing number counts as the lower bound, unless the schema has another default. Nothing is
-    learned: fit reads the names of the columns. A model that follows takes (0, 1) for bounds.
+    missing number counts as the lower bound, unless the schema has another default. Where unlisted
+    categories are many, list one for them, and write its name in their place before, row by row.
+    Nothing is learned: fit reads the names of the columns. A model that follows takes (0, 1) for
+    bounds. What goes in and what comes out is dense.
 
     Args:
         schema: Public data.Schema; its label is not used. It must be given. Columns are found by
@@ -186,6 +190,7 @@ class SchemaTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             ParameterError: schema is no Schema, or X lacks one of its columns.
+            TypeError: X is sparse.
             ValueError: X has no rows or columns, or is something else.
         """
         if not isinstance(self.schema, Schema):
