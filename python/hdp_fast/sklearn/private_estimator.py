@@ -313,13 +313,14 @@ def find_missing(estimator: Any) -> dict[str, str]:
 
     Raises: ParameterError for an epsilon that is no number.
     """
-    parameters = estimator.get_params(deep=False)
-    epsilon = parameters.get("epsilon")
-    if epsilon is not None and number("epsilon", epsilon) == math.inf:
-        return {}
-    missing = {name: rule for name, rule in _NEEDED.items() if parameters.get(name, 0) is None}
-    if parameters.get("schema") is not None:
+    missing = {}
+    for name, rule in _NEEDED.items():
+        if getattr(estimator, name, 0) is None:
+            missing[name] = rule
+    if getattr(estimator, "schema", None) is not None:
         missing.pop("bounds", None)
+    if missing and "epsilon" not in missing and hasattr(estimator, "epsilon"):
+        missing = {} if number("epsilon", estimator.epsilon) == math.inf else missing
     return missing
 
 

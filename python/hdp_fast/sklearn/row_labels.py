@@ -49,7 +49,7 @@ def code_labels(
         if _is_reduced():
             # One of them writes -1 in place of 0.
             return (labels > 0).astype(np.int64), np.arange(2)
-        if not _spells_numbers(classes):
+        if classes.dtype.kind in "OU" and not _spells_numbers(classes):
             classes = np.arange(len(classes))
             hint = f": integers are places among classes that are texts, 0 to {len(classes) - 1}"
         elif classes.tolist() != list(range(len(classes))):
@@ -65,9 +65,7 @@ def code_labels(
 
 
 def _spells_numbers(classes: NDArray[Any]) -> bool:
-    """Whether an integer may be one of the classes: as it stands, or spelled as a text."""
-    if classes.dtype.kind not in "OU":
-        return True
+    """Whether an integer, spelled as a text, may be one of the classes."""
     return any(re.fullmatch(r"\s*[-+]?\d+\s*", name) for name in classes.astype(str))
 
 
