@@ -202,7 +202,8 @@ def test_a_command_computes_nothing_that_the_library_does_not_offer():
     and the few names listed here: fewer may be left, and none may come."""
     names = {f"{origin}.{name}" for origin, name in past_the_faces("cli")}
     assert {name for name in names if not name.startswith("data.")} <= COMMANDS_MAY_TAKE
-    files = {"arrow", "column_kinds", "columns", "delimited", "files", "goal", "reading", "table"}
+    files = {"arrow", "codebook", "column_kinds", "columns", "delimited", "files", "goal"}
+    files |= {"reading", "table"}
     assert {name.split(".")[1] for name in names if name.startswith("data.")} <= files
 
 

@@ -14,8 +14,9 @@ from .._support.numbers import finite_vector
 from .._support.parameters import Checked, Rules
 from .._support.types import Floats
 from .._support.validate import instance
+from ..data.column_kinds import require_label
 from ..data.rows import Predictor, Rows
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..exceptions import ShapeError
 
 
@@ -78,7 +79,7 @@ class ScaledFeatures(Checked):
             ParameterError: An entry is no finite number.
         """
         scores = finite_vector("scores", scores)
-        if label_of(self.schema).bounds is None:
+        if require_label(self.schema.label).bounds is None:
             return [int(score >= 0) for score in scores]
         middle, half = self._units()
         return [float(middle + half * score) for score in scores]
@@ -116,5 +117,5 @@ class ScaledFeatures(Checked):
 
     def _units(self) -> tuple[float, float]:
         """The label of a score of 0, and how much a score of 1 adds to it."""
-        low, high = label_of(self.schema).bounds or (-1.0, 1.0)
+        low, high = require_label(self.schema.label).bounds or (-1.0, 1.0)
         return low / 2 + high / 2, high / 2 - low / 2

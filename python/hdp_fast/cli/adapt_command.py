@@ -18,7 +18,8 @@ from .._support.notes import note
 from .._support.types import Floats
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
 from ..budget.account import Budget
-from ..data.schema import Schema, label_of
+from ..data.column_kinds import require_label
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
@@ -172,11 +173,12 @@ def _read_label_schema(arguments: argparse.Namespace) -> Schema:
     schema = read_schema(arguments.schema)
     if arguments.label_bounds is not None:
         label = dataclasses.replace(
-            label_of(schema), positive=None, above=None, bounds=arguments.label_bounds
+            require_label(schema.label), positive=None, above=None, bounds=arguments.label_bounds
         )
         schema = dataclasses.replace(schema, label=label)
-    if arguments.loss == "logistic" and label_of(schema).bounds is not None:
-        rule = f"the label {label_of(schema).column!r} is a number between bounds: it needs squared"
+    label = require_label(schema.label)
+    if arguments.loss == "logistic" and label.bounds is not None:
+        rule = f"the label {label.column!r} is a number between bounds: it needs squared"
         raise ParameterError(f"--loss = 'logistic', but {rule}")
     return schema
 
@@ -194,7 +196,7 @@ def _read_records(
 
 def _check_labels(table: Table, domain: str, schema: Schema, labels: Floats) -> None:
     """Refuses public labels, which nothing protects, beyond their bounds or all alike."""
-    label = label_of(schema)
+    label = require_label(schema.label)
     where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
         if domain == "source" and len(np.unique(labels)) == 1:

@@ -13,7 +13,8 @@ from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data import files
-from ..data.schema import Schema, label_of
+from ..data.column_kinds import require_label
+from ..data.schema import Schema
 from ..data.table import Table
 from ..transfer import HybridModel, HybridRun
 from .appended_column import appender, name_new_column
@@ -98,7 +99,7 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     run = _make_run(arguments, read_schema(arguments.schema))
     request = _read_request(arguments, run.schema)
     panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
-    for name in (*run.schema.reads, label_of(run.schema).column):
+    for name in (*run.schema.reads, require_label(run.schema.label).column):
         panel.column(name)  # refuses a table that lacks it
     agents = run.simulate(survey, n=panel.rows, epsilon=arguments.agents_epsilon)
     with name_flags("screen", agents="SURVEY"):
@@ -143,7 +144,7 @@ def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | No
         return None
     table = read(path, arguments, public=True)
     schema.floats(table)  # refuses a table that lacks a column
-    name = f"{label_of(schema).column}_probability"
+    name = f"{require_label(schema.label).column}_probability"
     column = name_new_column(str(path), name, "predicted", table.columns)
     return Request(table, column, appender(path, column, sign_of(arguments)))
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import refuse
-from ..data.column_kinds import Ignore, label_texts
+from ..data.column_kinds import Ignore, label_texts, require_label
 from ..data.columns import place_among
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..labels.pool import PoolTask
@@ -162,10 +162,10 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     Raises: ParameterError.
     """
     schema = read_schema(arguments.schema, labeled=False)
-    label = arguments.label or label_of(schema).column
+    label = arguments.label or require_label(schema.label).column
     classes = None if arguments.classes is None else split_classes(arguments.classes)
-    if classes is None and label != label_of(schema).column:
-        rule = f"the schema's label is {label_of(schema).column!r}, unless there are --classes"
+    if classes is None and label != require_label(schema.label).column:
+        rule = f"the schema's label is {require_label(schema.label).column!r}, unless there are --classes"
         raise ParameterError(f"--label = {label!r}, but {rule}")
     if not isinstance(schema.columns.get(label, Ignore()), Ignore):
         raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")
@@ -177,7 +177,7 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     texts = "", ""  # none are used where there are classes
     if classes is None:
         with name_flags("negative"):
-            texts = label_texts(label_of(schema), table.columns, arguments.negative)
+            texts = label_texts(require_label(schema.label), table.columns, arguments.negative)
     return LabelTask(
         schema=schema,
         classes=classes,

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from .._support.validate import refuse
 from ..data import files
+from ..data.column_kinds import require_label
 from ..data.reading import parse_file
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..learners import PrivateModel
@@ -101,7 +102,7 @@ def read_request(
         ParameterError: The file cannot be read, or does not fit the schema.
         ShapeError: The table has not the shape that it needs.
     """
-    path, label = arguments.predict, label_of(schema).column
+    path, label = arguments.predict, require_label(schema.label).column
     if path is None:
         return None
     table = read(path, arguments, public=True)
@@ -187,7 +188,9 @@ def _predict(arguments: argparse.Namespace) -> None:
         rule = "the model predicts a number"
         raise ParameterError(f"--probabilities must go with a classifier: {rule}")
     table, content = read_with_content(arguments.file, arguments)
-    name = name_new_column(table.name, label_of(model.schema).column, "predicted", table.columns)
+    name = name_new_column(
+        table.name, require_label(model.schema.label).column, "predicted", table.columns
+    )
     columns: dict[str, Values] = {name: model.predict(table)}
     if arguments.probabilities:
         columns |= _name_probabilities(model, table)
@@ -225,7 +228,7 @@ def _place_output(arguments: argparse.Namespace) -> Path | None:
 
 def _name_probabilities(model: PrivateModel, table: Table) -> dict[str, Values]:
     """The probability of label 1, or of each class of several, by the name of its new column."""
-    label, shares = label_of(model.schema).column, model.probabilities(table).T
+    label, shares = require_label(model.schema.label).column, model.probabilities(table).T
     parts = {f"{label}_probability": shares[1]}
     if model.classes is not None:
         names = [f"{label}_probability_{text}" for text in model.classes]

@@ -12,8 +12,9 @@ import numpy as np
 from .. import local, plotting, transfer
 from .._support.validate import positive, probability
 from ..budget.account import Budget
+from ..data.column_kinds import require_label
 from ..data.reading import parse_file
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.bit_classes import Conjunctions, Stumps
@@ -175,14 +176,14 @@ def read_schema(path: Path, *, labeled: bool = True) -> Schema:
     """
     schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
     if labeled:
-        label_of(schema)
+        require_label(schema.label)
     return schema
 
 
 def _schema_of(arguments: argparse.Namespace) -> Schema:
     schema = read_schema(arguments.schema)
-    if arguments.label not in (None, label_of(schema).column):
-        rule = f"the schema's label is {label_of(schema).column!r}"
+    if arguments.label not in (None, require_label(schema.label).column):
+        rule = f"the schema's label is {require_label(schema.label).column!r}"
         raise ParameterError(f"--label = {arguments.label!r}, but {rule}")
     return schema
 

@@ -280,6 +280,17 @@ class Label:
         return {"column": self.column, **{key: v for key, v in parts.items() if v is not None}}
 
 
+def require_label(label: Label | None) -> Label:
+    """The label of a schema, which may have none.
+
+    Raises: ParameterError if it has none.
+    """
+    if label is None:
+        rule = 'one is needed here: {"label": {"column": NAME, "positive": [VALUE, ...]}} in JSON'
+        raise ParameterError(f"schema has features alone and no label, but {rule}")
+    return label
+
+
 # A public column with more distinct texts holds names or free text rather than categories.
 _MOST_VALUES = 64
 

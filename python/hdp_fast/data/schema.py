@@ -41,6 +41,7 @@ from .column_kinds import (
     label_bits,
     label_floats,
     name_bits,
+    require_label,
     to_fields,
 )
 from .columns import Column
@@ -167,7 +168,7 @@ class Schema:
         Cost:
             O(m).
         """
-        label = label_of(self)
+        label = require_label(self.label)
         if label.bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {label.column!r}: {rule}")
@@ -189,7 +190,7 @@ class Schema:
         Cost:
             O(m).
         """
-        label = label_of(self)
+        label = require_label(self.label)
         return label_floats(label, _read_label(label, table))
 
     def words(self, hypothesis: Mapping[str, Any]) -> str:
@@ -449,17 +450,6 @@ class Schema:
 
     def _features(self) -> dict[str, Category | Number]:
         return {n: kind for n, kind in self.columns.items() if not isinstance(kind, Ignore)}
-
-
-def label_of(schema: Schema) -> Label:
-    """The label of a schema.
-
-    Raises: ParameterError if it has none.
-    """
-    if schema.label is None:
-        rule = 'one is needed here: {"label": {"column": NAME, "positive": [VALUE, ...]}} in JSON'
-        raise ParameterError(f"schema has features alone and no label, but {rule}")
-    return schema.label
 
 
 def _read_label(label: Label, table: Any) -> Column:

@@ -17,10 +17,11 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import instance, one_of, positive_or_infinite, probability
 from ..budget.account import Budget
+from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.goal import Goal
 from ..data.rows import Rows
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..exceptions import ParameterError
 from .centered_linear import (
     METHODS,
@@ -149,7 +150,9 @@ class CenteredLinear(Checked):
         """
         check_random_state(random_state)
         unit = Rows.of_schema(self.schema)
-        records = take_columns("table", table, [*self.schema.reads, label_of(self.schema).column])
+        records = take_columns(
+            "table", table, [*self.schema.reads, require_label(self.schema.label).column]
+        )
         task, labels = self._read_labels(records)
         rows, delta = unit(records), _UNUSED_DELTA if self.delta is None else self.delta
         goal = Goal(self.epsilon, delta, budget=budget, random_state=random_state)
@@ -168,12 +171,12 @@ class CenteredLinear(Checked):
         """What is learned, and the labels as it takes them."""
         if self.classes is not None:
             return ClassTask(len(self.classes)), self._number_labels(table, self.classes)
-        if label_of(self.schema).bounds is not None:
+        if require_label(self.schema.label).bounds is not None:
             return TargetTask(), self.schema.float_labels(table)
         return ClassTask(2), self.schema.labels(table)
 
     def _number_labels(self, table: Any, classes: Sequence[str]) -> Integers:
-        name = label_of(self.schema).column
+        name = require_label(self.schema.label).column
         column = table.column(name)
         places = {text: place for place, text in enumerate(classes)}
         by_text = np.array([places.get(text, -1) for text in column.texts], np.int64)

@@ -25,9 +25,9 @@ from .._support.validate import (
     refuse,
     take_form,
 )
-from ..data.column_kinds import Category
+from ..data.column_kinds import Category, require_label
 from ..data.rows import Rows, Squares
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .centered_linear import METHODS
@@ -178,7 +178,7 @@ class PrivateModel(JsonObject):
             ParameterError: The table lacks a column.
         """
         scores = self.scores(table)
-        bounds = label_of(self.schema).bounds
+        bounds = require_label(self.schema.label).bounds
         if bounds is not None and self.link == "target":
             low, high = bounds
             middle, half = low / 2 + high / 2, high / 2 - low / 2
@@ -261,7 +261,7 @@ class PrivateModel(JsonObject):
             to it, in its units. For more classes an entry for each.
         """
         weights = self.weights
-        bounds = label_of(self.schema).bounds
+        bounds = require_label(self.schema.label).bounds
         if self.link == "target" and bounds is not None:
             low, high = bounds
             weights = weights * (high / 2 - low / 2)
@@ -357,7 +357,7 @@ class PrivateModel(JsonObject):
         positive_int("n", self.n, _MOST_RECORDS)
         if self.signal is not None:
             positive("signal", self.signal)
-        is_number = label_of(self.schema).bounds is not None and self.classes is None
+        is_number = require_label(self.schema.label).bounds is not None and self.classes is None
         if self.classes is not None and len(self.classes) < 2:
             raise ValueError("one class")
         if is_number != (self.link == "target") or (self.signal is None) != (self.record is None):

@@ -24,9 +24,10 @@ from .._support.validate import (
 )
 from ..accounting.discrete_gaussian import calibrate_means
 from ..budget.account import Budget, check_budget
+from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.rows import Rows
-from ..data.schema import Schema, label_of
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..learners.centered_learner import make_private_model
@@ -140,9 +141,9 @@ class HybridRun(Checked):
     def __post_init__(self) -> None:
         """Validate the parameters, and that they fit together."""
         super().__post_init__()
-        if label_of(self.schema).bounds is not None:
+        if require_label(self.schema.label).bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
-            raise ParameterError(f"label = {label_of(self.schema).column!r}: {rule}")
+            raise ParameterError(f"label = {require_label(self.schema.label).column!r}: {rule}")
         screen = SCREEN if self.screen is None else self.screen
         if screen + self.certify >= 1:
             rule = "together they must be below 1, so that some people calibrate the model"
@@ -426,7 +427,7 @@ class HybridRun(Checked):
         if agents.epsilon != plan.agents_epsilon:
             refuse("agents.epsilon", agents.epsilon, f"the plan has {plan.agents_epsilon:g}")
         # Columns that moved are left out of the panel's.
-        is_same = label_of(panel.schema) == label_of(self.schema)
+        is_same = require_label(panel.schema.label) == require_label(self.schema.label)
         is_same &= plan.columns == len(self._rows(plan.features).names)
         if not is_same or not {*panel.schema.columns} <= {*self.schema.columns}:
             raise ParameterError("learned is a model of another schema than that of this run")
@@ -462,7 +463,9 @@ class HybridRun(Checked):
             calibrate_means(price, n=plan.n, epsilon=epsilon, delta=delta)
 
     def _take(self, name: str, table: Any) -> Table:
-        return take_columns(name, table, [*self.schema.reads, label_of(self.schema).column])
+        return take_columns(
+            name, table, [*self.schema.reads, require_label(self.schema.label).column]
+        )
 
     def _rows(self, features: Features) -> Rows:
         """The rows whose plain ones are these features."""
