@@ -9,7 +9,7 @@ bad_inputs = pytest.importorskip("bad_inputs", exc_type=ModuleNotFoundError)
 CASES = bad_inputs.CASES
 
 # Said of what went well.
-_INFORMATION = ("protected: ", "label ")
+_INFORMATION = ("protected: ", "label ", "the schema was read off ")
 
 
 def test_every_number_is_there():

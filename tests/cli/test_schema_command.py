@@ -124,7 +124,9 @@ def test_whoever_makes_a_schema_from_a_table_is_told_what_it_costs(capsys):
     assert list(Schema.from_json(out).columns) == ["age", "home", "bought"]
     assert json.loads(out).keys() == {"format", "version", "columns"}
     first, second = err.splitlines()
-    assert "public.csv was read off unprotected, which is right for a public table" in first
+    assert (
+        "the schema was read off public.csv unprotected, which is right for a public table" in first
+    )
     assert "least and largest values, quantiles and rare categories, and no epsilon" in first
     assert "no --label: the schema is for statistics and transformers alone" in second
     assert main(["schema", "public.csv", "--quiet"]) == 0

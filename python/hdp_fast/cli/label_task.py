@@ -164,8 +164,8 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
     schema = read_schema(arguments.schema, labeled=False)
     label = arguments.label or require_label(schema.label).column
     classes = None if arguments.classes is None else split_classes(arguments.classes)
-    if classes is None and label != require_label(schema.label).column:
-        rule = f"the schema's label is {require_label(schema.label).column!r}, unless there are --classes"
+    if classes is None and label != (usual := require_label(schema.label).column):
+        rule = f"the schema's label is {usual!r}, unless there are --classes"
         raise ParameterError(f"--label = {label!r}, but {rule}")
     if not isinstance(schema.columns.get(label, Ignore()), Ignore):
         raise ParameterError(f"--label = {label!r}, but the schema has it for a feature")

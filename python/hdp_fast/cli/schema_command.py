@@ -23,7 +23,7 @@ category, ignore), low, high, categories, cuts, missing and label; --new asks fo
 terminal or one answer a line from the standard input. Without a label the schema is for statistics
 and transformers alone."""
 _COST = (
-    "read off unprotected, which is right for a public table: made from the private one, a schema"
+    "unprotected, which is right for a public table: made from the private one, a schema"
     " publishes its least and largest values, quantiles and rare categories, and no epsilon covers"
     " that (then --codebook or --new)"
 )
@@ -96,7 +96,7 @@ def _read_public(arguments: argparse.Namespace) -> tuple[Schema, list[str]]:
     table = read(arguments.public, arguments, public=True)
     cuts = 4 if arguments.cuts is None else arguments.cuts
     schema = Schema.from_public(table, label, cuts=cuts, labeled=labeled)
-    facts = [f"{arguments.public} was {_COST}"]
+    facts = [f"the schema was read off {arguments.public} {_COST}"]
     if label is None:
         facts.append("no --label: the schema is for statistics and transformers alone")
     elif labeled and label.bounds is None:
