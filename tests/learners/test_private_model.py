@@ -250,6 +250,13 @@ def test_private_model_refuses_damaged_parts(change):
         PrivateModel.from_json(json.dumps(fields))
 
 
+def test_private_model_refuses_a_schema_without_a_label():
+    fields = json.loads(learn().to_json())
+    del fields["schema"]["label"]
+    with pytest.raises(ParameterError, match="schema has features alone and no label"):
+        PrivateModel.from_json(json.dumps(fields))
+
+
 def test_a_model_of_bits_has_variances_that_are_no_smaller_than_those_of_its_rows():
     """usual_label trusts them: cuts of one number go together."""
     unit = Rows.of_schema(RULE, bits=True)

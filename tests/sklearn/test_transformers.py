@@ -178,13 +178,11 @@ def test_they_prepare_columns_for_a_private_classifier():
 def test_sparse_records_and_texts_say_what_to_do(learner):
     rows = np.random.default_rng(0).random((400, 2))
     bits = (rows[:, 0] > 0.5).astype(int)
-    rule = (
-        "X is sparse, but it must be dense, as X.toarray() makes it: categories become numbers by"
-    )
+    rule = "X is sparse, but it must be dense, as X.toarray() makes it: a public schema makes"
     with pytest.raises(TypeError, match=re.escape(rule)) as refused:
         learner.fit(scipy.sparse.csr_matrix(rows), bits)
     assert "SchemaTransformer" in str(refused.value)
     learner.fit(rows, bits)
     if not isinstance(learner, SchemaTransformer):
-        with pytest.raises(ParameterError, match="no number, but all must be: categories become"):
+        with pytest.raises(ParameterError, match="no number, but all must be: a public schema"):
             learner.fit(np.where(rows > 0.5, "town", "sea"), bits)

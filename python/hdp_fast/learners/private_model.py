@@ -324,6 +324,7 @@ class PrivateModel(JsonObject):
             fields = fields["model"]
         take_form("model", fields, _FORMAT)
         schema = Schema.from_json(json.dumps(fields.pop("schema")))
+        require_label(schema.label)
         bits = fields.pop("bits", False)
         rows, weights = _read_features(schema, fields.pop("features"), bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")

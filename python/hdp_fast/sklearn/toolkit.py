@@ -102,7 +102,7 @@ _PUBLIC = [
 # Texts that begin so go on with entries, and are said in our own words.
 _SHAPES = re.compile(r"Expected 2D array, got (1D|scalar) array instead|Expected a 2-dimensional")
 _SPARSE = "Sparse data was passed"
-_CATEGORIES = "categories become numbers by a public schema (schema=, or SchemaTransformer)"
+_CATEGORIES = "a public schema makes numbers of categories (schema=, or SchemaTransformer)"
 _ENTRY = re.compile(r"float\(\) argument must be|must be real number, not ")
 
 
@@ -246,7 +246,7 @@ def _reword(name: str, error: Exception) -> Exception | None:
         )
     if text.startswith(_SPARSE):
         rule = f"it must be dense, as {name}.toarray() makes it"
-        return TypeError(f"{name} is sparse, but {rule}: {_CATEGORIES}, dense ones at once")
+        return TypeError(f"{name} is sparse, but {rule}: {_CATEGORIES}")
     if text.startswith(_COMPLEX):
         return ParameterError(f"{_COMPLEX}: {name} must hold real numbers")
     if _LACK.match(text):
