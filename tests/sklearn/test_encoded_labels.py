@@ -141,6 +141,14 @@ def test_integers_from_one_on_say_which_classes_an_ensemble_needs():
     assert [member.classes_.tolist() for member in reduced.estimators_] == [[0, 1]] * 3
 
 
+def test_two_numbers_are_right_inside_of_a_reduction():
+    """They are needed where members are fitted in other processes, and the caller is not seen."""
+    y = label_rows(LABELS["texts"])
+    stacked = META["stacking"](PrivateClassifier(**PUBLIC, classes=[0, 1]))
+    reduced = OneVsRestClassifier(stacked.set_params(n_jobs=2)).fit(ROWS, y)
+    assert (reduced.predict(ROWS) == y).mean() > 0.9
+
+
 def test_a_frame_with_categories_is_bagged_behind_a_transformer():
     frame = pandas.DataFrame({"x0": ROWS[:, 0], "x1": ROWS[:, 1]})
     y = label_rows(["no", "yes"])
