@@ -95,6 +95,12 @@ def test_a_wrong_answer_of_a_script_names_its_question(capsys, answer, answers, 
     assert not Path("made.json").exists()
 
 
+def test_an_answer_that_is_no_text_is_refused(capsys, monkeypatch):
+    bytes_ = io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", bytes_)
+    assert "can't be read as a text" in fails(capsys, "schema", "--new", "made.json")
+
+
 def test_a_terminal_shows_questions_and_asks_again(tmp_path):
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "hdp_fast", "schema", "--new", str(tmp_path / "made.json")]

@@ -55,6 +55,7 @@ def test_a_label_has_its_rule(cells, label):
     ("rows", "message"),
     [
         ([{"low": 0, "high": 9}], "codebook has no column 'name'"),
+        ([{**AGE, "Low": 0}], "codebook has two columns of one name"),
         ([{**AGE, "catgories": "a"}], "codebook has a column 'catgories', .* did you mean"),
         ([AGE, {"name": "", "low": 1, "high": 2}], "names no variable in row 2"),
         ([AGE, AGE], "codebook = 'age', but it must name each variable once"),

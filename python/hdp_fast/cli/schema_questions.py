@@ -71,7 +71,10 @@ def _ask(question: str, read: Callable[[str], T]) -> T:
     while True:
         if is_terminal and sys.stderr is not None:
             print(printable(f"{question}: "), end="", file=sys.stderr, flush=True)
-        answer = "" if sys.stdin is None else sys.stdin.readline()
+        try:
+            answer = "" if sys.stdin is None else sys.stdin.readline()
+        except UnicodeDecodeError:
+            raise ParameterError(f"the answer to {question!r} can't be read as a text") from None
         if not answer:
             raise ParameterError(f"the answers end before the question {question!r}")
         try:

@@ -90,6 +90,8 @@ def _rows_of(codebook: Table) -> list[dict[str, str]]:
         if head not in _HEADS:
             rule = f"its columns are {', '.join(_HEADS)}"
             raise ParameterError(f"codebook has a column {head!r}, but {rule}{guess(head, _HEADS)}")
+    if len(heads) < len(codebook.columns):
+        raise ParameterError("codebook has two columns of one name, but each must come once")
     if "name" not in heads:
         raise ParameterError("codebook has no column 'name', but it must name the variables")
     cells = {head: [c.texts[code].strip() for code in c.codes] for head, c in heads.items()}
