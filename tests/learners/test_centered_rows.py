@@ -13,14 +13,9 @@ from hdp_fast.accounting.discrete_gaussian import calibrate_means, sigma_epsilon
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
-from hdp_fast.learners import centered_linear, sufficient_statistics
-from hdp_fast.learners.centered_linear import (
-    ClassTask,
-    TargetTask,
-    center,
-    center_evenly,
-    release_linear,
-)
+from hdp_fast.learners import centered_linear, centered_rows, sufficient_statistics
+from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
+from hdp_fast.learners.centered_rows import center, center_evenly
 from hdp_fast.learners.statistics_noise import calibrate_statistics
 
 SCHEMA = Schema(
@@ -76,7 +71,7 @@ def test_the_noise_that_is_drawn_is_that_of_the_price(squares, monkeypatch):
         asked.append((sigma, shape))
         return np.zeros(shape, np.int64)
 
-    monkeypatch.setattr(centered_linear.noise, "rounded_gaussian", draw)
+    monkeypatch.setattr(centered_rows.noise, "rounded_gaussian", draw)
     rows = MIXED(every_record(MIXED))
     center(MIXED, rows, squares=squares, epsilon=0.5, delta=1e-7, random_state=None)
     price = MIXED.squared_distance(4 if squares else 2)

@@ -20,7 +20,7 @@ from ..budget.account import spend
 from ..data.goal import Goal
 from ..data.rows import Rows
 from ..learners import FeatureMap, SufficientStatistics
-from ..learners.centered_linear import center
+from ..learners.centered_rows import center
 from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
 
