@@ -36,15 +36,16 @@ from .tables import FILE_HELP, add_delimiter, describe_label, read
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
-those of powers of numbers, are released with a tenth of the budget where records are not too few,
-and the rest of it pays for the model. Nothing else has to be set: --method auto takes noisy
-gradients (sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
+those of powers of numbers, are released with a part of the budget where records are not too few,
+and the rest of it pays for the model. Nothing else has to be set: --method auto takes a noisy
+descent on all records (descent) for classes, and for a number noisy gradients of drawn records
+(sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written; with --epsilon inf no one is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0
-_METHODS = ("auto", "statistics", "sgd")
+_METHODS = ("auto", "descent", "statistics", "sgd")
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:

@@ -50,7 +50,11 @@ def _head(page: Page) -> str:
     )
 
 
-_HOW = {"sgd": "noisy gradients", "statistics": "one release of second moments"}
+_HOW = {
+    "descent": "a noisy descent on all records",
+    "sgd": "noisy gradients",
+    "statistics": "one release of second moments",
+}
 
 
 def _meaning(page: Page) -> str:
@@ -82,11 +86,15 @@ def _use(page: Page) -> Iterator[Item]:
     )
 
 
-_SIGNALS = {
-    "sgd": "Nothing that was released tells. The noise level of the plan is public and was known "
+_OF_PLANS = (
+    "Nothing that was released tells. The noise level of the plan is public and was known "
     "before any data: the longest gradient is {} times as long as the noise in the mean of all "
     "steps. It would be the same for labels drawn by chance, and says nothing about this model. At "
-    "1 or below no model is better than a constant; above, this one may be no better all the same.",
+    "1 or below no model is better than a constant; above, this one may be no better all the same."
+)
+_SIGNALS = {
+    "descent": _OF_PLANS,
+    "sgd": _OF_PLANS,
     "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
     "for a chance of a hundredth. At 1 or below the model is no better than a constant.",
 }

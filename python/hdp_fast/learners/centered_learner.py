@@ -46,10 +46,10 @@ class CenteredLinear(Checked):
     """Learns a linear model of a private table, by rules that need public numbers alone.
 
     Columns are scaled to [0, 1] by the schema's bounds. Where records are not too few, the means of
-    all columns and of powers of numbers are released with a tenth of epsilon and delta, and columns
-    are centered and numbers standardized by them; where records are many, squares of numbers become
-    columns, too. The rest of epsilon and delta pays for the model: noisy gradients, or least
-    squares on one release of second moments. It is what `hdp-fast fit` runs, and what
+    all columns and of powers of numbers are released with a part of the budget, and columns are
+    centered and numbers standardized by them; where records are many, squares of numbers become
+    columns, too. The rest pays for the model: a noisy descent, noisy gradients, or least squares on
+    one release of second moments. It is what `hdp-fast fit` runs, and what
     sklearn.PrivateClassifier and sklearn.PrivateRegressor learn from arrays.
 
     Attributes:
@@ -60,9 +60,10 @@ class CenteredLinear(Checked):
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
             the schema's rule; public. None keeps the rule.
-        method: "sgd" for logistic, softmax or least-squares regression by PrivateSGD, "statistics"
-            for least squares on what SufficientStatistics releases, or "auto", which chooses by the
-            public numbers of records, columns and classes, epsilon and delta.
+        method: "descent" for classes by 8 to 120 noisy steps on all records, "sgd" for logistic,
+            softmax or least-squares regression by PrivateSGD, "statistics" for least squares on
+            what SufficientStatistics releases, or "auto": "descent" for classes, and for targets
+            a choice by the public numbers of records and columns, epsilon and delta.
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
@@ -71,8 +72,9 @@ class CenteredLinear(Checked):
         That of learn.
 
     Source:
-        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
-        learner.
+        One Gaussian mechanism, composed of several (Dong, Roth and Su 2022), for "descent". Basic
+        composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
+        learner for the other methods.
 
     Examples:
         >>> from hdp_fast.data import Label, Number, Schema
@@ -227,9 +229,9 @@ def _weigh(released: CenteredModel) -> tuple[Floats, float, Link]:
 def _signal(released: CenteredModel) -> float:
     """How far signal stands out of noise: that of the plan, or of what was learned.
 
-    For gradients, the longest one that the plan allows over the noise in the mean of all steps,
-    whatever the labels are. For statistics, the released weights over what noise alone would make
-    of them, but for a chance of a hundredth.
+    For gradients, of all records or of those drawn, the longest one that the plan allows over the
+    noise in the mean of all steps, whatever the labels are. For statistics, the released weights
+    over what noise alone would make of them, but for a chance of a hundredth.
     """
     model: Any = released.model
     if isinstance(model, StatisticsModel):

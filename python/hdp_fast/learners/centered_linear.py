@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 from .. import accounting
 from .._support.random_state import make_stream
 from .._support.types import Floats
+from .._support.validate import one_of
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import Rows
 from ..record import PrivacyRecord, rng_of
+from .centered_classes import release_classes
 from .centered_rows import center, center_evenly, count_powers, settle_means
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, SoftmaxModel, ValidRows
@@ -34,16 +36,20 @@ Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
-METHODS = ("auto", "statistics", "sgd")
+TARGET_METHODS = ("auto", "statistics", "sgd")
+CLASS_METHODS = ("auto", "descent", "statistics", "sgd")
+# Those that a model may state.
+METHODS = CLASS_METHODS
+# Those of classes that centered_classes releases.
+_DESCENTS = ("auto", "descent")
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
 # Means are not released where their noise is above this: half of a column's range says little.
 _BLUR = 0.12
 # Effective records for each root of a column from which squares of numbers were measured to help.
 _SQUARES = 300
-# Below, least squares were measured to be better than gradients: for centered rows, and for those
-# that are centered evenly.
-_CLEAR_CLASSES, _CLEAR_TARGETS = (100, 30), 70
+# Below, least squares were measured to be better than gradients for rows that are centered evenly.
+_CLEAR_TARGETS = 70
 # How far second moments must stand out of their noise.
 _CLEAR_MOMENTS = 18
 # From here on steps are longer than PrivateSGD's.
@@ -53,23 +59,20 @@ _RADIUS = 20.0
 _CLASS_REACH = 0.7
 # Shrinking bends a regression, and costs nothing where no noise is added.
 _TARGET_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
-# From here on least squares were measured to be better than softmax regression.
-_MANY_CLASSES = 8
 
 
 class LinearTask(Protocol):
-    """What is learned: classes or targets."""
+    """What is learned: classes or targets.
+
+    Attributes:
+        methods: Names of the methods that learn it.
+    """
+
+    methods: ClassVar[tuple[str, ...]]
 
     @property
     def classes(self) -> int | None:
         """The number of classes; None for targets."""
-
-    def choose_method(self, clear: float, columns: int, even: bool) -> str:
-        """The method of "auto", by public numbers.
-
-        clear: how far the signal of all records stands out of the noise, n mu / sqrt(columns).
-        even: whether the rows are centered without a look at them.
-        """
 
     def reach(self, epsilon: float) -> float:
         """The norm to which rows are shrunk, for each unit of their root mean square."""
@@ -82,12 +85,8 @@ class LinearTask(Protocol):
 class ClassTask:
     """Learns classes, whose labels are their numbers from 0 on."""
 
+    methods: ClassVar[tuple[str, ...]] = CLASS_METHODS
     classes: int
-
-    def choose_method(self, clear: float, columns: int, even: bool) -> str:
-        """As LinearTask has it."""
-        many = self.classes >= _MANY_CLASSES and clear < math.inf
-        return "statistics" if many or clear < _CLEAR_CLASSES[even] else "sgd"
 
     def reach(self, epsilon: float) -> float:
         """As LinearTask has it."""
@@ -104,10 +103,14 @@ class ClassTask:
 class TargetTask:
     """Learns targets, which are scaled to [-1, 1]."""
 
+    methods: ClassVar[tuple[str, ...]] = TARGET_METHODS
     classes: ClassVar[None] = None
 
     def choose_method(self, clear: float, columns: int, even: bool) -> str:
-        """As LinearTask has it.
+        """The method of "auto", by public numbers.
+
+        clear: how far the signal of all records stands out of the noise, n mu / sqrt(columns).
+        even: whether the rows are centered without a look at them.
 
         Rows of norm 1 have moments with a trace of at most n. Their noise has a norm of about
         2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is
@@ -154,6 +157,8 @@ def release_linear(
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
+    The descent for classes shares out its budget in its own way, as release_classes does.
+
     (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
     noise on means would hide them, none are released, and the learner has all. Settings for which
     no noise is enough are refused before anything is spent.
@@ -165,8 +170,13 @@ def release_linear(
         is infinite.
     name: of who releases, for the record.
     """
+    one_of("method", method, task.methods)
     persons = goal.persons
     rows, labels = persons.select(rows), persons.select(labels)
+    # It was measured to be the best for classes in nearly every cell: "auto" looks at no number.
+    if isinstance(task, ClassTask) and method in _DESCENTS:
+        parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
+        return CenteredModel(parts.rows, parts.model, "descent", parts.record)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
     private = goal.epsilon < math.inf
     check_charge(goal.budget, goal.epsilon)
@@ -176,7 +186,7 @@ def release_linear(
     means, rest = _divide(goal)
     even = math.sqrt(unit.squared_distance(count_powers(squares))) > _BLUR * n * _mu(*means.price)
     rest = rest if private and not even else goal
-    if method == "auto":
+    if isinstance(task, TargetTask) and method == "auto":
         method = task.choose_method(_clear(groups, columns, goal), columns, even)
     settle = _settle_statistics if method == "statistics" else _settle_gradients
     make = settle(task, (n, columns), rest)

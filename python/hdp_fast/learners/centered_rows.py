@@ -35,15 +35,31 @@ def center(
     rows: what `unit` makes of the private records.
     squares: whether squares of numbers become columns, which takes four powers instead of two.
     """
-    n, deviation = len(rows), 0.0
     if epsilon == math.inf:
         means = _powers(unit, rows, squares).mean(axis=0)
-    else:
-        bits, sigma = settle_means(unit, squares, n, epsilon, delta)
-        sums = _add_powers(unit, rows, squares, bits)
-        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=random_state)
-        unit_of_mean = 1 / (2.0**bits * n)
-        means, deviation = (sums + drawn) * unit_of_mean, float(sigma) * unit_of_mean
+        return _center_by(unit, means.clip(0.0, 1.0), _LEAST_VARIANCE)
+    grid = settle_means(unit, squares, len(rows), epsilon, delta)
+    return center_with_noise(unit, rows, grid, squares=squares, random_state=random_state)
+
+
+def center_with_noise(
+    unit: Rows,
+    rows: Floats,
+    grid: tuple[int, Fraction],
+    *,
+    squares: bool,
+    random_state: np.random.Generator | None,
+) -> Rows:
+    """Center by means on a grid of so many bits, whose sums have noise of that deviation.
+
+    It is as private as a Gaussian mechanism whose distance of neighbors is the root of
+    `unit.squared_distance(count_powers(squares))` * 2**bits, exact.
+    """
+    bits, sigma = grid
+    sums = _add_powers(unit, rows, squares, bits)
+    drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=random_state)
+    unit_of_mean = 1 / (2.0**bits * len(rows))
+    means, deviation = (sums + drawn) * unit_of_mean, float(sigma) * unit_of_mean
     # A smaller variance than that could be noise alone, and would be blown up.
     return _center_by(unit, means.clip(0.0, 1.0), max(2 * deviation, _LEAST_VARIANCE))
 

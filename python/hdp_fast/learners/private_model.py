@@ -71,13 +71,13 @@ class PrivateModel(JsonObject):
         link: "logistic" where probabilities are the softmax of scores, "shares" where scores are
             least-squares estimates of probabilities less 1 / K, "target" where the score is the
             label, scaled from its bounds to [-1, 1].
-        method: Method that learned the model, "sgd" or "statistics".
+        method: Method that learned the model, "descent", "sgd" or "statistics".
         n: The public number of records.
-        signal: With the method "sgd" the noise of the plan, as the length of the longest gradient
-            over it: public, known before any data, the same for labels that are pure chance. With
-            "statistics" how far the released weights stand out of their noise. At 1 or below the
-            model is no better than a constant; above, only that of statistics tells that it is.
-            None without noise.
+        signal: With "descent" and "sgd" the noise of the plan, as the length of the longest
+            gradient over it: public, known before any data, the same for labels that are pure
+            chance. With "statistics" how far the released weights stand out of their noise. At 1 or
+            below the model is no better than a constant; above, only that of statistics tells that
+            it is. None without noise.
         record: What protects the records; None without noise.
         calibration: Increasing log-odds and what is added to them, as agents told: linear between,
             constant beyond the first and the last. None where the model is as it was learned.

@@ -13,7 +13,7 @@ from ..budget.account import Budget
 from ..data import Label, Schema
 from ..data.rows import Rows
 from ..learners import LinearModel, StatisticsModel
-from ..learners.centered_linear import ClassTask, Model
+from ..learners.centered_linear import CLASS_METHODS, ClassTask, Model
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.private_model import check_classes
 from .private_estimator import PrivateLinearEstimator, note_score
@@ -24,10 +24,10 @@ from .toolkit import ClassifierMixin, shield
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
     """A linear classifier under differential privacy that needs no settings but public facts.
 
-    fit scales every column by its public bounds, releases the means of all columns and the mean
-    squares of numbers with a tenth of epsilon and delta, and centers and standardizes by them. With
-    the rest it learns a linear model. Everything that is not public or released is chosen by rules
-    from the numbers of records, columns and classes, epsilon and delta.
+    fit scales every column by its public bounds. Where records are not too few, it releases the
+    means of all columns and of powers of numbers with a part of the budget, and centers and
+    standardizes by them. With the rest it learns a linear model. Everything that is not public or
+    released is chosen by rules from the numbers of records, columns and classes, epsilon and delta.
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
@@ -45,9 +45,11 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             as places among the ordered classes where these are texts, and classes_ are these
             numbers then; for classes that are other integers than 0 to K - 1 pass range(K) there.
             In OneVsRestClassifier and the like classes_ are 0 and 1, whatever is passed.
-        method: "sgd" for logistic or softmax regression by learners.PrivateSGD, "statistics" for
-            least squares on what learners.SufficientStatistics releases, or "auto", which takes
-            "sgd", but "statistics" for 8 classes or more at a finite epsilon.
+        method: "descent" for logistic or softmax regression by 8 to 120 noisy steps on all records
+            and a noisy histogram of margins, by which the model is made as sure of itself as it
+            may be; without noise its optimum with a small ridge. "sgd" for the same losses by
+            learners.PrivateSGD, "statistics" for least squares on what
+            learners.SufficientStatistics releases, and "auto" for "descent".
         test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects no one.
 
@@ -68,8 +70,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         A pass over X, and that of the method.
 
     Source:
-        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
-        learner.
+        One Gaussian mechanism, composed of several (Dong, Roth and Su 2022), for "descent". Basic
+        composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
+        learner for the other methods.
 
     Examples:
         >>> import numpy as np
@@ -83,6 +86,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         >>> learner.record_.epsilon, learner.record_.delta
         (1.0, 1e-06)
     """
+
+    _methods = CLASS_METHODS
 
     def __init__(
         self,

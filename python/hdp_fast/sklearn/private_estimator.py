@@ -8,7 +8,7 @@ from abc import abstractmethod
 from contextlib import AbstractContextManager, suppress
 from inspect import currentframe
 from traceback import walk_stack
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from weakref import WeakSet
 
 import numpy as np
@@ -26,7 +26,7 @@ from ..data.goal import Goal
 from ..data.rows import Bounds, Rows
 from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_learner import make_private_model
-from ..learners.centered_linear import METHODS, CenteredModel, LinearTask, release_linear
+from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
 from ..record import PrivacyRecord
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 
@@ -139,14 +139,14 @@ def _is_searched() -> bool:
 
 
 class PrivateLinearEstimator(SeededEstimator):
-    """A linear model of centered rows, whose means are released with a tenth of the budget."""
+    """A linear model of centered rows, whose means are released with a part of the budget."""
 
     epsilon: float | None
     delta: float
     bounds: Any
     schema: Any
     method: str
-    _methods = METHODS
+    _methods: ClassVar[tuple[str, ...]]
 
     def __sklearn_tags__(self) -> Any:
         """The tags of scikit-learn: missing numbers count as what is public."""

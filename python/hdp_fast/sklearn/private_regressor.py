@@ -15,7 +15,7 @@ from ..budget.account import Budget
 from ..data import Label, Schema
 from ..data.rows import Rows
 from ..learners import StatisticsModel
-from ..learners.centered_linear import TargetTask
+from ..learners.centered_linear import TARGET_METHODS, TargetTask
 from .private_estimator import PrivateLinearEstimator, note_score
 from .toolkit import RegressorMixin, shield
 
@@ -76,6 +76,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         >>> learner.method_, learner.record_.epsilon
         ('statistics', 1.0)
     """
+
+    _methods = TARGET_METHODS
 
     def __init__(
         self,
