@@ -110,10 +110,10 @@ class IntegerRows:
 
     - A record's part is the integer vector z and a vector r of integer residuals, one for each
       column of weights; it adds the outer product z r, of Frobenius norm |z| |r|.
-    - `limits` is at most grid.length / |z|: norm, root and quotient are rounded by less than the
-      factor that it is multiplied with. r is shrunk to it and its entries are cut towards 0, which
-      makes none larger. So |z| |r| <= grid.length, and two such parts are at most twice as far
-      apart. Where z agrees and the labels differ, they point in opposite directions.
+    - r is shrunk to a norm of at most grid.length / |z|: norms, roots and quotients are rounded by
+      less than the factor that `limits` is multiplied with. Its entries are cut towards 0 then,
+      which makes none larger. So |z| |r| <= grid.length, and two such parts are at most twice as
+      far apart, which two records with opposite labels come close to.
     - Products are integers of at most grid.length, and sums of n of them stay below 2**53: every
       order of additions gives the same float64, which is exact. So do the scores that r is made of.
       What the compiled module or an exponential rounds decides at most which r one record has.
@@ -148,12 +148,12 @@ class IntegerRows:
 
     @cached_property
     def limits(self) -> Floats:
-        """The largest norm of each record's residuals, whole numbers of shape (n,)."""
+        """The largest norm of each record's residuals, shape (n,)."""
         squares = np.concatenate(
             [np.einsum("ij,ij->i", *(self.entries[block],) * 2) for block in self._blocks]
         )
         lengths = np.sqrt(np.maximum(squares, 1.0))
-        limits: Floats = np.floor(self.grid.length / lengths * _SHORTER)
+        limits: Floats = self.grid.length / lengths * _SHORTER
         return limits
 
     def add_gradients(self, weights: Floats) -> Integers:
@@ -162,7 +162,7 @@ class IntegerRows:
         for block, scores in self.score(weights):
             rest = subtract_labels(scores, self.codes[block]) * 2.0**self.grid.bits
             lengths = np.sqrt((rest**2).sum(axis=1))
-            shares = self.limits[block] / np.maximum(lengths, 1.0) * _SHORTER
+            shares = self.limits[block] / np.maximum(lengths, 1.0)
             residuals = np.trunc(rest * np.minimum(shares, 1.0)[:, None])
             total += self.entries[block].T @ residuals
         return total.astype(np.int64)

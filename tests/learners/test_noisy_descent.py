@@ -1,0 +1,215 @@
+"""The descent on all records: what one record adds to a sum, in integers, and where it leads."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hdp_fast.learners import noisy_descent
+from hdp_fast.learners.noisy_descent import (
+    DescentPlan,
+    Grid,
+    IntegerRows,
+    calibrate_descent,
+    descend,
+    find_sigma,
+    plan_descent,
+    subtract_labels,
+)
+
+RNG = np.random.default_rng
+# Few digits, so that cuts are coarse: 2**14 for rows is fixed.
+COARSE = Grid(bits=4, length=2**16 + 1, sigma=Fraction(1))
+FINE = Grid(bits=16, length=2**28 + 1, sigma=Fraction(1))
+LINE = np.array([-70.0, -3.0, -0.5, -1e-9, 0.0, 0.3, 1.0, 1e-4, 64.0, 1e9])
+
+
+def take(rows, codes, classes=2, grid=COARSE):
+    return IntegerRows.take(np.array(rows, float), np.array(codes), classes, grid)
+
+
+def every_record(classes):
+    rows = [(*pair, 1.0) for pair in itertools.product(LINE, LINE)]
+    return [(row, code) for row in rows for code in range(classes)]
+
+
+def parts_of(classes, weights, grid=COARSE, broken=None):
+    """What each tiny record adds to a sum."""
+    parts = []
+    for row, code in every_record(classes):
+        one = take([row], [code], classes, grid)
+        if broken is not None:
+            # Before anyone reads them.
+            one.__dict__["limits"] = broken(one.limits)
+        parts.append(one.add_gradients(weights).ravel())
+    return np.array(parts)
+
+
+def square_distances(parts):
+    """The squared distances of all pairs, exact: entries are below 2**31."""
+    products = parts.astype(object) @ parts.astype(object).T
+    squares = products.diagonal()
+    return squares[:, None] + squares - 2 * products
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("size", [0.0, 0.3, 5.0, 300.0])
+def test_no_two_records_are_farther_apart_than_twice_the_length(classes, size):
+    """Over all pairs of records of a grid, in integers; whatever the weights are."""
+    weights = size * RNG(1).normal(size=(3, 1 if classes == 2 else classes))
+    parts = parts_of(classes, weights)
+    largest = square_distances(parts).max()
+    assert largest <= (2 * COARSE.length) ** 2
+    lengths = (parts.astype(object) ** 2).sum(axis=1)
+    assert lengths.max() <= COARSE.length**2
+    if not size and classes == 2:
+        # It is attained, but for what is cut.
+        assert largest > (2 * COARSE.length * 0.99) ** 2
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_record_that_is_not_shrunk_is_seen(classes):
+    weights = np.zeros((3, 1 if classes == 2 else classes))
+    for broken in (lambda limits: np.full_like(limits, 1e9), lambda limits: limits * 1.05):
+        parts = parts_of(classes, weights, FINE, broken)
+        assert square_distances(parts).max() > (2 * FINE.length) ** 2
+    sound = parts_of(classes, weights, FINE)
+    assert (2 * FINE.length * 0.98) ** 2 < square_distances(sound).max() <= (2 * FINE.length) ** 2
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_cuts_lengthen_no_gradient(classes):
+    """Each integer part is at most the real one, shrunk, on the same side of 0."""
+    rows = RNG(2).normal(size=(200, 5)) * RNG(3).lognormal(size=(200, 1))
+    codes, weights = RNG(4).integers(0, classes, 200), RNG(5).normal(size=(5, classes))
+    weights = weights[:, :1] if classes == 2 else weights
+    for row, code in zip(rows, codes, strict=True):
+        one = take([row], [code], classes)
+        integers, part = one.entries[0], one.add_gradients(weights)
+        assert (np.abs(integers) <= np.abs(row) * 2**14).all()
+        ((_, scores),) = one.score(weights)
+        rest = subtract_labels(scores, np.array([code]))[0] * 2.0**COARSE.bits
+        real = np.outer(integers, rest)
+        shrunk = real * min(1, COARSE.length / max(np.linalg.norm(real), 1))
+        assert (np.abs(part) <= np.abs(shrunk) * (1 + 1e-12)).all()
+        assert (part * shrunk >= 0).all()
+        # No more than a digit of each residual is lost.
+        assert (np.abs(part - shrunk) <= 1.001 * np.abs(integers)[:, None] + 1).all()
+
+
+def test_sums_are_exact_in_any_order():
+    """Integers of python against sums of floats, whose order is that of a library."""
+    n, d = 5_000, 7
+    rows, codes = RNG(6).normal(size=(n, d)), RNG(7).integers(0, 2, n)
+    grid = calibrate_descent(plan_descent(1e4, 2), n, Fraction(1))
+    assert n * grid.length < 2**53
+    weights = RNG(8).normal(size=(d, 1)) * 3
+    records = take(rows, codes, grid=grid)
+    total = records.add_gradients(weights)
+    scores = np.concatenate([part for _, part in records.score(weights)])
+    rest = subtract_labels(scores, codes)[:, 0] * 2.0**grid.bits
+    residuals = np.trunc(np.clip(rest, -records.limits, records.limits))
+    exact = [
+        sum(int(z) * int(r) for z, r in zip(records.entries[:, place], residuals, strict=True))
+        for place in range(d)
+    ]
+    assert exact == total[:, 0].tolist()
+    order = RNG(9).permutation(n)
+    again = take(rows[order], codes[order], grid=grid)
+    np.testing.assert_array_equal(again.add_gradients(weights), total)
+    fractions = [Fraction(part) for part in scores[:50, 0]]
+    exponent = Fraction(2) ** -14
+    for row, score in zip(records.entries[:50], fractions, strict=True):
+        # The weights are cut, and the score of what they are cut to is exact.
+        near = sum(Fraction(z) * Fraction(w) for z, w in zip(row, weights[:, 0], strict=True))
+        assert abs(near * exponent - score) < 1e-5
+        assert (score / exponent).denominator <= 2**40
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_without_noise_it_is_gradient_descent_with_momentum(classes):
+    n, d, width = 400, 4, 1 if classes == 2 else classes
+    rows, codes = RNG(10).normal(size=(n, d)) / 2, RNG(11).integers(0, classes, n)
+    plan = DescentPlan(steps=30, rate=2.0, clip_norm=0.4, growth=1.0)
+    grid = calibrate_descent(plan, n, Fraction(1))
+    drawn = np.zeros((plan.steps, d, width), np.int64)
+    path = descend(take(rows, codes, classes, grid), plan, drawn)
+    weights, speed, models, along = np.zeros((d, width)), np.zeros((d, width)), [], []
+    norms = np.linalg.norm(rows, axis=1)
+    for _ in range(plan.steps):
+        scores = rows @ weights
+        if classes == 2:
+            rest = 1 / (1 + np.exp(-scores)) - codes[:, None]
+        else:
+            rest = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+            rest = rest - np.eye(classes)[codes]
+        lengths = np.linalg.norm(rest, axis=1) * norms
+        gradient = rows.T @ (rest * np.minimum(1, plan.clip_norm / lengths)[:, None]) / n
+        along.append((gradient * weights).sum())
+        speed = 0.85 * speed + gradient
+        weights = weights - plan.rate * speed
+        models.append(weights)
+    np.testing.assert_allclose(path.weights, np.mean(models[15:], axis=0), atol=2e-3)
+    assert path.along == pytest.approx(np.mean(along[15:]), abs=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 300, 10**6, 10**9])
+@pytest.mark.parametrize("square", [Fraction(1, 10**6), Fraction(3, 7), Fraction(900)])
+def test_the_steps_together_have_the_mu_that_is_stated(n, square):
+    plan = plan_descent(50.0, 2)
+    grid = calibrate_descent(plan, n, square)
+    spent = plan.steps * (2 * grid.length) ** 2 / grid.sigma**2
+    assert spent <= square
+    # The noise is not larger than that asks for, but for its grid.
+    less = grid.sigma - Fraction(2, 1024)
+    assert plan.steps * (2 * grid.length) ** 2 / less**2 > square
+    assert grid.length <= plan.clip_norm * 2 ** (14 + grid.bits)
+    assert n * grid.length < 2**53
+    assert grid.sigma < 2**50
+
+
+def test_sigma_is_the_least_of_its_grid():
+    for squared, square in itertools.product([1, 2, 6, 10**9], [Fraction(1, 3), Fraction(2), 1]):
+        sigma = find_sigma(squared, Fraction(square))
+        assert squared / sigma**2 <= square < squared / (sigma - Fraction(1, 1024)) ** 2
+
+
+def test_no_noise_that_is_drawn_is_enough_for_next_to_nothing():
+    assert calibrate_descent(plan_descent(1e-9, 2), 300, Fraction(1, 10**20)) is None
+    assert calibrate_descent(plan_descent(1e-9, 2), 300, Fraction(1, 10**700)) is None
+
+
+def test_the_deviation_along_the_path_is_that_of_its_noise():
+    """Labels of chance: what is left along the last models is noise, as large as is stated."""
+    n, d, plan = 50, 20, DescentPlan(12, 10.0, 0.25, 1.0)
+    grid = calibrate_descent(plan, n, Fraction(1, 100))
+    rows = np.zeros((n, d))
+    ratios = []
+    for seed in range(400):
+        drawn = np.rint(RNG(seed).normal(size=(12, d, 1)) * float(grid.sigma)).astype(np.int64)
+        path = descend(take(rows, np.zeros(n, int), grid=grid), plan, drawn)
+        ratios.append(path.along / path.deviation)
+    # Models differ in length from their mean, by which the deviation is stated.
+    assert abs(np.mean(ratios)) < 0.3
+    assert 0.6 < np.std(ratios) < 1.7
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_values_at_the_ends_warn_of_nothing(classes):
+    rows = np.array([[1e308, -1e308, 1.0], [5e-324, 0.0, 1.0], [64.0, 64.0, 64.0]])
+    weights = np.full((3, 1 if classes == 2 else classes), 1e6)
+    weights[:, -1] = -1e6
+    with np.errstate(all="ignore"):
+        total = take(rows, [0, 1, 1], classes).add_gradients(weights)
+    assert (np.abs(total) <= 3 * COARSE.length).all()
+
+
+def test_plans_follow_public_numbers():
+    few, many, most = (plan_descent(clear, 2) for clear in (1.0, 800.0, 1e9))
+    assert (few.steps, few.clip_norm, few.rate) == (8, 0.25, 10.0)
+    assert (many.steps, many.clip_norm) == (113, 0.5)
+    assert (most.steps, most.clip_norm, most.growth) == (120, 2.0, 8.0)
+    assert (few.averaged, DescentPlan(9, 1.0, 1.0, 1.0).averaged) == (4, 5)
+    assert plan_descent(1.0, 10)[1:3] == (20.0, 0.35)
+    assert noisy_descent.plan_descent(1.0, 3)[1:3] == (10.0, 0.25)
