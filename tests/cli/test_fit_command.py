@@ -14,6 +14,7 @@ import pytest
 from command_line import fails
 
 from hdp_fast import Budget, PrivacyRecord
+from hdp_fast.accounting import gaussian_mu
 from hdp_fast.cli import fit_command, main
 from hdp_fast.data import Schema, read_table
 from hdp_fast.exceptions import ParameterError
@@ -106,7 +107,7 @@ def refused(capsys, *argv, code=2):
 def test_a_rule_makes_a_classifier(capsys, folder, label, method):
     model = learn(capsys, *SEED, "--method", method, label=label)
     assert (model["format"], model["version"]) == ("hdp_fast.private_model", 1)
-    assert model["method"] == ("sgd" if method == "auto" else method)
+    assert model["method"] == ("descent" if method == "auto" else method)
     column = "bought" if label == "rule" else "spent"
     rows = predict("--probabilities")
     assert {row[column] for row in rows} == {"0", "1"}
@@ -183,8 +184,9 @@ def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     record = PrivacyRecord(**learn(capsys)["record"])
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-6, "replace_one")
     assert record.mechanism.startswith(
-        "learners.CenteredLinear, 4 columns, means and learners.PrivateSGD"
+        "learners.CenteredLinear, 4 columns, means, 120 steps on all records, margins"
     )
+    assert (record.law, record.mu) == ("gaussian", gaussian_mu(4, 1e-6))
     assert record.numerics == "exact"
 
 

@@ -119,7 +119,7 @@ def release(n, epsilon, task=None, **settings):
 
 
 def test_few_records_are_centered_evenly_and_the_learner_has_all_of_epsilon():
-    few, many = release(200, 1.0), release(40_000, 1.0, method="statistics")
+    few, many = (release(n, 1.0, method="statistics") for n in (200, 40_000))
     np.testing.assert_array_equal(few.rows.center, [0.5, 0.5])
     assert few.model.record.epsilon == 1.0
     assert "means" not in few.record.mechanism + few.record.noise
@@ -143,12 +143,6 @@ def test_squares_come_where_records_are_many():
 @pytest.mark.parametrize(
     ("task", "clear", "even", "method"),
     [
-        (ClassTask(2), 99, False, "statistics"),
-        (ClassTask(2), 100, False, "sgd"),
-        (ClassTask(3), 29, True, "statistics"),
-        (ClassTask(3), 30, True, "sgd"),
-        (ClassTask(10), 10_000, False, "statistics"),
-        (ClassTask(10), math.inf, False, "sgd"),
         (TargetTask(), 69, True, "statistics"),
         (TargetTask(), 70, True, "sgd"),
         (TargetTask(), 200, False, "statistics"),
@@ -159,9 +153,26 @@ def test_methods_follow_public_numbers(task, clear, even, method):
     assert task.choose_method(clear, 3, even) == method
 
 
-def test_the_method_is_that_of_the_effective_records():
-    assert release(200, 1.0).method == "statistics"
-    assert release(200, 8.0).method == "sgd"
+@pytest.mark.parametrize("n", [200, 40_000])
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("epsilon", [1.0, 8.0, math.inf])
+def test_classes_are_learned_by_the_descent_whatever_the_numbers_are(n, classes, epsilon):
+    assert release(n, epsilon, ClassTask(classes)).method == "descent"
+    assert release(n, epsilon, ClassTask(classes), method="sgd").method == "sgd"
+
+
+def test_a_method_of_classes_alone_is_refused_for_targets_before_anything_is_spent():
+    budget = Budget(9.0, 1e-3)
+    goal = Goal(1.0, 1e-6, budget=budget)
+    values, task = RNG(1).random((200, 2)), TargetTask()
+    with pytest.raises(ParameterError, match="method = 'descent'"):
+        release_linear(NUMBERS, values, values[:, 0], task, goal, name="here", method="descent")
+    assert budget.spent.epsilon == 0
+
+
+def test_the_method_of_targets_is_that_of_the_effective_records():
+    assert release(200, 1.0, TargetTask()).method == "statistics"
+    assert release(150, 8.0, TargetTask()).method == "sgd"
 
 
 def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
@@ -178,6 +189,8 @@ def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():
         (5_000, "statistics", 1.0, "different labels"),
         (2, "statistics", 1e-14, "more noise than is drawn"),
         (2, "sgd", 1e-14, "epsilon"),
+        (2, "descent", 1e-14, "more noise than is drawn"),
+        (3, "auto", 1e-14, "more noise than is drawn"),
     ],
 )
 def test_what_no_learner_takes_is_refused_before_anything_is_spent(classes, method, epsilon, words):

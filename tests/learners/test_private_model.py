@@ -48,8 +48,13 @@ def share_right(model, kind):
 # CenteredLinear ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["auto", "sgd", "statistics"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        *((kind, method) for kind in KINDS for method in ("auto", "sgd", "statistics")),
+        *(("rule", "descent"), ("classes", "descent")),
+    ],
+)
 def test_centered_linear_learns_what_the_schema_names(kind, method):
     model = learn(kind, method=method)
     assert model.record.mechanism.startswith("learners.CenteredLinear, ")
@@ -169,8 +174,13 @@ def test_a_label_that_is_no_class_is_refused_without_a_word_of_it():
 # PrivateModel ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", ["sgd", "statistics"])
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [
+        *((kind, method) for kind in KINDS for method in ("sgd", "statistics")),
+        *(("rule", "descent"), ("classes", "descent")),
+    ],
+)
 def test_private_model_is_read_as_it_was_written(kind, method):
     model = learn(kind, method=method)
     again = PrivateModel.from_json(model.to_json())
@@ -195,7 +205,7 @@ def test_a_model_of_a_number_has_no_probabilities():
         learn("target").probabilities(PEOPLE)
 
 
-@pytest.mark.parametrize("method", ["sgd", "statistics"])
+@pytest.mark.parametrize("method", ["descent", "sgd", "statistics"])
 def test_a_calibration_shifts_log_odds(method):
     model = learn(method=method)
     before = model.probabilities(PEOPLE)[:, 1].clip(2.0**-40, 1 - 2.0**-40)

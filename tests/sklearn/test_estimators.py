@@ -85,8 +85,8 @@ def test_targets_are_learned_by_both_methods(method):
 
 def test_the_method_is_chosen_by_public_numbers():
     many = np.arange(N) % 8
-    assert classifier().fit(ROWS, BITS).method_ == "sgd"
-    assert classifier(classes=range(8)).fit(ROWS, many).method_ == "statistics"
+    assert classifier().fit(ROWS, BITS).method_ == "descent"
+    assert classifier(classes=range(8)).fit(ROWS, many).method_ == "descent"
     assert regressor().fit(ROWS, TARGETS).method_ == "statistics"
     assert regressor().fit(ROWS[:200], TARGETS[:200]).method_ == "sgd"
 

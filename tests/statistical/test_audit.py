@@ -34,6 +34,7 @@ from hdp_fast.learners import (
     Parities,
     PrivateSGD,
 )
+from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows, descend
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan_rounds
 from hdp_fast.weights import DenseWeights
@@ -294,6 +295,22 @@ SHORT = replace(SGD, steps=4)
 # tends to exp(epsilon) with the number of the others, but so does the opposite's probability to 0.
 MANY, FEWER = ((1, 0),) * 4, ((1, 0),) * 3
 
+
+def full_batch(steps, sigma, most=1.0):
+    """How far a descent on one record goes along it; `most` lengthens what it may add."""
+    plan = DescentPlan(steps, rate=1e-6, clip_norm=1.0, growth=1.0)
+    grid = Grid(bits=10, length=2**22, sigma=Fraction(sigma))
+
+    def run(label):
+        records = IntegerRows.take(np.array([[4.0]]), np.array([label]), 2, grid)
+        if most != 1:
+            records.__dict__["limits"] = records.limits * most
+        drawn = noise.rounded_gaussian(grid.sigma, (steps, 1, 1))
+        return float(descend(records, plan, drawn).weights[0, 0])
+
+    return run
+
+
 AUDITS = [
     Audit(
         "randomized response", 1.0, response(1.0), [1], [0],
@@ -353,6 +370,19 @@ AUDITS = [
         stocked(noise.discrete_gaussian, 1), 0, 1,
         stocked(noise.discrete_gaussian, Fraction(1, 2)), "half the noise", 0.5, delta=0.01,
     ),
+    *[
+        # The record's gradient is 2**22 or -2**22, and the weights hardly move in a step.
+        Audit(
+            f"descent on all records: {name}", accounting.gaussian_epsilon(1.0, 0.01),
+            full_batch(steps, math.isqrt(steps * 4**23) + 1), 1, 0, twin, broken, tight,
+            delta=0.01, runs=10_000,
+        )
+        for name, steps, twin, broken, tight in [
+            ("one step", 1, full_batch(1, 2**22), "half the noise", 0.5),
+            ("its clip", 1, full_batch(1, 2**23, 2.0), "gradients twice as long", 0.5),
+            ("four steps", 4, full_batch(4, 2**22), "a quarter of the noise", 0.35),
+        ]
+    ],
     *[
         Audit(
             f"local {kind.__name__}", 1.0, reports(kind(epsilon=1.0, **more)), 0, 1,

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import accounting, noise
+from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
 from .._support.validate import refuse
@@ -85,10 +86,10 @@ def release_classes(
     More than that, all is one Gaussian mechanism, whose mu the record states. Each part adds
     rounded normal noise to integers, is chosen by what parts before it released, and has a distance
     of neighbors that no record exceeds: that of the means, `2 length` for each step of the descent,
-    and sqrt(2) for the counts of margins. The squares of distance over deviation add up to no more
-    than that of mu, in rational numbers (Dong, Roth and Su 2022, Corollary 2). All else is
-    post-processing. No value of a record raises or warns. Settings for which no noise is enough are
-    refused before anything is spent.
+    and sqrt(2) (classes - 1) for the counts of margins. The squares of distance over deviation add
+    up to no more than that of mu, in rational numbers (Dong, Roth and Su 2022, Corollary 2). All
+    else is post-processing. Settings for which no noise is enough are refused before anything is
+    spent, and no value of a record raises or warns.
 
     unit: the map to plain rows.
     rows: what `unit` makes of the private records.
@@ -115,7 +116,9 @@ def release_classes(
         scaled = _scale_rows(centered, rows, bound)
         records = IntegerRows.take(scaled, codes, classes, plan.grid)
         weights = _restore(centered, _learn(records, plan, stream))
-        model = _make_model(weights, bound, classes, _state_plan(plan, records))
+        stated = _state_plan(plan, records)
+        model = _make_model(weights, bound, classes, stated)
+    _note_noise(stated.noise)
     return ReleasedClasses(centered, model, plan.record)
 
 
@@ -149,7 +152,7 @@ def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
         rng=rng_of(goal.random_state),
         **gaussian_law(*goal.price),
     )
-    margins = find_sigma(2, square * _OF_MARGINS)
+    margins = find_sigma(2 * (classes - 1) ** 2, square * _OF_MARGINS)
     record = goal.persons.state(record)
     return _Plan(squares, means, descent, grid, margins, clear, record)
 
@@ -198,8 +201,9 @@ def _learn(records: IntegerRows, plan: _Plan, stream: np.random.Generator | None
     counts = count_margins(parts, edges)
     counts = counts + noise.rounded_gaussian(plan.margins, counts.shape, random_state=stream)
     prior = guess_scale(plan.clear, descent.growth, path.along, path.deviation)
+    pairs = records.classes - 1
     return path.weights * estimate_scale(
-        counts.astype(np.float64), edges, float(plan.margins), n, prior
+        counts / pairs, edges, float(plan.margins) / pairs, n, prior
     )
 
 
@@ -251,6 +255,16 @@ def bound_norm(centered: Rows) -> float:
         linear = np.abs(law.slope) * farthest[centered.is_number]
         entries.append((np.maximum(law.mean, 1 - law.mean) + linear) * law.factor)
     return float(np.linalg.norm(np.concatenate(entries))) * _ROUNDING
+
+
+def _note_noise(share: float) -> None:
+    """Warn where noise hides all gradients, which is known before any data."""
+    if share >= 1:
+        note(
+            f"the noise in the mean of all steps is {share:.2g} times as long as the longest "
+            "gradient: a model of it is no better than a constant, and more records, fewer columns "
+            "or a larger epsilon would help"
+        )
 
 
 def _state_plan(plan: _Plan, records: IntegerRows) -> SGDPlan:

@@ -22,15 +22,19 @@ _LOGARITHMS = np.arange(-50, 13) / 10
 
 
 def margins_of(scores: Floats, codes: Integers) -> Floats:
-    """How much the true class's score is above that of the others, for each record."""
-    if scores.shape[1] == 1:
-        return np.where(codes == 1, scores[:, 0], -scores[:, 0])
-    own = scores[np.arange(len(codes)), codes]
-    others = scores.copy()
-    others[np.arange(len(codes)), codes] = -np.inf
-    largest = others.max(axis=1)
-    rest: Floats = own - largest - np.log(np.exp(others - largest[:, None]).sum(axis=1))
-    return rest
+    """How much the true class's score is above that of each other, shape (m, K - 1).
+
+    Whatever factor a softmax model's scores are multiplied with, its margins are, too. Among the
+    records of any two classes the label is logistic in their margin, if it is softmax in all
+    scores: the factor that is right for all pairs is right for the model.
+    """
+    m, columns = scores.shape
+    if columns == 1:
+        return np.where(codes == 1, scores[:, 0], -scores[:, 0])[:, None]
+    others = np.ones(scores.shape, bool)
+    others[np.arange(m), codes] = False
+    differences: Floats = scores[np.arange(m), codes][:, None] - scores[others].reshape(m, -1)
+    return differences
 
 
 def margin_edges(norm: float) -> Floats:
@@ -40,13 +44,13 @@ def margin_edges(norm: float) -> Floats:
 
 
 def count_margins(parts: Iterable[Floats], edges: Floats) -> Integers:
-    """Counts of margins in bins; a record that is replaced moves two of them by 1.
+    """Counts of margins in bins: a record that is replaced moves all its K - 1 at most.
 
-    So the distance of neighbors is at most sqrt(2).
+    So the distance of neighbors is at most sqrt(2) (K - 1).
     """
     counts = np.zeros(len(edges) - 1, np.int64)
     for margins in parts:
-        places = np.searchsorted(edges[1:-1], margins, side="right")
+        places = np.searchsorted(edges[1:-1], margins.ravel(), side="right")
         counts += np.bincount(places, minlength=len(counts))
     return counts
 
@@ -70,7 +74,8 @@ def estimate_scale(counts: Floats, edges: Floats, sigma: float, n: int, prior: f
     For each factor the derivative of the log loss is linear in the counts, and 0 at the best one.
     Its variance is that of the noise and that of sampling n records.
 
-    counts: of margins between these edges, with noise of deviation sigma.
+    counts: of margins between these edges, as shares of the margins of a record, with noise of
+        deviation sigma.
     """
     middles = (edges[1:] + edges[:-1]) / 2
     pulls = middles / (1 + np.exp(np.outer(np.exp(_LOGARITHMS), middles).clip(-700, 700)))
