@@ -2,14 +2,17 @@
 
 Ten splits of each data set, 70 per cent to learn from. All learners get the same rows in [0, 1]:
 numbers by public bounds, a bit for each category. Rivals: PrivateSGD and SufficientStatistics with
-their own defaults on these rows; the two methods between which the estimators choose; and
+their own defaults on these rows; two methods that the estimators can be asked for; and
 diffprivlib's logistic regression, naive Bayes and linear regression, where --rivals names a Python
 that can import it (scikit-learn 1.6 or older; `pip install diffprivlib scikit-learn==1.6.1`). delta
 is 1e-6; diffprivlib's guarantees are pure. A line ends with the rivals that are ahead by more than
-one standard error of the paired difference.
+one standard error of the paired difference. With --loss the classifiers of hdp_fast.sklearn alone
+are compared, by their log loss, no probability counting as below 1e-4; its last line is the time of
+a fit.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: an hour, of which
-MNIST and the census take the most; --problem picks some.
+MNIST and the census take the most; --problem picks some. With --loss in place of --rivals it takes
+some minutes.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import math
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -66,6 +70,7 @@ def main() -> None:
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
     parser.add_argument("--first", type=int, default=100, help="seed of the first split")
     parser.add_argument("--rivals", help="a Python that imports diffprivlib")
+    parser.add_argument("--loss", action="store_true", help="the log loss of our classifiers")
     arguments = parser.parse_args()
     accept_seeds()
     for name in arguments.problem:
@@ -79,6 +84,10 @@ def main() -> None:
             continue
         seeds = range(arguments.first, arguments.first + arguments.repetitions)
         orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
+        if arguments.loss:
+            if task.target is None:
+                show_losses(name, task, orders, arguments.epsilon)
+            continue
         scores = score_ours(task, orders, arguments.epsilon)
         if arguments.rivals:
             scores |= score_peer(task, orders, arguments.epsilon, arguments.rivals)
@@ -102,16 +111,50 @@ def split(task: Task, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDAr
     return order[:train], order[train:]
 
 
+def show_losses(name: str, task: Task, orders: Any, epsilons: Any) -> None:
+    """The table of log losses of a problem, with their standard errors, and the times of fits."""
+    methods = ("auto", "statistics", "sgd")
+    print(f"\n{name}: {len(split(task, orders[0])[0]):,} x {task.rows.shape[1]}, log loss")
+    print(f"{'epsilon':>8}" + "".join(f"{method:>18}" for method in methods), flush=True)
+    seconds = dict.fromkeys(methods, 0.0)
+    for epsilon in epsilons:
+        cells = []
+        for method in methods:
+            begun = time.perf_counter()
+            fits = [fit(task, split(task, order)[0], epsilon, seed, method)
+                    for seed, order in enumerate(orders)]  # fmt: skip
+            seconds[method] += time.perf_counter() - begun
+            losses = [lose(task, model, split(task, order)[1])
+                      for model, order in zip(fits, orders, strict=True)]  # fmt: skip
+            error = np.std(losses, ddof=1) / math.sqrt(len(losses)) if len(losses) > 1 else 0.0
+            cells.append(f"{np.mean(losses):>11.3f} ({error:.3f})")
+        print(f"{epsilon:>8}{''.join(cells)}", flush=True)
+    fits_of_each = len(orders) * len(epsilons)
+    times = "".join(f"{seconds[method] / fits_of_each * 1e3:>15.0f} ms" for method in methods)
+    print(f"{'a fit':>8}{times}", flush=True)
+
+
+def fit(task: Task, train: Any, epsilon: float, seed: int, method: str) -> Any:
+    """An estimator of hdp_fast.sklearn that has learned from the records at these places."""
+    kind = PrivateClassifier if task.target is None else PrivateRegressor
+    learner = kind(epsilon=epsilon, delta=DELTA, method=method, test_seed=seed, **task.settings)
+    return learner.fit(pick(task.X, train), task.y[train])
+
+
+def lose(task: Task, model: Any, test: NDArray[np.int64]) -> float:
+    """The mean log loss on the records at these places."""
+    shares = np.maximum(model.predict_proba(pick(task.X, test)), 1e-4)
+    shares /= shares.sum(axis=1, keepdims=True)
+    return float(-np.log(shares[np.arange(len(test)), code(task)[test]]).mean())
+
+
 def by_estimator(method: str) -> Callable[..., float]:
     """An estimator of hdp_fast.sklearn with this method."""
 
     def learn(task: Task, parts: Any, epsilon: float, seed: int) -> float:
-        kind = PrivateClassifier if task.target is None else PrivateRegressor
-        learner = kind(epsilon=epsilon, delta=DELTA, method=method, test_seed=seed, **task.settings)
         train, test = parts
-        return float(
-            learner.fit(pick(task.X, train), task.y[train]).score(pick(task.X, test), task.y[test])
-        )
+        model = fit(task, train, epsilon, seed, method)
+        return float(model.score(pick(task.X, test), task.y[test]))
 
     return learn
 
