@@ -164,7 +164,7 @@ class IntegerRows:
             lengths = np.sqrt((rest**2).sum(axis=1))
             shares = self.limits[block] / np.maximum(lengths, 1.0)
             residuals = np.trunc(rest * np.minimum(shares, 1.0)[:, None])
-            total += self.entries[block].T @ residuals
+            total += (residuals.T @ self.entries[block]).T
         return total.astype(np.int64)
 
     def score(self, weights: Floats) -> Iterator[tuple[slice, Floats]]:
