@@ -135,9 +135,10 @@ def _deliver(arguments: argparse.Namespace, model: PrivateModel) -> ExitCode:
 def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
     if model.signal is not None and model.signal <= _LEAST_SIGNAL:
-        rule = "at 1 or below a model is no better than a constant"
-        help_ = "more rows, fewer columns or a larger epsilon would help"
-        note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
+        if model.method != "descent":  # Its learner has said so.
+            rule = "at 1 or below a model is no better than a constant"
+            help_ = "more rows, fewer columns or a larger epsilon would help"
+            note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
         return ExitCode.NOTHING_USEFUL
     label = model.usual_label()
     if label is not None:
