@@ -16,7 +16,7 @@ from hdp_fast import Budget, accounting
 from hdp_fast.data import Category, Label, Number, Schema, read_frame
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
-from hdp_fast.exceptions import ParameterError, UtilityWarning
+from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import centered_classes
 from hdp_fast.learners.centered_classes import bound_norm, release_classes
 from hdp_fast.learners.centered_rows import center, center_evenly
@@ -170,6 +170,22 @@ def test_the_budget_is_charged_once_and_whole_before_anything_is_drawn(drawn):
         release(epsilon=math.inf, budget=budget)
     assert drawn[0] == []
     assert budget.spent.epsilon == 1.0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+def test_no_rows_are_refused(epsilon):
+    with pytest.raises(ShapeError, match="there are no rows"):
+        release(0, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 1e3, 1e9])
+def test_every_epsilon_for_which_there_is_noise_has_a_model(epsilon, drawn):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        released = release(300, epsilon)
+    assert np.isfinite(released.model.weights).all()
+    spent, _ = spent_of(*drawn, 300)
+    assert spent <= Fraction(released.record.mu) ** 2
 
 
 @pytest.mark.parametrize("classes", [2, 3])

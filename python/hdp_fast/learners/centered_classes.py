@@ -17,6 +17,7 @@ from ..accounting.discrete_gaussian import MOST_BITS
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import Rows, blocks_of
+from ..exceptions import ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .centered_rows import center, center_evenly, center_with_noise, count_powers
 from .descents import SGDPlan
@@ -100,6 +101,8 @@ def release_classes(
     Cost: O(n d classes) for each of 8 to 120 steps.
     """
     check_charge(goal.budget, goal.epsilon)
+    if not len(rows):
+        raise ShapeError("there are no rows, but a model must be learned from one at least")
     codes = codes.astype(np.int64)
     if not goal.protects:
         return _fit_exactly(unit, rows, codes, classes)
