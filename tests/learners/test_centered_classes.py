@@ -205,8 +205,14 @@ def test_no_value_raises_or_warns_whatever_numpy_is_set_to(n, classes):
 
 
 def test_a_plan_whose_noise_hides_all_gradients_is_said_to_be_none():
-    with pytest.warns(UtilityWarning, match="no better than a constant"):
+    with pytest.warns(UtilityWarning, match="n = 20 .* hides what fewer than [0-9]+ records"):
         release(20, 0.1)
+    budget = Budget(9.0, 1e-3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        with pytest.raises(UtilityWarning):
+            release(20, 0.1, budget=budget)
+    assert budget.spent.epsilon == 0
     with warnings.catch_warnings():
         warnings.simplefilter("error", UtilityWarning)
         release(2_000)

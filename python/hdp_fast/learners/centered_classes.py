@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import accounting, noise
-from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
 from .._support.validate import refuse
@@ -33,6 +32,7 @@ from .noisy_descent import (
     find_sigma,
     plan_descent,
 )
+from .statistics_noise import note_few
 
 # Shares of the square of mu: of the means, and of the margins in what is left.
 _OF_MEANS = _OF_MARGINS = Fraction(1, 20)
@@ -75,6 +75,7 @@ class _Plan(NamedTuple):
     grid: Grid
     margins: Fraction
     clear: float
+    stated: SGDPlan
     record: PrivacyRecord
 
 
@@ -107,6 +108,8 @@ def release_classes(
     if not goal.protects:
         return _fit_exactly(unit, rows, codes, classes)
     plan = _plan(unit, len(rows), classes, goal, name)
+    # As many records as have gradients as long as their noise.
+    note_few(len(rows), len(rows) * plan.stated.noise, goal.epsilon)
     stream = make_stream(goal.random_state)
     with spend(goal.budget, plan.record), np.errstate(all="ignore"):
         if plan.means is None:
@@ -119,9 +122,7 @@ def release_classes(
         scaled = _scale_rows(centered, rows, bound)
         records = IntegerRows.take(scaled, codes, classes, plan.grid)
         weights = _restore(centered, _learn(records, plan, stream))
-        stated = _state_plan(plan, records)
-        model = _make_model(weights, bound, classes, stated)
-    _note_noise(stated.noise)
+        model = _make_model(weights, bound, classes, plan.stated)
     return ReleasedClasses(centered, model, plan.record)
 
 
@@ -144,8 +145,10 @@ def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
     if grid is None:
         epsilon, delta = goal.price
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
+    columns = d + numbers * squares
+    weights = (columns + 1) * (1 if classes == 2 else classes)
     record = PrivacyRecord(
-        mechanism=f"{name}, {d + numbers * squares} columns, {'means, ' if means else ''}"
+        mechanism=f"{name}, {columns} columns, {'means, ' if means else ''}"
         f"{descent.steps} steps on all records, margins",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
         neighbors=goal.neighbors,
@@ -156,8 +159,8 @@ def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
         **gaussian_law(*goal.price),
     )
     margins = find_sigma(2 * (classes - 1) ** 2, square * _OF_MARGINS)
-    record = goal.persons.state(record)
-    return _Plan(squares, means, descent, grid, margins, clear, record)
+    stated, record = _state_plan(n, weights, descent, grid), goal.persons.state(record)
+    return _Plan(squares, means, descent, grid, margins, clear, stated, record)
 
 
 def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fraction]:
@@ -260,27 +263,16 @@ def bound_norm(centered: Rows) -> float:
     return float(np.linalg.norm(np.concatenate(entries))) * _ROUNDING
 
 
-def _note_noise(share: float) -> None:
-    """Warn where noise hides all gradients, which is known before any data."""
-    if share >= 1:
-        note(
-            f"the noise in the mean of all steps is {share:.2g} times as long as the longest "
-            "gradient: a model of it is no better than a constant, and more records, fewer columns "
-            "or a larger epsilon would help"
-        )
-
-
-def _state_plan(plan: _Plan, records: IntegerRows) -> SGDPlan:
+def _state_plan(n: int, weights: int, descent: DescentPlan, grid: Grid) -> SGDPlan:
     """The descent in the words of PrivateSGD, every record being in every batch."""
-    (n, d), descent = records.entries.shape, plan.descent
     return SGDPlan(
         n=n,
-        weights=d * records.columns,
+        weights=weights,
         steps=descent.steps,
         batch_size=n,
         radius=None,
         clip_norm=descent.clip_norm,
-        noise_multiplier=float(plan.grid.sigma / plan.grid.length),
+        noise_multiplier=float(grid.sigma / grid.length),
         chosen=("steps", "batch_size", "clip_norm"),
         excess_risk=None,
     )

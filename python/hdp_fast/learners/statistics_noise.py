@@ -219,7 +219,11 @@ def _root_up(square: Fraction) -> Fraction:
 
 def note_before(n: int, squares: float, deviation: float, entries: int, epsilon: float) -> None:
     """Warn where no records could add up to more than the noise hides."""
-    least = least_records(squares, deviation, entries)
+    note_few(n, least_records(squares, deviation, entries), epsilon)
+
+
+def note_few(n: int, least: float, epsilon: float) -> None:
+    """Warn where there are fewer records than noise hides."""
     if n < least:
         rule = f"the noise hides what fewer than {math.ceil(least):,} records can add up to"
         note(
