@@ -2,13 +2,14 @@
 
 Ten splits of each data set, 70 per cent to learn from. All learners get the same rows in [0, 1]:
 numbers by public bounds, a bit for each category. Rivals: PrivateSGD and SufficientStatistics with
-their own defaults on these rows; two methods that the estimators can be asked for; and
+their own defaults on these rows; the methods of the estimators one by one; and
 diffprivlib's logistic regression, naive Bayes and linear regression, where --rivals names a Python
 that can import it (scikit-learn 1.6 or older; `pip install diffprivlib scikit-learn==1.6.1`). delta
 is 1e-6; diffprivlib's guarantees are pure. A line ends with the rivals that are ahead by more than
 one standard error of the paired difference. With --loss the classifiers of hdp_fast.sklearn alone
 are compared, by their log loss, no probability counting as below 1e-4; its last line is the time of
-a fit.
+a fit. Tables of targets take milliseconds a fit: `--problem wind claremorris wealth income earnings
+hours shares diabetes` prints them, and `--limit 300` learns from so many records.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: an hour, of which
 MNIST and the census take the most; --problem picks some. With --loss in place of --rivals it takes
@@ -25,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,7 @@ def main() -> None:
     parser = make_parser(__doc__, repetitions=10, writing=False)
     parser.add_argument("--problem", nargs="+", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--epsilon", nargs="+", type=float, default=EPSILONS)
+    parser.add_argument("--limit", type=int, help="the most records to learn from")
     parser.add_argument("--first", type=int, default=100, help="seed of the first split")
     parser.add_argument("--rivals", help="a Python that imports diffprivlib")
     parser.add_argument("--loss", action="store_true", help="the log loss of our classifiers")
@@ -84,6 +86,8 @@ def main() -> None:
             continue
         seeds = range(arguments.first, arguments.first + arguments.repetitions)
         orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
+        if arguments.limit:
+            orders = [cut(order, arguments.limit) for order in orders]
         if arguments.loss:
             if task.target is None:
                 show_losses(name, task, orders, arguments.epsilon)
@@ -107,7 +111,7 @@ def score_ours(task: Task, orders: Any, epsilons: Any) -> Scores:
 
 def split(task: Task, order: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The records to learn from, and those to test on."""
-    train = int(SHARE * len(task.y))
+    train = int(SHARE * len(order))
     return order[:train], order[train:]
 
 
@@ -146,6 +150,12 @@ def lose(task: Task, model: Any, test: NDArray[np.int64]) -> float:
     shares = np.maximum(model.predict_proba(pick(task.X, test)), 1e-4)
     shares /= shares.sum(axis=1, keepdims=True)
     return float(-np.log(shares[np.arange(len(test)), code(task)[test]]).mean())
+
+
+def cut(order: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """The order of fewer records, of which so many at most are to learn from."""
+    train = min(int(SHARE * len(order)), limit)
+    return order[: int(train / SHARE + 1)]
 
 
 def by_estimator(method: str) -> Callable[..., float]:
@@ -267,11 +277,14 @@ def is_ahead(differences: NDArray[np.float64]) -> bool:
     return bool(differences.mean() > max(error, 1e-9))
 
 
-def from_schema(frame: pd.DataFrame, schema: Schema, label: str) -> Task:
+def from_schema(
+    frame: pd.DataFrame, schema: Schema, label: str, target: tuple[float, float] | None = None
+) -> Task:
     """A task of a frame with categories."""
     rows = schema.floats(make_table("X", frame, schema))
-    settings = {"schema": schema, "classes": sorted(frame[label].unique())}
-    return Task(frame, rows, frame[label].to_numpy(), settings, len(schema.columns))
+    settings: dict[str, Any] = {"schema": schema}
+    settings |= {"target_bounds": target} if target else {"classes": sorted(frame[label].unique())}
+    return Task(frame, rows, frame[label].to_numpy(), settings, len(schema.columns), target)
 
 
 def describe(frame: pd.DataFrame, label: str, numbers: dict[str, tuple[float, float]]) -> Schema:
@@ -360,12 +373,63 @@ def read_diabetes() -> Task:
     return from_numbers(X, y, (-0.2, 0.2), (25.0, 346.0))
 
 
-def read_wind() -> Task:
-    """The wind at the last of twelve stations by that at the others, in knots."""
+def read_wind(station: str = "MAL") -> Task:
+    """The wind at the last of twelve stations, or another, by that at the others, in knots."""
     frame = pd.read_csv(FOLDER / "wind_haslett_raftery.csv.gz")
-    stations = [name for name in frame if name not in ("year", "month", "day")]
-    values = frame[stations].to_numpy(float)
-    return from_numbers(values[:, :-1], values[:, -1], (0, 45), (0.0, 45.0))
+    others = [name for name in frame if name not in ("year", "month", "day", station)]
+    values, targets = frame[others].to_numpy(float), frame[station].to_numpy(float)
+    return from_numbers(values, targets, (0, 45), (0.0, 45.0))
+
+
+def read_plan(label: str, target: tuple[float, float]) -> Task:
+    """Net financial wealth, or income, of families in the 401(k) data, in $1,000."""
+    frame = pd.read_csv(FOLDER / "k401ksubs.csv.gz")
+    unused = ["e401k", "nettfa"] if label == "inc" else ["e401k"]
+    kept = ["inc", "age", "fsize", "marr", "male", "p401k", "pira", "nettfa"]
+    frame = frame[[name for name in kept if name not in unused or name == label]]
+    numbers = {"inc": (0.0, 200.0), "age": (25.0, 64.0), "fsize": (1.0, 10.0)}
+    return from_schema(frame, describe_target(frame, label, numbers, target), label, target)
+
+
+def read_earnings() -> Task:
+    """Earnings in 1978 by those of two years before, in dollars."""
+    frame = pd.read_csv(FOLDER / "lalonde_nsw_cps1.csv.gz")
+    frame = frame[frame["source"] == "cps1"].sample(6_000, random_state=0)
+    kept = ["age", "educ", "black", "hisp", "marr", "nodegree", "re74", "re75", "re78"]
+    numbers = {"age": (16.0, 60.0), "educ": (0.0, 18.0)}
+    numbers |= {"re74": (0.0, 40_000.0), "re75": (0.0, 40_000.0)}
+    target = (0.0, 60_000.0)
+    schema = describe_target(frame[kept], "re78", numbers, target)
+    return from_schema(frame[kept], schema, "re78", target)
+
+
+def read_hours() -> Task:
+    """Hours of work a week, of 8,000 people of Adult."""
+    from sklearn_defaults import NUMBERS, UNUSED
+
+    frame = pd.read_csv(FOLDER / "adult.csv.gz", skipinitialspace=True)
+    frame = frame.drop(columns=[name for name in UNUSED if name != "income"] + ["income"])
+    frame = frame.sample(8_000, random_state=0)
+    numbers = {name: bounds for name, bounds in NUMBERS.items() if name != "hours-per-week"}
+    target = (0.0, 100.0)
+    schema = describe_target(frame, "hours-per-week", numbers, target)
+    return from_schema(frame, schema, "hours-per-week", target)
+
+
+def read_shares() -> Task:
+    """How often an article is shared, by twenty numbers; most are shared a few thousand times."""
+    frame = pd.read_csv(FOLDER / "news_popularity_2013h1.csv.gz").rename(columns=str.strip)
+    X = frame.drop(columns=["url", "timedelta", "shares"], errors="ignore").to_numpy(float)[:, :20]
+    low, high = X.min(axis=0), X.max(axis=0)
+    wide = np.column_stack([low - 0.1 * (high - low), high + 0.1 * (high - low) + 1e-9])
+    return from_numbers(X, frame["shares"].to_numpy(float), wide, (0.0, 1e6))
+
+
+def describe_target(
+    frame: pd.DataFrame, label: str, numbers: dict[str, Any], target: tuple[float, float]
+) -> Schema:
+    """The same of a schema whose label is a number."""
+    return Schema(Label(label, bounds=target), describe(frame, label, numbers).columns)
 
 
 PROBLEMS: dict[str, Callable[[], Task]] = {
@@ -378,6 +442,12 @@ PROBLEMS: dict[str, Callable[[], Task]] = {
     "MNIST": read_mnist,
     "diabetes": read_diabetes,
     "wind": read_wind,
+    "claremorris": partial(read_wind, "CLO"),
+    "wealth": partial(read_plan, "nettfa", (-500.0, 1_500.0)),
+    "income": partial(read_plan, "inc", (0.0, 200.0)),
+    "earnings": read_earnings,
+    "hours": read_hours,
+    "shares": read_shares,
 }
 
 if __name__ == "__main__":

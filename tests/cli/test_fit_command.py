@@ -376,6 +376,37 @@ def test_noise_alone_is_nothing_useful(capsys, folder, method):
     assert json.loads((folder / "model.json").read_text())["signal"] < 1
 
 
+def test_the_mean_alone_is_nothing_useful(capsys, folder):
+    argv = fit(*SEED, table="few.csv", label="number", price=["--epsilon", ".1", "--delta", "1e-6"])
+    assert main(argv) == 1
+    assert capsys.readouterr().err.count("the model is the mean of the target alone") == 1
+    model = json.loads((folder / "model.json").read_text())
+    assert model["method"] == "evidence"
+    assert model["signal"] < 1e-6
+    assert model["record"]["delta"] == 0
+    predicted = {row["spent"] for row in predict()}
+    assert len(predicted) == 1
+
+
+def test_slopes_of_chance_are_told_in_terminal_and_report(capsys, folder):
+    """By released numbers; those of the true labels stand out of their noise."""
+    head, *lines = (folder / "private.csv").read_text().splitlines()
+    place = head.split(",").index("spent")
+    rows = [line.split(",") for line in lines]
+    for row, label in zip(rows, RNG(1).permutation([row[place] for row in rows]), strict=True):
+        row[place] = label
+    (folder / "chance.csv").write_text("\n".join([head, *map(",".join, rows), ""]))
+    for table, code in (("private.csv", 0), ("chance.csv", 1)):
+        options = ["--report", "page.html", *SEED, "--force"]
+        assert main(fit(*options, table=table, label="number")) == code
+        captured = capsys.readouterr()
+        assert ("no better than the mean of the target" in captured.err) == (code == 1)
+        assert "times the noise" in captured.out
+        page = (folder / "page.html").read_text()
+        assert "shrunk as far as their noise asks for" in page
+        assert "slopes stand out of the noise that is left in them" in page
+
+
 @pytest.mark.parametrize("method", ["descent", "sgd"])
 def test_labels_by_chance_are_told_the_plan_alone(capsys, folder, method):
     """The noise of gradients is known before any data: no words take it for a signal."""
@@ -530,8 +561,8 @@ def test_wrong_files_are_refused_and_not_shown(capsys, folder):
 
 def test_a_table_of_one_row_is_learned_from_and_predicted(capsys, folder):
     write_table(folder / "one.csv", 1, 4)
-    for label in ("rule", "number"):
-        for method in ("sgd", "statistics"):
+    for label, more in (("rule", []), ("number", ["evidence"])):
+        for method in ("sgd", "statistics", *more):
             # Noise alone may look like a signal, once in some hundred runs.
             options = ["--force", "--method", method, *SEED]
             assert main(fit(*options, label=label, table="one.csv")) == 1

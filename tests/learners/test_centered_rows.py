@@ -140,19 +140,6 @@ def test_squares_come_where_records_are_many():
     assert squares(1_000, math.inf) is not None
 
 
-@pytest.mark.parametrize(
-    ("task", "clear", "even", "method"),
-    [
-        (TargetTask(), 69, True, "statistics"),
-        (TargetTask(), 70, True, "sgd"),
-        (TargetTask(), 200, False, "statistics"),
-        (TargetTask(), math.inf, False, "statistics"),
-    ],
-)
-def test_methods_follow_public_numbers(task, clear, even, method):
-    assert task.choose_method(clear, 3, even) == method
-
-
 @pytest.mark.parametrize("n", [200, 40_000])
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("epsilon", [1.0, 8.0, math.inf])
@@ -170,9 +157,10 @@ def test_a_method_of_classes_alone_is_refused_for_targets_before_anything_is_spe
     assert budget.spent.epsilon == 0
 
 
-def test_the_method_of_targets_is_that_of_the_effective_records():
-    assert release(200, 1.0, TargetTask()).method == "statistics"
-    assert release(150, 8.0, TargetTask()).method == "sgd"
+@pytest.mark.parametrize(("n", "epsilon"), [(200, 1.0), (150, 8.0), (200, math.inf)])
+def test_targets_are_learned_on_evidence_whatever_the_numbers_are(n, epsilon):
+    assert release(n, epsilon, TargetTask()).method == "evidence"
+    assert release(n, epsilon, TargetTask(), method="statistics").method == "statistics"
 
 
 def test_no_value_of_a_record_raises_whatever_numpy_is_set_to():

@@ -52,7 +52,7 @@ def share_right(model, kind):
     ("kind", "method"),
     [
         *((kind, method) for kind in KINDS for method in ("auto", "sgd", "statistics")),
-        *(("rule", "descent"), ("classes", "descent")),
+        *(("rule", "descent"), ("classes", "descent"), ("target", "evidence")),
     ],
 )
 def test_centered_linear_learns_what_the_schema_names(kind, method):
@@ -178,7 +178,7 @@ def test_a_label_that_is_no_class_is_refused_without_a_word_of_it():
     ("kind", "method"),
     [
         *((kind, method) for kind in KINDS for method in ("sgd", "statistics")),
-        *(("rule", "descent"), ("classes", "descent")),
+        *(("rule", "descent"), ("classes", "descent"), ("target", "evidence")),
     ],
 )
 def test_private_model_is_read_as_it_was_written(kind, method):
@@ -189,6 +189,36 @@ def test_private_model_is_read_as_it_was_written(kind, method):
     assert (again.scores(PEOPLE) == model.scores(PEOPLE)).all()
     assert again.effects() == model.effects()
     assert "calibration" not in model.to_json()
+    assert ("law" in json.loads(model.to_json())) == (method == "evidence")
+
+
+def test_a_model_of_a_target_predicts_within_the_ends_of_its_clip():
+    wide = Schema(Label("spent", bounds=(-400, 700)), COLUMNS)
+    model = CenteredLinear(wide, epsilon=4.0, delta=1e-6).learn(PEOPLE, random_state=1)
+    steep = PrivateModel(**vars(model) | {"weights": 1_000 * model.weights})
+    predicted = steep.predict({"age": [18, 90], "home": ["rent", "own"], "size": [0, 9]})
+    ends = [550 * end + 150 for end in (model.law.low, model.law.high)]
+    np.testing.assert_allclose(predicted, ends)
+    assert -20 < ends[0] < 0 < ends[1] < 20
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda fields: fields.pop("law"),
+        lambda fields: fields.update(method="statistics"),
+        lambda fields: fields["law"].update(low=2.0),
+        lambda fields: fields["law"].update(mean="a"),
+        lambda fields: fields["law"].update(constant=-1.0),
+        lambda fields: fields["law"].pop("high"),
+        lambda fields: fields["law"].update(more=1),
+    ],
+)
+def test_private_model_refuses_a_damaged_law(change):
+    fields = json.loads(learn("target").to_json())
+    change(fields)
+    with pytest.raises(ParameterError, match="model is other JSON"):
+        PrivateModel.from_json(json.dumps(fields))
 
 
 def test_private_model_reads_the_file_that_holds_it():

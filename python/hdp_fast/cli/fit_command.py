@@ -38,14 +38,14 @@ that the schema calls 1 by a rule, or one of --classes, a classifier; for a labe
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
 those of powers of numbers, are released with a part of the budget where records are not too few,
 and the rest of it pays for the model. Nothing else has to be set: --method auto takes a noisy
-descent on all records (descent) for classes, and for a number noisy gradients of drawn records
-(sgd) or one release of second moments (statistics) by public numbers. Privacy: PRIVATE is
+descent on all records (descent) for classes, and for a label that is a number slopes shrunk as far
+as their noise asks for (evidence). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written; with --epsilon inf no one is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
 # With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0
-_METHODS = ("auto", "descent", "statistics", "sgd")
+_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
@@ -135,7 +135,7 @@ def _deliver(arguments: argparse.Namespace, model: PrivateModel) -> ExitCode:
 def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
     if model.signal is not None and model.signal <= _LEAST_SIGNAL:
-        if model.method != "descent":  # Its learner has said so.
+        if model.method not in {"descent", "evidence"}:  # Their learners have said so.
             rule = "at 1 or below a model is no better than a constant"
             help_ = "more rows, fewer columns or a larger epsilon would help"
             note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
@@ -171,7 +171,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
 
 def _describe_signal(method: str, signal: float) -> dict[str, str]:
     """The signal under a name that does not promise too much."""
-    if method == "statistics":
+    if method in ("statistics", "evidence"):
         return {"signal": f"{signal:.3g} times the noise"}
     # Labels that are pure chance have the same.
     level = f"noise is 1 / {signal:.3g} of the longest gradient"

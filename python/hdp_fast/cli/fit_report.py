@@ -52,6 +52,7 @@ def _head(page: Page) -> str:
 
 _HOW = {
     "descent": "a noisy descent on all records",
+    "evidence": "slopes around a mean, shrunk as far as their noise asks for",
     "sgd": "noisy gradients",
     "statistics": "one release of second moments",
 }
@@ -97,6 +98,8 @@ _SIGNALS = {
     "sgd": _OF_PLANS,
     "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
     "for a chance of a hundredth. At 1 or below the model is no better than a constant.",
+    "evidence": "By what was released, slopes stand out of the noise that is left in them {} times "
+    "as far as they must to be of use. At 1 or below the model is no better than a constant.",
 }
 
 

@@ -36,6 +36,7 @@ from .moment_equation import to_halves
 from .private_model import Link, PrivateModel, check_classes
 from .statistics_model import StatisticsModel
 from .statistics_noise import LEVEL, chi_square_quantile
+from .target_model import TargetModel
 
 # Without noise nothing depends on it.
 _UNUSED_DELTA = 0.5
@@ -49,7 +50,9 @@ class CenteredLinear(Checked):
     all columns and of powers of numbers are released with a part of the budget, and columns are
     centered and numbers standardized by them; where records are many, squares of numbers become
     columns, too. The rest pays for the model: a noisy descent, noisy gradients, or least squares on
-    one release of second moments. It is what `hdp-fast fit` runs, and what
+    one release of second moments. A regression releases an interval and the mean of the target
+    first, and slopes around that are shrunk as far as their noise asks for; with few records it is
+    the mean alone. It is what `hdp-fast fit` runs, and what
     sklearn.PrivateClassifier and sklearn.PrivateRegressor learn from arrays.
 
     Attributes:
@@ -60,10 +63,11 @@ class CenteredLinear(Checked):
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
             the schema's rule; public. None keeps the rule.
-        method: "descent" for classes by 8 to 120 noisy steps on all records, "sgd" for logistic,
-            softmax or least-squares regression by PrivateSGD, "statistics" for least squares on
-            what SufficientStatistics releases, or "auto": "descent" for classes, and for targets
-            a choice by the public numbers of records and columns, epsilon and delta.
+        method: "descent" for classes by 8 to 120 noisy steps on all records, "evidence" for a
+            regression whose slopes are averaged over priors, weighed by their evidence, "sgd" for
+            logistic, softmax or least-squares regression by PrivateSGD, "statistics" for least
+            squares on what SufficientStatistics releases, or "auto": "descent" for classes and
+            "evidence" for a target.
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
@@ -74,7 +78,9 @@ class CenteredLinear(Checked):
     Source:
         One Gaussian mechanism, composed of several (Dong, Roth and Su 2022), for "descent". Basic
         composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
-        learner for the other methods.
+        learner for the other methods; with "evidence" also permute-and-flip (McKenna and Sheldon
+        2020) and discrete Laplace noise (Ghosh, Roughgarden and Sundararajan 2009). MacKay 1992 for
+        evidence.
 
     Examples:
         >>> from hdp_fast.data import Label, Number, Schema
@@ -83,7 +89,7 @@ class CenteredLinear(Checked):
         >>> people = {"age": [20, 40, 60] * 20_000, "spent": [2.0, 4.0, 6.0] * 20_000}
         >>> model = CenteredLinear(schema, epsilon=1.0, delta=1e-6).learn(people)
         >>> abs(model.predict({"age": [40]})[0] - 4) < 0.5, model.method, model.record.epsilon
-        (True, 'statistics', 1.0)
+        (True, 'evidence', 1.0)
     """
 
     schema: Schema
@@ -206,12 +212,15 @@ def make_private_model(
         n=n,
         signal=None if released.record is None else _signal(released),
         record=released.record,
+        law=released.model.law if isinstance(released.model, TargetModel) else None,
     )
 
 
 def _weigh(released: CenteredModel) -> tuple[Floats, float, Link]:
     """Weights of all classes, the norm that rows are shrunk to, and the link."""
     model: Any = released.model
+    if isinstance(model, TargetModel):
+        return model.weights[:, None], model.norm_bound, "target"
     if isinstance(model, StatisticsModel):
         # Its features are the centered rows times this factor, shrunk to norm 1.
         factor = float(model.features.factor[0])
@@ -231,9 +240,12 @@ def _signal(released: CenteredModel) -> float:
 
     For gradients, of all records or of those drawn, the longest one that the plan allows over the
     noise in the mean of all steps, whatever the labels are. For statistics, the released weights
-    over what noise alone would make of them, but for a chance of a hundredth.
+    over what noise alone would make of them, but for a chance of a hundredth. For slopes on
+    evidence, what they explain over what noise leaves open.
     """
     model: Any = released.model
+    if isinstance(model, TargetModel):
+        return model.signal
     if isinstance(model, StatisticsModel):
         return math.sqrt(max(map(_square, model.coefficients[:-1].T, model.covariances)))
     return 1 / max(float(model.plan.noise), 1e-9)

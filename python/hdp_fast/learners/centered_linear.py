@@ -22,6 +22,7 @@ from ..data.rows import Rows
 from ..record import PrivacyRecord, rng_of
 from .centered_classes import release_classes
 from .centered_rows import center, center_evenly, count_powers, settle_means
+from .centered_targets import release_targets
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, SoftmaxModel, ValidRows
 from .noisy_steps import check_noise
@@ -30,28 +31,23 @@ from .statistics_features import check_label_set
 from .statistics_model import StatisticsModel
 from .statistics_noise import Released, calibrate_statistics
 from .sufficient_statistics import SufficientStatistics, release_settled
+from .target_model import TargetModel
 
-Model = LinearModel | SoftmaxModel | StatisticsModel
+Model = LinearModel | SoftmaxModel | StatisticsModel | TargetModel
 Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
-TARGET_METHODS = ("auto", "statistics", "sgd")
+TARGET_METHODS = ("auto", "evidence", "statistics", "sgd")
 CLASS_METHODS = ("auto", "descent", "statistics", "sgd")
 # Those that a model may state.
-METHODS = CLASS_METHODS
-# Those of classes that centered_classes releases.
-_DESCENTS = ("auto", "descent")
+METHODS = (*CLASS_METHODS, "evidence")
 # Share of epsilon and delta that the means take.
 _SHARE = 0.1
 # Means are not released where their noise is above this: half of a column's range says little.
 _BLUR = 0.12
 # Effective records for each root of a column from which squares of numbers were measured to help.
 _SQUARES = 300
-# Below, least squares were measured to be better than gradients for rows that are centered evenly.
-_CLEAR_TARGETS = 70
-# How far second moments must stand out of their noise.
-_CLEAR_MOMENTS = 18
 # From here on steps are longer than PrivateSGD's.
 _CLEAR_STEPS = 150
 _RADIUS = 20.0
@@ -59,6 +55,8 @@ _RADIUS = 20.0
 _CLASS_REACH = 0.7
 # Shrinking bends a regression, and costs nothing where no noise is added.
 _TARGET_REACH, _REACH_WITHOUT_NOISE = 1.5, 100.0
+# Of noisy gradients: much longer rows make steps short.
+_GRADIENT_REACH = 5.0
 
 
 class LinearTask(Protocol):
@@ -106,26 +104,21 @@ class TargetTask:
     methods: ClassVar[tuple[str, ...]] = TARGET_METHODS
     classes: ClassVar[None] = None
 
-    def choose_method(self, clear: float, columns: int, even: bool) -> str:
-        """The method of "auto", by public numbers.
-
-        clear: how far the signal of all records stands out of the noise, n mu / sqrt(columns).
-        even: whether the rows are centered without a look at them.
-
-        Rows of norm 1 have moments with a trace of at most n. Their noise has a norm of about
-        2 sqrt(2 columns) / mu for the mu of the Gaussian mechanism. Where the mean eigenvalue is
-        some twenty times that, it was measured to be better to solve for the model than to descend.
-        """
-        stand_out = clear >= _CLEAR_MOMENTS * 2 * math.sqrt(2) * columns
-        return "statistics" if stand_out or (even and clear < _CLEAR_TARGETS) else "sgd"
-
     def reach(self, epsilon: float) -> float:
         """As LinearTask has it."""
         return _REACH_WITHOUT_NOISE if epsilon == math.inf else _TARGET_REACH
 
     def descent(self, bound: float, clear: float) -> dict[str, Any]:
-        """As LinearTask has it."""
-        return {"loss": "squared", "label_bound": 1.0}
+        """As LinearTask has it.
+
+        Without noise PrivateSGD clips no gradient and steps by the longest there may be, within a
+        ball that long rows make small: it would not get away from the start.
+        """
+        settings: dict[str, Any] = {"loss": "squared", "label_bound": 1.0}
+        if clear == math.inf:
+            settings |= {"radius": 30 / bound, "clip_norm": 5 * bound, "output": "last"}
+            settings |= {"steps": 10_000, "batch_size": 100}
+        return settings
 
 
 @dataclass(frozen=True)
@@ -157,7 +150,8 @@ def release_linear(
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
-    The descent for classes shares out its budget in its own way, as release_classes does.
+    Neither the descent for classes nor the evidence for targets does: they share out their budgets
+    in their own ways, as release_classes and release_targets say.
 
     (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
     noise on means would hide them, none are released, and the learner has all. Settings for which
@@ -173,10 +167,13 @@ def release_linear(
     one_of("method", method, task.methods)
     persons = goal.persons
     rows, labels = persons.select(rows), persons.select(labels)
-    # It was measured to be the best for classes in nearly every cell: "auto" looks at no number.
-    if isinstance(task, ClassTask) and method in _DESCENTS:
+    # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
+    if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record)
+    if task.classes is None and method in {"auto", "evidence"}:
+        made = release_targets(unit, rows, labels, goal, name=name)
+        return CenteredModel(made.rows, made.model, "evidence", made.record)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
     private = goal.epsilon < math.inf
     check_charge(goal.budget, goal.epsilon)
@@ -186,8 +183,6 @@ def release_linear(
     means, rest = _divide(goal)
     even = math.sqrt(unit.squared_distance(count_powers(squares))) > _BLUR * n * _mu(*means.price)
     rest = rest if private and not even else goal
-    if isinstance(task, TargetTask) and method == "auto":
-        method = task.choose_method(_clear(groups, columns, goal), columns, even)
     settle = _settle_statistics if method == "statistics" else _settle_gradients
     make = settle(task, (n, columns), rest)
     record = None
@@ -240,7 +235,7 @@ def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> M
     clear = _clear(groups, columns, goal)
 
     def make(norm: float) -> Learner:
-        bound = norm * task.reach(epsilon)
+        bound = norm * min(task.reach(epsilon), _GRADIENT_REACH)
         sgd = PrivateSGD(
             epsilon=epsilon, delta=delta, norm_bound=bound, **task.descent(bound, clear)
         )

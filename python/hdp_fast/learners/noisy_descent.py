@@ -176,7 +176,7 @@ class IntegerRows:
             yield block, self.entries[block] @ grid * unit
 
     @property
-    def _blocks(self) -> Iterator[slice]:
+    def _blocks(self) -> list[slice]:
         return blocks_of(len(self.entries))
 
 

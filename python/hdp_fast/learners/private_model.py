@@ -34,6 +34,7 @@ from .centered_linear import METHODS
 from .moment_equation import softmax, to_halves
 from .scores import shift_scores, to_log_odds
 from .statistics_model import to_shares
+from .target_model import TargetLaw
 
 Link = Literal["logistic", "shares", "target"]
 
@@ -71,17 +72,21 @@ class PrivateModel(JsonObject):
         link: "logistic" where probabilities are the softmax of scores, "shares" where scores are
             least-squares estimates of probabilities less 1 / K, "target" where the score is the
             label, scaled from its bounds to [-1, 1].
-        method: Method that learned the model, "descent", "sgd" or "statistics".
+        method: Method that learned the model, "descent", "evidence", "sgd" or "statistics".
         n: The public number of records.
         signal: With "descent" and "sgd" the noise of the plan, as the length of the longest
             gradient over it: public, known before any data, the same for labels that are pure
-            chance. With "statistics" how far the released weights stand out of their noise. At 1 or
-            below the model is no better than a constant; above, only that of statistics tells that
-            it is. None without noise.
+            chance. With "statistics" how far the released weights stand out of their noise. With
+            "evidence" the root of what released slopes explain of the target, over an eighth of
+            what noise leaves open in that. At 1 or below the model is no better than a constant;
+            above, only those of released numbers tell that it is. None without noise.
         record: What protects the records; None without noise.
         calibration: Increasing log-odds and what is added to them, as agents told: linear between,
             constant beyond the first and the last. None where the model is as it was learned.
         agents_record: What protects each agent's answer; None where none was asked.
+        law: With the method "evidence" what slopes are added to, what stands at the end of a row
+            instead of 1, and the ends to which the label is clipped, scaled as it is; None with
+            others.
 
     Examples:
         >>> import numpy as np
@@ -107,6 +112,7 @@ class PrivateModel(JsonObject):
     record: PrivacyRecord | None
     calibration: tuple[Floats, Floats] | None = None
     agents_record: PrivacyRecord | None = None
+    law: TargetLaw | None = None
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -159,6 +165,8 @@ class PrivateModel(JsonObject):
             O(m d K).
         """
         rows = self.rows.scale(self.rows.plain(table))
+        if self.law is not None:
+            return self.law.predict(rows, self.weights[:, 0], self.norm_bound)[:, None]
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         scores: Floats = rows * np.minimum(1, self.norm_bound / lengths) @ self.weights
         if self.calibration is None:
@@ -297,6 +305,8 @@ class PrivateModel(JsonObject):
         if self.calibration is not None:
             knots, shifts = self.calibration
             fields["calibration"] = {"knots": knots.tolist(), "shifts": shifts.tolist()}
+        if self.law is not None:
+            fields["law"] = dataclasses.asdict(self.law)
         if self.agents_record is not None:
             fields["agents_record"] = dataclasses.asdict(self.agents_record)
         return fields
@@ -328,7 +338,7 @@ class PrivateModel(JsonObject):
         bits = fields.pop("bits", False)
         rows, weights = _read_features(schema, fields.pop("features"), bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")
-        calibration = fields.pop("calibration", None)
+        calibration, law = fields.pop("calibration", None), fields.pop("law", None)
         record, of_agents = fields.pop("record"), fields.pop("agents_record", None)
         model = cls(
             schema=schema,
@@ -338,6 +348,7 @@ class PrivateModel(JsonObject):
             calibration=None if calibration is None else _read_calibration(**calibration),
             record=None if record is None else PrivacyRecord(**record),
             agents_record=None if of_agents is None else PrivacyRecord(**of_agents),
+            law=None if law is None else _read_law(**law),
             **fields,
         )
         if not isinstance(bits, bool):
@@ -365,6 +376,8 @@ class PrivateModel(JsonObject):
             raise ValueError("parts contradict each other")
         if self.weights.shape[1] != (1 if self.labels is None else len(self.labels)):
             raise ValueError("weights are not those of the classes")
+        if (self.law is not None) != (self.method == "evidence" and is_number):
+            raise ValueError("only slopes on evidence have a law")
         self._check_calibration()
 
     def _check_calibration(self) -> None:
@@ -394,6 +407,17 @@ def check_classes(name: str, classes: Any) -> tuple[str, ...]:
 
 def _read_calibration(knots: Any, shifts: Any) -> tuple[Floats, Floats]:
     return _read_numbers(knots, 1), _read_numbers(shifts, 1)
+
+
+def _read_law(mean: Any, low: Any, high: Any, constant: Any) -> TargetLaw:
+    """The law of a target.
+
+    Raises: TypeError or ValueError.
+    """
+    law = TargetLaw(*_read_numbers([mean, low, high, constant], 1).tolist())
+    if not (-1 <= law.low <= law.mean <= law.high <= 1 and law.constant >= 0):
+        raise ValueError("numbers of a law contradict each other")
+    return law
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from ..budget.account import Budget
 from ..data import Label, Schema
 from ..data.rows import Rows
 from ..learners import LinearModel, StatisticsModel
-from ..learners.centered_linear import CLASS_METHODS, ClassTask, Model
+from ..learners.centered_linear import CLASS_METHODS, ClassTask
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.private_model import check_classes
 from .private_estimator import PrivateLinearEstimator, note_score
@@ -188,7 +188,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         Returns:
             The scores, as decision_function returns them.
         """
-        model: Model = self.model_
+        model: Any = self.model_
         scores: Floats = model.scores(rows)
         if isinstance(model, StatisticsModel) and len(self.classes_) == 2:
             return scores[:, 1] - scores[:, 0]
@@ -207,7 +207,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         Raises:
             ValueError: As in decision_function.
         """
-        rows, model = self._read_rows(X), self.model_
+        rows = self._read_rows(X)
+        model: Any = self.model_
         if isinstance(model, LinearModel):
             return softmax(to_halves(model.scores(rows)))
         shares: Floats = model.predict_proba(rows)

@@ -23,9 +23,9 @@ from .toolkit import RegressorMixin, shield
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
     """Linear regression under differential privacy that needs no settings but public facts.
 
-    fit scales every column by its public bounds, releases the means and mean squares of all columns
-    with a tenth of epsilon and delta, and centers and standardizes by them. With the rest it learns
-    a linear model.
+    fit scales every column by its public bounds. It releases an interval that holds most of the
+    target, its mean, and moments of centered columns, and shrinks slopes as far as their noise asks
+    for, which the evidence of the released numbers tells. With few records it is the mean alone.
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
@@ -39,9 +39,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             used. None for columns of numbers.
         target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
             epsilon = math.inf None takes them from the data.
-        method: "statistics" for least squares on what learners.SufficientStatistics releases,
-            "sgd" for least squares by learners.PrivateSGD, or "auto", which takes "statistics"
-            where the noise on second moments is far smaller than they are on average.
+        method: "evidence", or "auto", for that; "statistics" for least squares on what
+            learners.SufficientStatistics releases, or "sgd" for least squares by
+            learners.PrivateSGD, after means that take a tenth of epsilon and delta.
         test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects no one.
 
@@ -62,8 +62,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         A pass over X, and that of the method.
 
     Source:
-        Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
-        learner.
+        Basic composition (Dwork et al. 2006) of permute-and-flip (McKenna and Sheldon 2020),
+        discrete Laplace noise (Ghosh, Roughgarden and Sundararajan 2009) and Gaussian mechanisms
+        (Balle and Wang 2018); of these and the learner with another method. MacKay 1992 for
+        evidence.
 
     Examples:
         >>> import numpy as np
@@ -74,7 +76,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         >>> bool(abs(learner.fit(X, y).predict([[40]])[0] - 4) < 0.5)
         True
         >>> learner.method_, learner.record_.epsilon
-        ('statistics', 1.0)
+        ('evidence', 1.0)
     """
 
     _methods = TARGET_METHODS

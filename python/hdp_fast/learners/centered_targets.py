@@ -1,0 +1,359 @@
+"""Private regression on centered rows: the interval and mean of the target, and its slopes."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import accounting
+from .._support.notes import note, note_large_delta
+from .._support.random_state import make_stream
+from .._support.types import Floats
+from .._support.validate import read_only
+from ..budget.account import spend
+from ..data.goal import Goal
+from ..data.rows import Rows
+from ..record import PrivacyRecord, rng_of
+from .centered_rows import center, center_evenly, count_powers, settle_means
+from .evidence import center_moments, shrink_by_evidence
+from .feature_maps import FeatureMap
+from .released_statistics import ReleasedStatistics
+from .statistics_noise import MOST_BITS
+from .sufficient_statistics import SufficientStatistics, add_noise, add_up, calibrate
+from .target_clip import Clip, choose_clip, release_mean, scale_mean, span_targets
+from .target_model import TargetLaw, TargetModel
+
+# Effective records times epsilon from which slopes were measured to be worth their noise, and from
+# which the choice of a clip is.
+_LEAST_SLOPES, _LEAST_CLIP = 400, 90
+# Share of epsilon on the clip, with slopes, and with the mean alone.
+_CLIP_SHARE, _CLIP_SHARE_ALONE = 0.1, 0.4
+# The mean's share of what is left, and the deviation of its noise, as a share of the clip's width,
+# that it may take half of what is left for.
+_MEAN_SHARE, _MEAN_BLUR = 0.05, 0.015
+# Share of the squared budget of the Gaussian releases that the means of columns take.
+_CENTER_SHARE = 0.2
+# Means are not released where their noise is above this: then moments tell them well enough.
+_BLUR = 0.15
+# Effective records for each root of a column from which squares of numbers were measured to help.
+_SQUARES = 400
+# What stands for the constant in rows that are centered evenly.
+_CONSTANT = 1.5
+# Rows are shrunk to this share of their root mean square, and to more where noise is small.
+_REACH, _REACH_CLEAR, _REACH_WITHOUT_NOISE = 0.35, 75, 100.0
+# Of a target that is clipped, in units of the longer way from its mean to an end.
+_VARIANCE, _LEAST_VARIANCE = 1 / 9, 1e-12
+# Far more than the rounding of a delta.
+_STRETCH = 1 - 1e-9
+_SOURCE = (
+    "basic composition (Dwork et al. 2006) of permute-and-flip (McKenna and Sheldon 2020), "
+    "discrete Laplace noise (Ghosh, Roughgarden and Sundararajan 2009)"
+)
+_SOURCE_OF_SLOPES = " and Gaussian noise (Balle and Wang 2018)"
+
+
+class Part(NamedTuple):
+    """The epsilon and delta of a part of a release."""
+
+    epsilon: float
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """How slopes are released, by public numbers alone.
+
+    Attributes:
+        whole: The cost of all Gaussian releases together.
+        means: What means of columns cost each row; None where rows are centered evenly.
+        moments: What second moments cost each row.
+        squares: Whether squares of numbers become columns.
+        reach: The norm to which rows are shrunk, for each unit of their root mean square.
+    """
+
+    whole: Part
+    means: Part | None
+    moments: Part
+    squares: bool
+    reach: float
+
+
+@dataclass(frozen=True)
+class TargetPlan:
+    """What is released, by public numbers alone.
+
+    Attributes:
+        clip: The cost of the interval to which the target is clipped; None where its bounds do.
+        mean: The cost of the target's mean.
+        slopes: How slopes are released; None where the mean is released alone.
+    """
+
+    clip: Part | None
+    mean: Part
+    slopes: Slopes | None
+
+
+def plan_targets(unit: Rows, n: int, goal: Goal) -> TargetPlan:
+    """Share a goal out, and find that all parts have a noise that is drawn.
+
+    Raises:
+        ParameterError: One has none.
+    """
+    if not goal.protects:
+        free = Part(*goal.price)
+        squares = _has_squares(unit, n, math.inf)
+        return TargetPlan(None, free, Slopes(free, free, free, squares, _REACH_WITHOUT_NOISE))
+    groups, rest = goal.persons.count_groups(n), goal.epsilon
+    alone, clip = groups * rest < _LEAST_SLOPES, None
+    if groups * rest >= _LEAST_CLIP:
+        clip = Part(rest * (_CLIP_SHARE_ALONE if alone else _CLIP_SHARE))
+        rest = _subtract(rest, clip.epsilon)
+    mean = rest
+    if not alone:
+        aim = math.sqrt(2) / (_MEAN_BLUR * groups)
+        mean = min(max(aim, _MEAN_SHARE * rest), rest / 2)
+    scale_mean(mean, goal.persons.rows)
+    slopes = None
+    if not alone:
+        slopes = _plan_slopes(unit, n, goal, Part(_subtract(rest, mean), goal.settled_delta))
+    return TargetPlan(clip, Part(mean), slopes)
+
+
+def _plan_slopes(unit: Rows, n: int, goal: Goal, whole: Part) -> Slopes:
+    """Share the Gaussian budget out between means of columns and moments."""
+    groups, mu = goal.persons.count_groups(n), _mu(*goal.price)
+    squares = _has_squares(unit, groups, mu)
+    row, means, moments = (
+        Part(*goal.persons.gaussian_share(*part))
+        for part in (whole, _split(whole, _CENTER_SHARE), _split(whole, 1 - _CENTER_SHARE))
+    )
+    distance = math.sqrt(unit.squared_distance(count_powers(squares)))
+    even = distance > _BLUR * n * _mu(*means)
+    columns = 1 + len(unit.is_number) + (int(unit.is_number.sum()) if squares else 0)
+    clear = groups * mu / math.sqrt(columns)
+    reach = _REACH * math.sqrt(max(clear / _REACH_CLEAR, 1.0))
+    if even:
+        calibrate(_describe(columns, 1.0), n, *row)
+        return Slopes(whole, None, row, squares, reach)
+    settle_means(unit, squares, n, *means)
+    calibrate(_describe(columns, 1.0), n, *moments)
+    return Slopes(whole, means, moments, squares, reach)
+
+
+class TargetRelease(NamedTuple):
+    """The map to centered rows, the model of them, and what protects the records."""
+
+    rows: Rows
+    model: TargetModel
+    record: PrivacyRecord | None
+
+
+def release_targets(
+    unit: Rows, rows: Floats, targets: Floats, goal: Goal, *, name: str
+) -> TargetRelease:
+    """Charge the budget; release the target's interval and mean, and moments; shrink on evidence.
+
+    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows, by basic
+    composition of three parts: an interval by permute-and-flip, pure; the mean of targets that are
+    clipped to it by discrete Laplace noise, pure; and Gaussian noise on means of columns and then
+    on moments, whose squares of mu add up to no more than that of the epsilon that is left and of
+    all of delta. What a record adds to a sum depends on itself and on what was released before.
+    With k rows of a person the first two have k times the noise, and mu is divided by k. Where
+    records are few the mean is released alone, and delta is not spent.
+
+    rows: what `unit` makes of the private records that are used.
+    targets: in [-1, 1].
+    goal: one that is checked, of the relation replace_one.
+    name: of who releases, for the record.
+    """
+    plan = plan_targets(unit, len(rows), goal)
+    record = _make_record(name, plan, goal) if goal.protects else None
+    if record is not None:
+        _note_before(plan, len(rows), goal)
+    goal = goal._replace(random_state=make_stream(goal.random_state))
+    with nullcontext() if record is None else spend(goal.budget, record):
+        clip = _release_clip(plan, targets, goal)
+        targets = targets.clip(*clip)
+        law = TargetLaw(_release_mean(plan, targets, clip, goal), *clip)
+        if plan.slopes is None:
+            centered = center_evenly(unit)
+            model = TargetModel(np.zeros(len(unit.is_number) + 1), centered.norm, law, 0.0, 0.0)
+        else:
+            centered, model = _release_slopes(plan.slopes, unit, rows, targets, law, goal)
+    if record is not None and plan.slopes is not None:
+        note_slopes(model)
+    return TargetRelease(centered, replace(model, record=record), record)
+
+
+def _release_clip(plan: TargetPlan, targets: Floats, goal: Goal) -> Clip:
+    """The ends between which targets are clipped."""
+    if not goal.protects:
+        return span_targets(targets)
+    if plan.clip is None:
+        return Clip(-1.0, 1.0)
+    stream: Any = goal.random_state
+    return choose_clip(
+        targets, epsilon=plan.clip.epsilon, rows=goal.persons.rows, random_state=stream
+    )
+
+
+def _release_mean(plan: TargetPlan, targets: Floats, clip: Clip, goal: Goal) -> float:
+    """The mean of clipped targets, within the clip."""
+    if not goal.protects:
+        return float(targets.mean())
+    stream: Any = goal.random_state
+    rows = goal.persons.rows
+    return release_mean(targets, clip, epsilon=plan.mean.epsilon, rows=rows, random_state=stream)
+
+
+# Slopes ------------------------------------------------------------------------------------------
+
+
+def _release_slopes(
+    slopes: Slopes, unit: Rows, rows: Floats, targets: Floats, law: TargetLaw, goal: Goal
+) -> tuple[Rows, TargetModel]:
+    """Release means of columns, unless centering is even, and moments; and shrink on evidence."""
+    stream: Any = goal.random_state
+    constant = 0.0
+    if slopes.means is None:
+        centered, constant = center_evenly(unit, squares=slopes.squares), _CONSTANT
+    else:
+        epsilon, delta = slopes.means
+        centered = center(
+            unit, rows, squares=slopes.squares, epsilon=epsilon, delta=delta, random_state=stream
+        )
+    made = centered.scale(rows)
+    made[:, -1] = constant
+    bound = math.sqrt(centered.norm**2 - 1 + constant**2) * slopes.reach
+    width = max(law.high - law.mean, law.mean - law.low)
+    scaled = (targets - law.mean) / width
+    released = _release_moments(slopes, made, scaled, bound, goal)
+    assert released.second_moments is not None
+    unit_of_rows = bound / released.n
+    square = bound * unit_of_rows
+    moments, cross = released.second_moments * square, released.cross_moments[:, 0] * unit_of_rows
+    if constant:
+        moments, cross, mean = center_moments(moments, cross, constant)
+    else:
+        # The last column is 0, and what was released of it noise.
+        moments, cross, mean = moments[:-1, :-1], cross[:-1], np.zeros(len(cross) - 1)
+    shrunk = shrink_by_evidence(
+        moments,
+        cross,
+        moments_deviation=released.moments_deviation * square,
+        cross_deviation=released.sums_deviation * unit_of_rows,
+        n=released.n,
+        variance=_VARIANCE if goal.protects else max(float(scaled.var()), _LEAST_VARIANCE),
+    )
+    # What stands at the end of rows takes their mean off.
+    last = -float(mean @ shrunk.coefficients) / constant if constant else 0.0
+    return centered, TargetModel(
+        weights=read_only(width * np.append(shrunk.coefficients, last)),
+        norm_bound=bound,
+        law=replace(law, constant=constant),
+        explained=width**2 * shrunk.explained,
+        left=width**2 * shrunk.left,
+    )
+
+
+def _describe(columns: int, bound: float) -> SufficientStatistics:
+    features = FeatureMap.identity(columns, norm_bound=bound)
+    return SufficientStatistics(features, label_bound=1.0, second_moments=True)
+
+
+def _release_moments(
+    slopes: Slopes, rows: Floats, targets: Floats, bound: float, goal: Goal
+) -> ReleasedStatistics:
+    """The moments of rows that are shrunk to a norm, and of targets in [-1, 1]."""
+    n, columns = rows.shape
+    description = _describe(columns, bound)
+    if not goal.protects:
+        return add_noise(description, add_up(description, rows, targets, MOST_BITS), n)
+    drawn = calibrate(description, n, *slopes.moments)
+    sums = add_up(description, rows, targets, drawn.bits)
+    return add_noise(description, sums, n, drawn, None, goal.random_state)
+
+
+# Public numbers ----------------------------------------------------------------------------------
+
+
+def _subtract(epsilon: float, part: float) -> float:
+    """What is left, rounded down so that both add up to no more than the whole."""
+    return math.nextafter(epsilon - part, 0.0)
+
+
+def _split(whole: Part, share: float) -> Part:
+    """A share of the squared mu that (epsilon, delta) stand for, as a point on its own curve.
+
+    Shares that add up to 1 make Gaussian releases that together cost no more.
+    """
+    root = math.sqrt(share)
+    mu = _mu(*whole) * root * _STRETCH
+    epsilon = float(accounting.gaussian_epsilon(mu, whole.delta)) * _STRETCH
+    if epsilon > 0:
+        return Part(epsilon, whole.delta)
+    # So small a mu needs no epsilon at this delta, and noise is calibrated by one.
+    epsilon = whole.epsilon * root
+    return Part(epsilon, float(accounting.gaussian_delta(mu, epsilon)) * _STRETCH)
+
+
+@lru_cache(maxsize=64)
+def _mu(epsilon: float, delta: float) -> float:
+    return float(accounting.gaussian_mu(epsilon, delta))
+
+
+def _has_squares(unit: Rows, groups: int, mu: float) -> bool:
+    """Whether squares of numbers become columns."""
+    columns, numbers = len(unit.is_number), int(unit.is_number.sum())
+    return groups * min(mu, 1.0) >= _SQUARES * math.sqrt(columns + numbers)
+
+
+def _make_record(name: str, plan: TargetPlan, goal: Goal) -> PrivacyRecord:
+    parts = [] if plan.clip is None else [f"coins of permute-and-flip, {_write(plan.clip)}"]
+    parts.append(f"discrete Laplace on the sum of targets, {_write(plan.mean)}")
+    slopes, source, delta = plan.slopes, _SOURCE, 0.0
+    if slopes is not None:
+        what = "moments" if slopes.means is None else "means and moments"
+        parts.append(f"rounded normal on integers of {what}, {_write(slopes.whole)}")
+        source, delta = _SOURCE + _SOURCE_OF_SLOPES, goal.settled_delta
+    what = "the mean of the target" if slopes is None else "slopes shrunk on evidence"
+    row_record = PrivacyRecord(
+        mechanism=f"{name}, {what}",
+        source=source,
+        neighbors=goal.neighbors,
+        epsilon=goal.epsilon,
+        delta=delta,
+        noise="; ".join(parts),
+        rng=rng_of(goal.random_state),
+    )
+    return goal.persons.state(row_record)
+
+
+def _write(part: Part) -> str:
+    words = f"epsilon {part.epsilon:.6g}"
+    return f"{words} and delta {part.delta:.6g}" if part.delta else words
+
+
+def _note_before(plan: TargetPlan, n: int, goal: Goal) -> None:
+    """Warn of what public numbers alone tell."""
+    if plan.slopes is not None:
+        note_large_delta(goal.settled_delta, n)
+        return
+    help_ = "more records or a larger epsilon would help"
+    rule = f"the noise would hide slopes: the model is the mean of the target alone, and {help_}"
+    note(f"n = {n:,} records, but at epsilon = {goal.epsilon:g} {rule}")
+
+
+def note_slopes(model: TargetModel) -> None:
+    """Warn where released slopes explain less than their noise."""
+    if model.signal <= 1:
+        note(
+            f"the released slopes explain a mean square of {model.explained:.2g}, where noise "
+            f"leaves {model.left:.2g} open: the model is no better than the mean of the target, "
+            "and more records, fewer columns or a larger epsilon would help"
+        )

@@ -1,0 +1,115 @@
+"""Coefficients from noisy moments: averages over priors that are weighed by their evidence.
+
+Everything here is a function of released and public numbers, so that it costs no privacy.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .._support.types import Floats
+
+# Prior variances of coefficients are in proportion to these powers of the moments: the same for
+# all at 0, and those of the factors that vary most at 1 and 2.
+_POWERS = np.array([-0.5, 0.0, 0.5, 1.0, 2.0])
+# Roots of the share of the target's variance that a prior expects to be explained.
+_SCALES = np.exp(np.arange(-7.0, 3.1, 0.35))
+# How many of those scales no slope at all counts as.
+_NOTHING = len(_SCALES) / 4
+# Directions in which rows vary less than this share of the most tell nothing.
+_LEAST_SHARE = 1e-9
+# The least share of the constant's square that a noisy one counts as.
+_LEAST_CONSTANT = 0.05
+
+
+class Shrunk(NamedTuple):
+    """What released moments say about the coefficients.
+
+    Attributes:
+        coefficients: Their mean, shape (d,).
+        explained: The mean square of predictions with them, by the released moments.
+        left: The mean square of what noise leaves open in these predictions.
+    """
+
+    coefficients: Floats
+    explained: float
+    left: float
+
+
+class CentralMoments(NamedTuple):
+    """Moments around the mean, and the mean, of rows and of their products with the target."""
+
+    moments: Floats
+    cross: Floats
+    mean: Floats
+
+
+def center_moments(moments: Floats, cross: Floats, constant: float) -> CentralMoments:
+    """Central moments by those of rows whose last entry is a constant (the Schur complement).
+
+    moments, cross: means of z z' and z y, shapes (d + 1, d + 1) and (d + 1,), with or without
+        noise.
+    """
+    square = max(float(moments[-1, -1]), _LEAST_CONSTANT * constant**2)
+    sums = moments[:-1, -1]
+    return CentralMoments(
+        moments[:-1, :-1] - np.outer(sums, sums) / square,
+        cross[:-1] - sums * (cross[-1] / square),
+        sums * (constant / square),
+    )
+
+
+def shrink_by_evidence(
+    moments: Floats,
+    cross: Floats,
+    *,
+    moments_deviation: float,
+    cross_deviation: float,
+    n: int,
+    variance: float,
+) -> Shrunk:
+    """Means of the coefficients over priors, each weighed by how likely it makes what is seen.
+
+    In directions in which the moments are uncorrelated, a normal prior of each coefficient makes
+    the cross moment normal: the prior's variance times the moment squared, and noise on top. That
+    is the noise of the release, sampling, and the noise of the moments times the coefficients.
+
+    moments, cross: noisy means of z z' and z y over n rows, shapes (d, d) and (d,); both centered.
+    moments_deviation: of the noise on the diagonal of the moments; half of its square is the
+        variance above it.
+    cross_deviation: of the noise on each cross moment.
+    variance: of the target, about.
+    """
+    d = len(cross)
+    values, vectors = np.linalg.eigh(moments)
+    true = np.maximum(values, 0.0)
+    least = _LEAST_SHARE * float(true.max(initial=0.0))
+    if least == 0:
+        return Shrunk(np.zeros(d), 0.0, 0.0)
+    true[true <= least] = 0.0
+    seen = vectors.T @ cross
+    prior = _spread_priors(true, moments_deviation * np.sqrt(2 * d) / 2 + least, variance)
+    # A direction that tells nothing has a little of both, or rounding would count as evidence.
+    noise = cross_deviation**2 + variance * np.maximum(true, least) / n
+    noise = noise + moments_deviation**2 / 2 * (prior.sum(axis=1, keepdims=True) + prior)
+    total = prior * true**2 + noise
+    log = -0.5 * (np.log(total) + seen**2 / total).sum(axis=1)
+    log[0] += np.log(_NOTHING)
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    means = prior * true / total * seen
+    mean = weights @ means
+    spread = weights @ (prior * noise / total + means**2) - mean**2
+    return Shrunk(vectors @ mean, float(true @ mean**2), float(true @ np.maximum(spread, 0.0)))
+
+
+def _spread_priors(true: Floats, floor: float, variance: float) -> Floats:
+    """Variances of the coefficients: a row for no slope, and one for each power and scale."""
+    level = true + floor
+    shapes = (level / level.max()) ** _POWERS[:, None]
+    # At scale 1 the slopes explain the whole variance.
+    shapes /= (shapes @ true)[:, None]
+    scaled = variance * _SCALES[:, None, None] ** 2 * shapes
+    return np.vstack([np.zeros(len(true)), scaled.reshape(-1, len(true))])
