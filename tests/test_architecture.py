@@ -66,7 +66,7 @@ COMMANDS_MAY_TAKE = {
 CLASSES_OF_COMMANDS = {
     *("ExitCode", "Formatter", "Parser", "Planner", "VerbHelp"),
     *("Block", "LabelPlaces", "LabelTask", "Places", "Request", "Watch"),
-    *("Bin", "ChartRow", "Figure", "Interval", "Page", "PageTable", "Scale", "Section"),
+    *("Bar", "Bin", "ChartRow", "Figure", "Interval", "Page", "PageTable", "Scale", "Section"),
 }
 
 pytestmark = pytest.mark.skipif(not CORE.is_dir(), reason="needs the source tree")

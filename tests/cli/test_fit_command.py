@@ -221,9 +221,10 @@ def test_private_cells_move_no_message(capsys, folder):
         captured = capsys.readouterr()
         assert captured.err == "hdp-fast: protected: cells.csv, epsilon = 4, delta = 1e-06\n"
         shown = [line.split()[0] for line in captured.out.splitlines()]
-        assert sorted(shown) == sorted(
-            ["label", "predicts", "rows", "features", "method", "weights", "age", "age",
-             "owner=yes", "owner=no", "plan", "record", "output"])  # fmt: skip
+        # Which effects are told is released.
+        assert set(shown) - {"age", "owner=yes", "owner=no", "effects"} == {
+            "verdict", "label", "predicts", "rows", "features", "method", "told", "use", "plan",
+            "record", "output"}  # fmt: skip
 
 
 # Files
@@ -247,7 +248,8 @@ def test_a_summary_and_the_model_are_printed(capsys, folder):
     assert main(fit(*SEED)) == 0
     words = capsys.readouterr().out
     assert "predicts  one of 0, 1" in words
-    assert "weights   \nage " in words
+    assert "effects   \nage " in words
+    assert words.splitlines()[0].startswith("verdict   ")
     assert main([*fit(*SEED), "--force", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed == json.loads((folder / "model.json").read_text())
@@ -415,18 +417,25 @@ def test_labels_by_chance_are_told_the_plan_alone(capsys, folder, method):
     for row, label in zip(rows, RNG(1).permutation([row[3] for row in rows]), strict=True):
         row[3] = label
     (folder / "chance.csv").write_text("\n".join([head, *map(",".join, rows), ""]))
-    shown = {}
+    shown, told = {}, {}
     for table in ("private.csv", "chance.csv"):
         argv = fit("--report", "page.html", "--method", method, *SEED, table=table)
         assert main([*argv, "--force"]) == 0
         out, page = capsys.readouterr().out, (folder / "page.html").read_text()
         (line,) = [line for line in out.splitlines() if line.startswith("plan ")]
+        told[table] = PrivateModel.from_json((folder / "model.json").read_text()).told_effects()
         shown[table] = line, json.loads((folder / "model.json").read_text())["signal"]
         assert "signal" not in out
         assert "known before any data: it says nothing about this model" in line
         assert "Nothing that was released tells" in page
         assert "above, this one may be no better all the same" in page
     assert shown["private.csv"] == shown["chance.csv"]
+    # The effects tell the two apart.
+    assert told["private.csv"].signal > 1
+    assert told["private.csv"].told[0].name == "age"
+    assert told["chance.csv"].signal < 1
+    assert not told["chance.csv"].told
+    assert "labels that are pure chance could make them" in page
 
 
 def test_columns_without_information_are_nothing_useful(capsys, folder):

@@ -62,8 +62,42 @@ def test_what_protects_whom_is_said(made):
 
 def test_bars_stand_where_their_numbers_are(made):
     _, reader, summary, _ = made
-    drawn = len(summary["labels"] or []) < 3
-    assert check_marks(reader, summary) == (len(summary["effects"]) if drawn else 0)
+    # A bar, and both ends of its noise.
+    assert check_marks(reader, summary) == 3 * len(summary["effects"])
+    assert (summary["record"] is None) == (not summary["effects"])
+
+
+def test_the_page_opens_with_one_sentence_of_verdict(made):
+    page, reader, summary, _ = made
+    assert reader.marked[0] == ("verdict", summary["verdict"])
+    assert summary["verdict"].count(".") == 1
+    assert summary["verdict"].endswith(".")
+    assert page.index('class="verdict"') < page.index("<section>")
+    if summary["record"] is not None:
+        assert "age" in summary["verdict"]
+        assert summary["told"] + summary["not_told"] == 3
+
+
+def test_no_more_than_ten_effects_are_shown(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    random = np.random.default_rng(0)
+    table = random.random((4_000, 14)).round(3)
+    label = (table.sum(axis=1) > 7).astype(int)
+    names = [f"x{place}" for place in range(14)]
+    lines = [",".join(map(str, [*row, one])) for row, one in zip(table, label, strict=True)]
+    (tmp_path / "table.csv").write_text("\n".join([",".join([*names, "label"]), *lines]))
+    columns = {name: {"kind": "number", "bounds": [0, 1]} for name in names}
+    schema = {"format": "hdp_fast.schema", "version": 1, "columns": columns}
+    schema["label"] = {"column": "label", "positive": ["1"]}
+    (tmp_path / "schema.json").write_text(json.dumps(schema))
+    options = ["--epsilon", "20", "--delta", "1e-6", "--method", "statistics"]
+    places = ["--output", "model.json", "--report", "page.html"]
+    assert main(["fit", "table.csv", "--schema", "schema.json", *options, *places]) == 0
+    summary = json.loads(Reader((tmp_path / "page.html").read_text()).summary)
+    assert (summary["told"], summary["not_told"], len(summary["effects"])) == (14, 0, 10)
+    sizes = [abs(one["value"]) for one in summary["effects"]]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(one["low"] > 0 or one["high"] < 0 for one in summary["effects"])
 
 
 def test_nothing_is_loaded_and_names_are_texts(made):

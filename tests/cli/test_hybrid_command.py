@@ -116,8 +116,50 @@ def test_what_people_read(folder, capsys):
     assert main([*COMMON, "--quiet"]) == 0
     out = capsys.readouterr().out
     for words in ("left_out", "slope", "error_before", "columns: channel=app 1.00 -> 0.",
-                  "always 0", "transfer.release_means"):  # fmt: skip
+                  "base_rate", "transfer.release_means"):  # fmt: skip
         assert words in out
+
+
+def test_terminal_json_and_page_say_the_same(folder, capsys):
+    """One verdict and one share of label 1, by the labels of both certificates together."""
+    assert main([*COMMON, "--output", "one.json", "--report", "one.html", "--quiet"]) == 0
+    captured, result = capsys.readouterr(), json.loads(Path("one.json").read_text())
+    words = [line.partition(" ") for line in captured.out.splitlines()]
+    lines = {name: text.strip() for name, _, text in words}
+    page, rate = Path("one.html").read_text(), result["base_rate"]
+    assert lines["verdict"] == result["verdict"]
+    assert result["verdict"].endswith(".")
+    assert page.index(result["verdict"]) < page.index("<section>")
+    shown = f"label 1 has a share of {rate['value']:.3f}, from {rate['low']:.3f} to"
+    assert lines["base_rate"].startswith(shown)
+    assert page.count('data-key="base_rate.value"') == 1
+    assert "constants" not in "".join(
+        key for key in page.split('data-key="')[1:] if key.startswith("certificates")
+    )
+    certificates = result["certificates"].values()
+    assert {one["constants"]["zero"] for one in certificates} == {rate["value"]}
+    assert rate["low"] < rate["value"] < rate["high"]
+    # A fifth of those who certify is asked for the label, in one certificate or in two.
+    assert rate["answers"] == sum(result["agents"]["certify"] // len(certificates) // 5
+                                  for _ in certificates)  # fmt: skip
+
+
+def test_a_verdict_of_few_people_is_the_note_and_draws_no_empty_diagram(folder, capsys):
+    town = (folder / "town.csv").read_text().splitlines()
+    Path("few.csv").write_text("\n".join(town[:1_201]))
+    command = [*COMMON, "--output", "few.json", "--report", "few.html"]
+    command[command.index("town.csv")] = "few.csv"
+    main(command)
+    error, result = capsys.readouterr().err, json.loads(Path("few.json").read_text())
+    page = Path("few.html").read_text()
+    doubt = result["verdict"].removeprefix("The model is not shown to be better than a constant: ")
+    assert doubt != result["verdict"]
+    assert f"note: {doubt.removesuffix('.')}" in error
+    assert error.count("show an error of at most") == 1
+    assert result["reliability"]["tells"] is False
+    assert "Reliability diagram" not in page
+    assert "people for intervals within" in page
+    assert result["reliability"]["people"] > 1_200
 
 
 def test_many_records_get_a_bit_for_each_cut(folder, capsys):
@@ -293,7 +335,7 @@ def test_what_was_spent_is_said_when_a_run_is_interrupted(folder, capsys, monkey
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hybrid_model, "certify", interrupt)
+    monkeypatch.setattr(hybrid_model, "ask_certificate", interrupt)
     Budget.open("other", epsilon=2.0, delta=1e-5)
     assert main([*COMMON, "--budget", "other", "--report", "late.html"]) == 130
     error = capsys.readouterr().err

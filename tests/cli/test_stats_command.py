@@ -46,6 +46,22 @@ def cells(name):
     return np.array([row[place] for row in ROWS])
 
 
+def test_the_verdict_is_the_first_note_or_that_there_is_none(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    for epsilon, begins in (("500", "Noise hides no kind"), ("0.001", "Noise hides some of it: ")):
+        words = ["--epsilon", epsilon, "--json", "--report", str(page), "--force"]
+        assert main([*STATS, *words]) in (0, 1)
+        captured = capsys.readouterr()
+        verdict = json.loads(captured.out)["verdict"]
+        assert verdict.startswith(begins)
+        assert verdict.endswith(".")
+        text = page.read_text()
+        assert text.index(begins) < text.index("<section>")
+        if epsilon == "0.001":
+            told = verdict.removeprefix(begins).partition(" (")[0].removesuffix(".")
+            assert f"note: {told}" in captured.err
+
+
 def test_without_a_flag_everything_usual_is_released(capsys):
     summary = statistics_of("--epsilon", "500", capsys=capsys)
     assert pick(summary, "count")[0]["value"] == 2_000
@@ -71,7 +87,7 @@ def test_quantiles_are_printed_with_their_ranks_in_per_cent(capsys):
     assert (low["item"], high["item"]) == (0.05, 0.9)
     text = run(*asked, capsys=capsys)
     error = f"rank within {low['rank_error'] / 20:.3g} %"  # of 2,000 rows
-    lines = [line.split("  ") for line in text.splitlines() if "quantiles" in line]
+    lines = [line.split("  ") for line in text.splitlines() if line.startswith("quantiles")]
     assert [[part.strip() for part in line if part.strip()][-3] for line in lines] == [
         "5 %",
         "90 %",

@@ -159,17 +159,17 @@ def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch):
 
     agents = people()
     learned = run.learn(panel, agents)
-    certify = hybrid_model.certify
+    certify = hybrid_model.ask_certificate
 
     def crash(*arguments, **options):
         raise OSError("the network")
 
-    monkeypatch.setattr(hybrid_model, "certify", crash)
+    monkeypatch.setattr(hybrid_model, "ask_certificate", crash)
     with pytest.raises(OSError, match="the network"):
         run.repair(learned, agents)
     asked = phones.next
     assert asked == learned.plan.calibrate
-    monkeypatch.setattr(hybrid_model, "certify", certify)
+    monkeypatch.setattr(hybrid_model, "ask_certificate", certify)
     result = run.repair(learned, people())
     assert phones.next == TOWN
     assert result.calibrated.answers == learned.plan.calibrate

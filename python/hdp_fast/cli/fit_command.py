@@ -22,8 +22,8 @@ from .label_task import split_classes
 from .output import (
     check_outputs,
     check_report,
-    coefficient_table,
     describe_interrupt,
+    effect_table,
     record_of,
     say_protected,
     settle_output,
@@ -32,6 +32,7 @@ from .output import (
 from .parser import add_price, name_flags, read_price
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, describe_label, read
+from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
 
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
@@ -43,8 +44,6 @@ as their noise asks for (evidence). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written; with --epsilon inf no one is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
-# With this signal or less the longest gradient, or the weights, may be noise alone.
-_LEAST_SIGNAL = 1.0
 _METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
 
 
@@ -134,23 +133,22 @@ def _deliver(arguments: argparse.Namespace, model: PrivateModel) -> ExitCode:
 
 def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
-    if model.signal is not None and model.signal <= _LEAST_SIGNAL:
-        if model.method not in {"descent", "evidence"}:  # Their learners have said so.
-            rule = "at 1 or below a model is no better than a constant"
-            help_ = "more rows, fewer columns or a larger epsilon would help"
-            note(f"signal = {model.signal:.2g} times the noise, but {rule}: {help_}")
+    weakness = find_weakness(model)
+    if weakness is not None:
+        note(weakness)
         return ExitCode.NOTHING_USEFUL
-    label = model.usual_label()
-    if label is not None:
-        rule = "only its probabilities tell them apart (hdp-fast predict --probabilities)"
-        note(f"the model predicts {label!r} for nearly all rows: {rule}")
+    usual = find_usual_label(model)
+    if usual is not None:
+        note(usual)
     return ExitCode.DONE
 
 
 def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]:
     """What the report shows: the model, and what was set in public."""
     return {
+        "verdict": judge_model(model),
         **json.loads(model.to_json()),
+        **describe_effects(model),
         "label": describe_label(model.schema),
         "labels": model.labels,
         "private": {"file": str(arguments.private), "rows": model.n},
@@ -164,7 +162,6 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
             "budget": arguments.budget and str(arguments.budget),
         },
         "usual_label": model.usual_label(),
-        "effects": model.effects(),
         "output": arguments.output and str(arguments.output),
     }
 
@@ -178,19 +175,28 @@ def _describe_signal(method: str, signal: float) -> dict[str, str]:
     return {"plan": f"{level}, as was known before any data: it says nothing about this model"}
 
 
+def _count(described: dict[str, Any]) -> str | None:
+    """How many effects are told from 0, and how many are not."""
+    told, others = described["told"], described["not_told"]
+    if others is None:
+        return None
+    return f"{told:,} of {told + others:,} effects are told from 0, {others:,} are not"
+
+
 def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]:
     """What people read instead of the file."""
-    effects = model.effects()
+    described = describe_effects(model)
     words: dict[str, Any] = {
+        "verdict": judge_model(model),
         "label": describe_label(model.schema),
         "predicts": "a number" if model.labels is None else f"one of {', '.join(model.labels)}",
         "rows": model.n,
-        "features": len(effects),
+        "features": len(model.rows.names_with_squares),
         "method": model.method,
+        "effects": effect_table(described["effects"]) if described["effects"] else None,
+        "told": _count(described),
+        "use": described["use"],
     }
-    if all(len(effect) == 1 for effect in effects.values()):
-        one = [effect[0] for effect in effects.values()]
-        words["weights"] = coefficient_table(effects, one)
     if model.signal is not None:
         words |= _describe_signal(model.method, model.signal)
     words["record"] = record_of(model.record)

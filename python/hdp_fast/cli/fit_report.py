@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .report_charts import draw_bars
+from .report_charts import Bar, draw_bars
 from .report_page import (
     Figure,
     Item,
@@ -17,10 +17,8 @@ from .report_page import (
     write_name,
     write_page,
     write_text,
+    write_verdict,
 )
-
-# How many weights are drawn, and how many stand in the table.
-_DRAWN, _SHOWN = 20, 200
 
 
 def render(summary: Mapping[str, Any]) -> str:
@@ -33,13 +31,13 @@ def render(summary: Mapping[str, Any]) -> str:
     title = f"{summary['label']['column']}: a private linear model"
     sections = [
         Section("Whether it is of use", _use(page)),
-        Section("What it goes by", _weights(page)),
+        Section("What it goes by", _effects(page)),
         Section("What protects whom", _protection(page)),
         Section("What is released, and how to use it", _released(page)),
         Section("Settings, all of them public", [_settings(page)]),
     ]
     seed = warn_of_seed(page) if page.has("record") else []
-    return write_page(page, title, [_head(page), *seed], sections)
+    return write_page(page, title, [write_verdict(page), _head(page), *seed], sections)
 
 
 def _head(page: Page) -> str:
@@ -103,29 +101,39 @@ _SIGNALS = {
 }
 
 
-def _weights(page: Page) -> Iterator[Item]:
-    effects = page.find("effects")
-    ordered = sorted(effects, key=lambda name: -max(map(abs, effects[name])))
-    labels = page.find("labels")
-    unit = _unit(page)
+def _effects(page: Page) -> Iterator[Item]:
+    effects, unit = page.find("effects"), _unit(page)
+    if page.find("not_told") is None:
+        yield "How much noise each weight has is not known: no effect is told from it, or shown."
+        return
     yield (
-        "What one standard deviation of a number, or of its square, or a category, adds to "
-        f"{write_text(unit)}, largest first."
+        f"{page.show('told')} effects are told from 0, by two standard deviations of what noise "
+        f"makes, {page.show('not_told')} are not."
     )
-    if all(len(effect) == 1 for effect in effects.values()):
-        bars = [(name, json.dumps(["effects", name, 0])) for name in ordered[:_DRAWN]]
-        words = "; ".join(f"{name}: {effects[name][0]:.3g}" for name in ordered[:_DRAWN])
-        yield Figure(draw_bars(page.find_at, bars, "Largest weights", words, "weights", unit))
-        heads = ["feature", "weight"]
-    else:
-        heads = ["feature", *map(write_name, labels)]
+    if not effects:
+        return
+    yield (
+        f"What a feature adds to {write_text(unit)}, as its root mean square over rows: weight "
+        "times the spread of its column. A number and its square are one effect. Thin lines are "
+        "two standard deviations of the noise. The largest are shown."
+    )
+    keys = [[json.dumps(["effects", i, part]) for part in _PARTS] for i in range(len(effects))]
+    bars = [Bar(one["name"], *paths) for one, paths in zip(effects, keys, strict=True)]
+    words = "; ".join(f"{one['name']}: {one['value']:.3g}" for one in effects)
+    yield Figure(draw_bars(page.find_at, bars, "Largest effects", words, "effects", unit))
     rows = [
-        [write_name(name), *(page.show_at("effects", name, i) for i in range(len(effects[name])))]
-        for name in ordered[:_SHOWN]
+        [
+            write_name(one["name"]),
+            *(page.show_at("effects", i, part) for part in _PARTS),
+            page.show(f"effects.{i}.direction"),
+        ]
+        for i, one in enumerate(effects)
     ]
-    yield PageTable("Weights", heads, rows)
-    if len(ordered) > _SHOWN:
-        yield f"{len(ordered) - _SHOWN:,} smaller weights are in the model's file."
+    yield PageTable("Effects", ["feature", "effect", "from", "to", "direction"], rows)
+    yield page.show("use")
+
+
+_PARTS = ("value", "low", "high")
 
 
 def _unit(page: Page) -> str:

@@ -47,6 +47,8 @@ protected; it gets a column with the probability of label 1."""
 _SHOWN = 5
 _FEATURES = ("auto", "bits", "numbers")
 _CERTIFY = 0.3
+# Half of the width that an interval of a rate must have to say something.
+_WIDE = 0.25
 
 
 def add_hybrid(parser: argparse.ArgumentParser) -> None:
@@ -184,6 +186,7 @@ def _summarize(
     certificates = {name: _json(one) for name, one in model.certificates.items()}
     plan, predictor = model.plan, model.predictor
     return {
+        "verdict": model.verdict,
         "label": describe_label(run.schema),
         "panel": {"file": str(arguments.panel), "rows": plan.n},
         "survey": {
@@ -202,7 +205,9 @@ def _summarize(
         "panel_model": model.panel_predictor._asdict(),
         "shift": None if model.shift is None else _json(model.shift),
         "calibration": None if model.calibrated is None else _json(model.calibrated),
+        "reliability": _describe_reliability(model, arguments.agents_epsilon),
         "certificates": certificates,
+        "base_rate": _describe_base_rate(model),
         "records": [record_of(record) for record in model.records],
         "budget": None if budget is None else {"epsilon": run.epsilon, "delta": run.delta},
         "report": arguments.report and str(arguments.report),
@@ -226,14 +231,32 @@ def _describe_settings(
     }
 
 
+def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
+    """The share of label 1 among the people, by all answers about it that certificates have."""
+    constants = list(model.certificates.values())[-1].constants
+    if constants is None:
+        return None
+    ends = {"low": constants.zero_low, "high": constants.zero_high}
+    return {"value": constants.zero, **ends, "answers": constants.agents}
+
+
+def _describe_reliability(model: HybridModel, epsilon: float) -> dict[str, Any] | None:
+    """Whether the reliability diagram tells anything, and else how many people it would take."""
+    if model.calibrated is None:
+        return None
+    diagram = model.calibrated.reliability
+    people = diagram.count_people(_WIDE, epsilon=epsilon) if diagram.tells_nothing else None
+    return {"tells": not diagram.tells_nothing, "half_width": _WIDE, "people": people}
+
+
 def _json(result: JsonText) -> Any:
     return json.loads(result.to_json())
 
 
 def _words(summary: dict[str, Any]) -> dict[str, Any]:
     """What people read instead of long entries; files and --json have all of them."""
-    hidden = ("settings", "panel_model", "shift", "certificates", "model")
-    words: dict[str, Any] = dict.fromkeys(hidden)
+    hidden = ("settings", "panel_model", "shift", "certificates", "model", "reliability")
+    words: dict[str, Any] = {"verdict": summary["verdict"]} | dict.fromkeys(hidden)
     shift, calibration = summary["shift"], summary["calibration"]
     if shift is not None:
         words["moved"] = f"{len(shift['moved'])} of {len(shift['columns'])} columns{_list(shift)}"
@@ -245,8 +268,11 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
     for name, one in summary["certificates"].items():
         ends = f"from {one['low']:.3f} to {one['high']:.3f}"
         words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
-    constants = summary["certificates"]["before"]["constants"]
-    words["constant_errors"] = {"always 0": constants["zero"], "always 1": constants["one"]}
+    rate = summary["base_rate"]
+    words["base_rate"] = None
+    if rate is not None:
+        ends = f"from {rate['low']:.3f} to {rate['high']:.3f}"
+        words["base_rate"] = f"label 1 has a share of {rate['value']:.3f}, {ends}"
     coefficients = summary["coefficients"]
     words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values())
     words["records"] = None

@@ -15,6 +15,7 @@ from .report_page import (
     warn_of_seed,
     write_name,
     write_page,
+    write_verdict,
 )
 
 
@@ -34,7 +35,7 @@ def render(summary: Mapping[str, Any]) -> str:
         Section("What protects whom", _records(page)),
         Section("Settings, all of them public", _settings(page)),
     ]
-    return write_page(page, title, [_head(page), *warn_of_seed(page)], sections)
+    return write_page(page, title, [*_verdict(page), _head(page), *warn_of_seed(page)], sections)
 
 
 def _head(page: Page) -> str:
@@ -46,6 +47,10 @@ def _head(page: Page) -> str:
         "This is a simulation: rows of the survey play the people, and this program drew their "
         f"coins.{_meaning(page)}"
     )
+
+
+def _verdict(page: Page) -> list[Item]:
+    return [write_verdict(page)] if page.has("verdict") else []
 
 
 def _meaning(page: Page) -> str:
@@ -73,8 +78,6 @@ def _errors(page: Page) -> Iterator[Item]:
         ChartRow(_CERTIFIED[kind], [Interval(kind, f"{p}.value", f"{p}.low", f"{p}.high")])
         for kind, p in paths.items()
     ]
-    constant = f"{paths[kinds[-1]]}.constants"
-    has_constant = page.find(constant) is not None
     words = "; ".join(
         f"{_CERTIFIED[kind]}: {page.find(f'{p}.value'):.3f}, from {page.find(f'{p}.low'):.3f} "
         f"to {page.find(f'{p}.high'):.3f}"
@@ -90,11 +93,12 @@ def _errors(page: Page) -> Iterator[Item]:
         for kind, p in paths.items()
     ]
     yield PageTable("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
-    if has_constant:
+    if page.has("base_rate"):
         yield (
-            "For comparison, without any model: label 0 for everybody would be wrong about "
-            f"{page.show(f'{constant}.zero')} of them, label 1 for everybody about "
-            f"{page.show(f'{constant}.one')} (estimates)."
+            f"Label 1 has a share of {page.show('base_rate.value')} of the people, "
+            f"{page.interval('base_rate')}, by {page.show('base_rate.answers')} answers. So often "
+            "label 0 for everybody would be wrong, without any model; label 1 for everybody would "
+            "be for all others."
         )
 
 
@@ -111,6 +115,13 @@ def _reliability(page: Page) -> Iterator[Item]:
         "interval of the diagram misses the share of label 1 in its bin with a "
         f"probability of at most {page.show(f'{diagram}.beta', 0)}."
     )
+    if not page.find("reliability.tells"):
+        yield (
+            "Every interval of the diagram is all of [0, 1], so that it is not drawn: it would "
+            f"take about {page.show('reliability.people')} people for intervals within "
+            f"{page.show('reliability.half_width', 2)} of a share."
+        )
+        return
     bins = range(len(page.find(f"{diagram}.rates")))
     marks = [
         Bin(kind, *(f"{diagram}.{part}.{i}" for part in (kind, "rates", "low", "high")))

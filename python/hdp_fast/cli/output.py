@@ -247,6 +247,26 @@ def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> Block:
     return Block("\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts))
 
 
+def effect_table(effects: Sequence[Mapping[str, Any]]) -> Block:
+    """A line for each effect: its name, its size, an interval of its noise, and its direction."""
+    texts = [
+        (
+            printable(one["name"]),
+            f"{one['value']:.3g}",
+            f"{one['low']:.3g} to {one['high']:.3g}",
+            str(one["direction"]),
+        )
+        for one in effects
+    ]
+    widths = [max(map(len, column)) for column in zip(*texts, strict=True)]
+    return Block(
+        "\n".join(
+            f"{name:<{widths[0]}}  {value:>{widths[1]}}  {ends:>{widths[2]}}  {direction}"
+            for name, value, ends, direction in texts
+        )
+    )
+
+
 def say(text: str, fate: str = "") -> None:
     """Prints a text and flushes it, so that a failure shows now and not when Python ends.
 

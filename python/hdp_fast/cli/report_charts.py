@@ -108,22 +108,36 @@ def _across(find: Find, interval: Interval, scale: Scale, y: float, name: str) -
     return f'<g class="{interval.kind}"><title>{write_text(words)}</title>{body}</g>'
 
 
+class Bar(NamedTuple):
+    """A number of either sign and what noise leaves open around it, as paths of the JSON."""
+
+    name: str
+    value: str
+    low: str
+    high: str
+
+
 def draw_bars(
-    find: Find, bars: Sequence[tuple[str, str]], title: str, description: str, key: str, axis: str
+    find: Find, bars: Sequence[Bar], title: str, description: str, key: str, axis: str
 ) -> str:
-    """Draws numbers of both signs as bars from 0, each a name and the path of its entry."""
-    most = max((abs(find(path)) for _, path in bars), default=0.0) or 1.0
+    """Draws numbers of both signs as bars from 0, each with a thin line for its noise."""
+    ends_of_all = [abs(find(path)) for bar in bars for path in bar[1:]]
+    most = max(ends_of_all, default=0.0) or 1.0
     scale = Scale(-most, most, _LEFT, _WIDTH - _LEFT - _RIGHT)
     bottom = _TOP + _ROW * len(bars)
     parts = [_x_axis(scale, _TOP, bottom, axis, _WIDTH / 2 + _LEFT / 2 - _RIGHT / 2)]
-    for place, (name, path) in enumerate(bars):
-        value, y = find(path), _TOP + _ROW * (place + 0.5)
-        parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" class="name">{_cut(name)}</text>')
+    for place, bar in enumerate(bars):
+        y = _TOP + _ROW * (place + 0.5)
+        value, low, high = (find(path) for path in bar[1:])
+        parts.append(f'<text x="{_LEFT - 10}" y="{y + 4:g}" class="name">{_cut(bar.name)}</text>')
         ends = f'x1="{scale.place(0)}" x2="{scale.place(value)}" y1="{y:g}" y2="{y:g}"'
-        line = f'<line class="bar" {ends} data-x2-key="{escape(path)}"/>'
-        words = write_text(f"{name}: {value:.3g}")
+        line = f'<line class="bar" {ends} data-x2-key="{escape(bar.value)}"/>'
+        ends = f'x1="{scale.place(low)}" x2="{scale.place(high)}" y1="{y:g}" y2="{y:g}"'
+        keys = f'data-x1-key="{escape(bar.low)}" data-x2-key="{escape(bar.high)}"'
+        noise = f'<line class="noise" {ends} {keys}/>'
+        words = write_text(f"{bar.name}: {_describe(value, low, high)}")
         kind = "after" if value >= 0 else "before"
-        parts.append(f'<g class="{kind}"><title>{words}</title>{line}</g>')
+        parts.append(f'<g class="{kind}"><title>{words}</title>{line}{noise}</g>')
     return _frame(parts, (_WIDTH, bottom + _BOTTOM), title, description, key, scale.attributes("x"))
 
 

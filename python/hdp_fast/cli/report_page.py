@@ -32,6 +32,8 @@ stroke-width: 1; } svg .diagonal { stroke: var(--soft); stroke-width: 1.5; strok
 .before line, .before circle { stroke: var(--before); } .before circle { fill: #fff;
 stroke-width: 2; }
 .after line, .after circle { stroke: var(--after); } .after circle { fill: var(--after); }
+svg line.noise { stroke: var(--ink); stroke-width: 1.5; }
+.verdict { font-size: 1.1rem; font-weight: 600; }
 .legend span { display: inline-block; margin-right: 1.2rem; }
 .legend .before::before { content: "\\25CB "; color: var(--before); font-weight: 700; }
 .legend .after::before { content: "\\25CF "; color: var(--after); }
@@ -173,6 +175,11 @@ def warn_of_seed(page: Page) -> list[Item]:
     seed = page.show("settings.seed")
     text = f"The coins come from the seed {seed}: this run protects no one who knows it."
     return [f"<strong>{text}</strong>"]
+
+
+def write_verdict(page: Page) -> Figure:
+    """The first sentence of a report."""
+    return Figure(f'<p class="verdict">{page.show("verdict")}</p>')
 
 
 def _write(item: Item) -> str:

@@ -12,7 +12,7 @@ from .._support.random_state import check_random_state
 from .._support.validate import guess, positive, probability, refuse
 from ..budget.account import Budget
 from ..data import Category, Number, Schema
-from ..exceptions import printable
+from ..exceptions import notes_of, printable
 from ..statistics import Task, columns_of
 from .output import (
     Block,
@@ -27,6 +27,7 @@ from .output import (
 from .stats_report import render
 from .table_commands import read_schema
 from .tables import FILE_HELP, add_delimiter, read
+from .verdicts import judge_statistics
 
 MOMENTS = ("mean", "sum", "variance")
 
@@ -194,6 +195,7 @@ def _summarize(
     public_n: int | None,
 ) -> dict[str, Any]:
     return {
+        "verdict": judge_statistics(notes_of(result)),
         "private": {"file": str(arguments.private), "rows": public_n},
         "settings": {
             "epsilon": arguments.epsilon,

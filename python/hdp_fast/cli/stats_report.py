@@ -16,6 +16,7 @@ from .report_page import (
     warn_of_seed,
     write_name,
     write_page,
+    write_verdict,
 )
 
 _TITLE = "Private statistics"
@@ -40,7 +41,9 @@ def render(summary: Mapping[str, Any]) -> str:
         Section("Most frequent categories", _choices(page, rows)),
         Section("What protects the rows", _records(page)),
     ]
-    return write_page(page, _TITLE, [_head(page), *warn_of_seed(page)], sections)
+    return write_page(
+        page, _TITLE, [write_verdict(page), _head(page), *warn_of_seed(page)], sections
+    )
 
 
 def _head(page: Page) -> str:

@@ -207,6 +207,45 @@ class Rows:
         units = int(scaled.sum()) * (1 if self.squares is None else 2)
         return math.sqrt(1 + units + float((shares * (1 - shares)).sum()))
 
+    def spread_columns(self) -> Floats:
+        """The covariance of centered columns without the constant, by their released means.
+
+        That of the bits of a category is exact, numbers and their squares have the variance 1 that
+        their factors make, or at most 1 / 4, and what else goes together is not known: it is 0.
+        """
+        assert self.center is not None
+        factor = np.ones_like(self.center) if self.factor is None else self.factor
+        most = np.clip(self.center * (1 - self.center), 0.0, None) * factor**2
+        scaled = self.is_number & (self.factor is not None)
+        width = len(factor) + (0 if self.squares is None else len(self.squares.mean))
+        covariance = np.diag(np.concatenate([np.where(scaled, 1.0, most), np.ones(width)])[:width])
+        place = 0
+        for kind, many in self.parts:
+            some = slice(place, place + many)
+            if isinstance(kind, Category):
+                means = self.center[some] * factor[some]
+                off = ~np.eye(many, dtype=bool)
+                covariance[some, some][off] = -np.outer(means, means)[off]
+            place += many
+        return covariance
+
+    def contrast_categories(self) -> Floats:
+        """The matrix that takes off each category's weight what its column adds on average.
+
+        It is for weights of all columns, the constant's last. Where each row has one category, a
+        number that is added to the weights of all of them and taken off the constant's changes
+        nothing: what is left of weights then does not depend on it.
+        """
+        assert self.center is not None
+        squares = 0 if self.squares is None else len(self.squares.mean)
+        matrix, place = np.eye(len(self.center) + squares + 1), 0
+        for kind, width in self.parts:
+            some = slice(place, place + width)
+            if isinstance(kind, Category):
+                matrix[some, some] -= self.center[some]
+            place += width
+        return matrix
+
     def squared_distance(self, powers: int = 1) -> int:
         """The largest squared distance that two records have in so many powers of plain rows.
 
@@ -270,24 +309,42 @@ class Rows:
         schema = _keep_features(self.schema, kept.tolist(), self.bits)
         return replace(self, source=schema, center=center, factor=factor)
 
+    @property
+    def units(self) -> tuple[Floats, Floats]:
+        """What turns weights of centered plain columns into coefficients of the table's columns.
+
+        Returns the factor of each weight, and what each column is centered at, in the units of the
+        table.
+        """
+        assert self.center is not None
+        low, width = np.zeros_like(self.center), np.ones_like(self.center)
+        low[self.is_number], width[self.is_number] = self._number_bounds()
+        factor = np.ones_like(self.center) if self.factor is None else self.factor
+        return factor / width, low + self.center * width
+
+    @property
+    def number_scales(self) -> Floats:
+        """What a number of the table is multiplied with to be one between 0 and 1."""
+        return 1 / self._number_bounds()[1]
+
+    def _number_bounds(self) -> tuple[Floats, Floats]:
+        """The lower bounds of the numbers, and how far the upper ones are from them."""
+        if isinstance(self.source, Bounds):
+            return self.source.low, self.source.high - self.source.low
+        kinds = [] if self.bits else [kind for kind, _ in self.parts if isinstance(kind, Number)]
+        low = np.array([kind.low for kind in kinds], np.float64)
+        return low, np.array([kind.high for kind in kinds], np.float64) - low
+
     def to_units(self, weights: ArrayLike) -> Predictor:
         """The linear function with these weights on centered rows, in the units of the table.
 
         weights: one for each feature, and that of the constant last; there are no squares.
         """
-        assert self.center is not None
-        *slopes, intercept = np.asarray(weights, np.float64).tolist()
-        factors = itertools.repeat(1.0) if self.factor is None else self.factor.tolist()
-        kinds = [kind for kind, width in self.parts for _ in range(width)]
-        coefficients = []
-        for slope, center, factor, kind in zip(slopes, self.center, factors, kinds, strict=False):
-            slope *= factor
-            intercept -= slope * float(center)
-            if isinstance(kind, Number) and not self.bits:
-                slope /= kind.high - kind.low
-                intercept -= slope * kind.low
-            coefficients.append(slope)
-        return Predictor(intercept, dict(zip(self.names, coefficients, strict=True)))
+        *slopes, constant = np.asarray(weights, np.float64)
+        factors, centers = self.units
+        coefficients = np.array(slopes) * factors
+        intercept = float(constant - coefficients @ centers)
+        return Predictor(intercept, dict(zip(self.names, coefficients.tolist(), strict=True)))
 
 
 def blocks_of(n: int) -> list[slice]:

@@ -18,6 +18,7 @@ from .centered_learner import CenteredLinear
 from .descents import SGDPlan
 from .descriptions import cut
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
+from .effects import Effect, ToldEffects
 from .exponential import ExponentialLearner, ExponentialResult, PaperSampleSize, vc_sample_size
 from .feature_maps import FeatureMap
 from .hypotheses import Hypotheses, HypothesisResult
@@ -39,6 +40,7 @@ __all__ = [
     "DoublingLearner",
     "DoublingResult",
     "DoublingRound",
+    "Effect",
     "ExponentialLearner",
     "ExponentialResult",
     "FeatureMap",
@@ -61,6 +63,7 @@ __all__ = [
     "StatisticsModel",
     "Stumps",
     "SufficientStatistics",
+    "ToldEffects",
     "cut",
     "predictor",
     "sauer_bound",

@@ -24,6 +24,7 @@ from .linear_model import LinearLoss, LinearModel, SoftmaxModel, largest_softmax
 from .margin_scale import count_margins, estimate_scale, guess_scale, margin_edges, margins_of
 from .moment_equation import LogisticMoments
 from .noisy_descent import (
+    DescentNoise,
     DescentPlan,
     Grid,
     IntegerRows,
@@ -59,11 +60,13 @@ class ReleasedClasses(NamedTuple):
         rows: The map from records to centered rows.
         model: The model of them.
         record: What protects the records; None where nothing does.
+        noise: What is known of the noise in the weights; None without noise.
     """
 
     rows: Rows
     model: LinearModel | SoftmaxModel
     record: PrivacyRecord | None
+    noise: DescentNoise | None = None
 
 
 class _Plan(NamedTuple):
@@ -121,9 +124,10 @@ def release_classes(
         bound = _bound_rows(centered, even=plan.means is None)
         scaled = _scale_rows(centered, rows, bound)
         records = IntegerRows.take(scaled, codes, classes, plan.grid)
-        weights = _restore(centered, _learn(records, plan, stream))
-        model = _make_model(weights, bound, classes, plan.stated)
-    return ReleasedClasses(centered, model, plan.record)
+        learned, factor = _learn(records, plan, stream)
+        model = _make_model(_restore(centered, learned * factor), bound, classes, plan.stated)
+    entry = float(plan.grid.sigma) * plan.grid.unit / len(rows)
+    return ReleasedClasses(centered, model, plan.record, DescentNoise(plan.descent, entry, factor))
 
 
 def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
@@ -183,19 +187,27 @@ def _scale_rows(centered: Rows, rows: Floats, bound: float) -> Floats:
     return made
 
 
+def scale_of(centered: Rows) -> Floats:
+    """What _scale_rows multiplies the columns of centered rows with."""
+    scale = np.full(len(centered.names_with_squares) + 1, 1 / _typical_norm(centered))
+    scale[-1] *= _CONSTANT
+    return scale
+
+
 def _typical_norm(centered: Rows) -> float:
     return math.sqrt(centered.norm**2 - 1 + _CONSTANT**2)
 
 
 def _restore(centered: Rows, weights: Floats) -> Floats:
     """The weights of centered rows, by those of what _scale_rows makes of them."""
-    restored = weights / _typical_norm(centered)
-    restored[-1] *= _CONSTANT
+    restored: Floats = weights * scale_of(centered)[:, None]
     return restored
 
 
-def _learn(records: IntegerRows, plan: _Plan, stream: np.random.Generator | None) -> Floats:
-    """The weights of a descent, multiplied by a factor that keeps decisions and loses less."""
+def _learn(
+    records: IntegerRows, plan: _Plan, stream: np.random.Generator | None
+) -> tuple[Floats, float]:
+    """The weights of a descent, and a factor that keeps decisions and loses less."""
     (n, d), descent = records.entries.shape, plan.descent
     shape = (descent.steps, d, records.columns)
     drawn = noise.rounded_gaussian(plan.grid.sigma, shape, random_state=stream)
@@ -208,9 +220,8 @@ def _learn(records: IntegerRows, plan: _Plan, stream: np.random.Generator | None
     counts = counts + noise.rounded_gaussian(plan.margins, counts.shape, random_state=stream)
     prior = guess_scale(plan.clear, descent.growth, path.along, path.deviation)
     pairs = records.classes - 1
-    return path.weights * estimate_scale(
-        counts / pairs, edges, float(plan.margins) / pairs, n, prior
-    )
+    factor = estimate_scale(counts / pairs, edges, float(plan.margins) / pairs, n, prior)
+    return path.weights, factor
 
 
 def _fit_exactly(unit: Rows, rows: Floats, codes: Integers, classes: int) -> ReleasedClasses:

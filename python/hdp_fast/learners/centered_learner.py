@@ -37,6 +37,7 @@ from .private_model import Link, PrivateModel, check_classes
 from .statistics_model import StatisticsModel
 from .statistics_noise import LEVEL, chi_square_quantile
 from .target_model import TargetModel
+from .weight_noise import weight_deviations
 
 # Without noise nothing depends on it.
 _UNUSED_DELTA = 0.5
@@ -213,6 +214,7 @@ def make_private_model(
         signal=None if released.record is None else _signal(released),
         record=released.record,
         law=released.model.law if isinstance(released.model, TargetModel) else None,
+        deviations=weight_deviations(released),
     )
 
 

@@ -25,6 +25,7 @@ from .centered_rows import center, center_evenly, count_powers, settle_means
 from .centered_targets import release_targets
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, SoftmaxModel, ValidRows
+from .noisy_descent import DescentNoise
 from .noisy_steps import check_noise
 from .sgd import PrivateSGD
 from .statistics_features import check_label_set
@@ -130,12 +131,14 @@ class CenteredModel:
         model: The model of them.
         method: The method that learned it.
         record: What protects the records; None where nothing does.
+        noise: What is known of the noise in the weights of a descent; None with other methods.
     """
 
     rows: Rows
     model: Model
     method: str
     record: PrivacyRecord | None
+    noise: DescentNoise | None = None
 
 
 def release_linear(
@@ -170,7 +173,7 @@ def release_linear(
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
-        return CenteredModel(parts.rows, parts.model, "descent", parts.record)
+        return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)
     if task.classes is None and method in {"auto", "evidence"}:
         made = release_targets(unit, rows, labels, goal, name=name)
         return CenteredModel(made.rows, made.model, "evidence", made.record)

@@ -52,6 +52,41 @@ class DescentPlan(NamedTuple):
         return self.steps - self.steps // 2
 
 
+class DescentNoise(NamedTuple):
+    """What a release tells of the noise in the weights of its descent.
+
+    Attributes:
+        plan: What the descent was made of.
+        entry: The deviation of the noise in an entry of a step's mean gradient.
+        factor: What the weights were multiplied with at the end.
+    """
+
+    plan: DescentPlan
+    entry: float
+    factor: float
+
+    def weight_variances(self, curvatures: Floats) -> Floats:
+        """The variance of the weights, before the factor, along directions of these curvatures.
+
+        Noise is followed through all steps that come after it, as if gradients were linear in the
+        weights.
+
+        curvatures: of the loss on rows of a mean squared norm of 1, at least 0.
+        """
+        steps, first = self.plan.steps, self.plan.steps // 2
+        move, speed = np.zeros_like(curvatures), np.ones_like(curvatures)
+        sums = [np.zeros_like(curvatures)]  # of what one unit of noise does to the models after it
+        for _ in range(steps):
+            move = move - self.plan.rate * speed
+            sums.append(sums[-1] + move)
+            speed = _MOMENTUM * speed + curvatures * move
+        variances = np.zeros_like(curvatures)
+        for step in range(steps):
+            part = sums[steps - step] - sums[max(first - step, 0)]
+            variances += (self.entry * part / self.plan.averaged) ** 2
+        return variances
+
+
 def plan_descent(clear: float, classes: int) -> DescentPlan:
     """The plan for a signal that stands so far out of the noise, n mu / sqrt(weights)."""
     growth = min(max(1.0, math.sqrt(clear / _CLEAR_CLIP)), _MOST_GROWTH)

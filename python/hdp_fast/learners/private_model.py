@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -31,6 +32,7 @@ from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .centered_linear import METHODS
+from .effects import ToldEffects, distinct_names, tell_effects
 from .moment_equation import softmax, to_halves
 from .scores import shift_scores, to_log_odds
 from .statistics_model import to_shares
@@ -87,6 +89,10 @@ class PrivateModel(JsonObject):
         law: With the method "evidence" what slopes are added to, what stands at the end of a row
             instead of 1, and the ends to which the label is clipped, scaled as it is; None with
             others.
+        deviations: What the noise of the release does to the weights, and to that of the constant,
+            which comes last: standard deviations, or bounds on them, of the weights of a target, of
+            the second class less the first of two, or of each class of more; for a category, of its
+            weight less the mean of its column's. None where they are not known, and without noise.
 
     Examples:
         >>> import numpy as np
@@ -113,6 +119,7 @@ class PrivateModel(JsonObject):
     calibration: tuple[Floats, Floats] | None = None
     agents_record: PrivacyRecord | None = None
     law: TargetLaw | None = None
+    deviations: Floats | None = None
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -268,15 +275,55 @@ class PrivateModel(JsonObject):
             the second less that of the first, before a calibration, and for a target what is added
             to it, in its units. For more classes an entry for each.
         """
-        weights = self.weights
-        bounds = require_label(self.schema.label).bounds
-        if self.link == "target" and bounds is not None:
-            low, high = bounds
-            weights = weights * (high / 2 - low / 2)
-        elif weights.shape[1] == 2:
-            weights = weights[:, [1]] - weights[:, [0]]
-        names = _distinct(self.rows.names_with_squares)
-        return dict(zip(names, weights[:-1].tolist(), strict=True))
+        names = distinct_names(self.rows.names_with_squares)
+        return dict(zip(names, self._differences[:-1].tolist(), strict=True))
+
+    def told_effects(self) -> ToldEffects:
+        """Tells which features' effects stand out of the noise of the release.
+
+        A number and its square are one effect, a curve. It is told from 0 where its weights are
+        further from 0 than two standard deviations, or for several weights than chance alone is in
+        19 of 20 cases. The variance is that of the noise, and for classes that of sampling as if
+        columns were uncorrelated; how far a sample of n targets leaves weights open is not known.
+
+        Returns:
+            The effects, the largest first: by weight times the spread of their column, which
+            follows from its released mean.
+        """
+        unit = 1.0
+        if self.link == "target" and require_label(self.schema.label).bounds is not None:
+            unit = self._half_width
+        deviations = None if self.deviations is None else self.deviations * unit
+        return tell_effects(self.rows, self._differences, deviations, self._sampled)
+
+    @property
+    def _sampled(self) -> float:
+        """The deviation that n records make in the weight of a column of spread 1; 0 for targets.
+
+        In a score of log-odds it is 1 / sqrt(n p (1 - p)) for the share p of a class. Differences
+        of shares vary by 2 sqrt(p (1 - p) / n). Where rows are shrunk, spreads are, too.
+        """
+        if self.link == "target":
+            return 0.0
+        n = self.n * min(self.norm_bound / self.rows.norm, 1.0) ** 2
+        if self.link == "shares":
+            return 1 / math.sqrt(n)
+        shares = softmax(self.weights[[-1]])[0]
+        return 1 / math.sqrt(n * max(float((shares * (1 - shares)).min()), 0.01))
+
+    @property
+    def _half_width(self) -> float:
+        low, high = require_label(self.schema.label).bounds or (-1.0, 1.0)
+        return high / 2 - low / 2
+
+    @property
+    def _differences(self) -> Floats:
+        """The weights of a target, in its units, of the second class less the first, or of all."""
+        if self.link == "target" and require_label(self.schema.label).bounds is not None:
+            return self.weights * self._half_width
+        if self.weights.shape[1] == 2:
+            return self.weights[:, [1]] - self.weights[:, [0]]
+        return self.weights
 
     def to_json(self) -> str:
         """Writes the model as a JSON object, with the version of its format.
@@ -294,12 +341,14 @@ class PrivateModel(JsonObject):
             "link": self.link,
             "norm_bound": self.norm_bound,
             "constant": self.weights[-1].tolist(),
-            "features": _write_features(self.rows, self.weights[:-1]),
+            "features": _write_features(self.rows, self.weights[:-1], self.deviations),
             "method": self.method,
             "n": self.n,
             "signal": self.signal,
             "record": None if self.record is None else dataclasses.asdict(self.record),
         }
+        if self.deviations is not None:
+            fields["constant_deviations"] = self.deviations[-1].tolist()
         if self.rows.bits:
             fields["bits"] = True
         if self.calibration is not None:
@@ -335,8 +384,9 @@ class PrivateModel(JsonObject):
         take_form("model", fields, _FORMAT)
         schema = Schema.from_json(json.dumps(fields.pop("schema")))
         require_label(schema.label)
-        bits = fields.pop("bits", False)
-        rows, weights = _read_features(schema, fields.pop("features"), bits=bits is True)
+        bits, features = fields.pop("bits", False), fields.pop("features")
+        deviations = _take_deviations(features, fields.pop("constant_deviations", None))
+        rows, weights = _read_features(schema, features, bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")
         calibration, law = fields.pop("calibration", None), fields.pop("law", None)
         record, of_agents = fields.pop("record"), fields.pop("agents_record", None)
@@ -349,6 +399,7 @@ class PrivateModel(JsonObject):
             record=None if record is None else PrivacyRecord(**record),
             agents_record=None if of_agents is None else PrivacyRecord(**of_agents),
             law=None if law is None else _read_law(**law),
+            deviations=deviations,
             **fields,
         )
         if not isinstance(bits, bool):
@@ -378,6 +429,8 @@ class PrivateModel(JsonObject):
             raise ValueError("weights are not those of the classes")
         if (self.law is not None) != (self.method == "evidence" and is_number):
             raise ValueError("only slopes on evidence have a law")
+        if self.deviations is not None and self.deviations.shape != self._differences.shape:
+            raise ValueError("deviations are not those of the weights")
         self._check_calibration()
 
     def _check_calibration(self) -> None:
@@ -420,15 +473,7 @@ def _read_law(mean: Any, low: Any, high: Any, constant: Any) -> TargetLaw:
     return law
 
 
-def _distinct(names: Sequence[str]) -> list[str]:
-    """The names, of which a number's may be that of a category's bit."""
-    places = {name: place for place, name in reversed(list(enumerate(names)))}
-    return [
-        name if places[name] == place else f"{name} ({place})" for place, name in enumerate(names)
-    ]
-
-
-def _write_features(rows: Rows, weights: Floats) -> list[dict[str, Any]]:
+def _write_features(rows: Rows, weights: Floats, deviations: Floats | None) -> list[dict[str, Any]]:
     """What each feature is centered and scaled by, with its weights."""
     assert rows.center is not None
     factor = np.ones_like(rows.center) if rows.factor is None else rows.factor
@@ -437,7 +482,10 @@ def _write_features(rows: Rows, weights: Floats) -> list[dict[str, Any]]:
         of_squares = [getattr(rows.squares, part) for part in _PARTS]
         columns = [np.concatenate(pair) for pair in zip(columns, of_squares, strict=True)]
     parts = [rows.names_with_squares, *(column.tolist() for column in columns), weights.tolist()]
-    names = ("name", *_PARTS, "weights")
+    names = ["name", *_PARTS, "weights"]
+    if deviations is not None:
+        parts.append(deviations[:-1].tolist())
+        names.append("deviations")
     return [dict(zip(names, feature, strict=True)) for feature in zip(*parts, strict=True)]
 
 
@@ -458,6 +506,19 @@ def _read_features(
     if names != rows.names_with_squares or any(features):
         raise ValueError("features are not those of the schema, or have more entries")
     return rows, weights
+
+
+def _take_deviations(features: list[dict[str, Any]], constant: Any) -> Floats | None:
+    """The deviations, which are taken out of the features; None in a file that has none.
+
+    Raises: TypeError, KeyError or ValueError.
+    """
+    if constant is None:
+        return None
+    deviations = _read_numbers([*(one.pop("deviations") for one in features), constant], 2)
+    if not (deviations >= 0).all():
+        raise ValueError("a deviation is below 0")
+    return deviations
 
 
 def _read_numbers(values: Any, dimensions: int) -> Floats:

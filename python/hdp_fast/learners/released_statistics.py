@@ -32,7 +32,7 @@ from .moment_equation import (
     linear_covariances,
     logistic_covariances,
 )
-from .statistics_model import StatisticsModel, feature_text, read_form
+from .statistics_model import PopulationFit, StatisticsModel, feature_text, read_form
 from .statistics_noise import note_moments, note_population
 
 _ARRAYS = ("sums", "moments")
@@ -40,6 +40,9 @@ _ADDED = "; of disjoint people, added; each curator adds its own noise"
 _FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
+# A fit for the population needs eigenvalues that are this many norms of their noise, and no
+# smaller share of the largest one: there what the noise bends is small beside its deviation.
+_ABOVE_NOISE, _LEAST_EIGENVALUE = 4.0, 1e-6
 # Share of the noise's norm that the penalty leaves unexplained: a fit always takes up some.
 _LEFT = 0.9
 
@@ -190,7 +193,24 @@ class ReleasedStatistics(JsonObject):
             # The noise is a symmetric matrix whose norm is about this, and sampling adds to it.
             norm = self.moments_deviation * math.sqrt(2 * len(values)) / self.n
             penalty = max(norm + values.sum() / self.n, values.max() * _LEAST_RIDGE, 1e-300)
-        return self._solve_linear(equation, penalty, self.moments_deviation / self.n)
+        model = self._solve_linear(equation, penalty, self.moments_deviation / self.n)
+        return dataclasses.replace(model, population=self._fit_population(equation))
+
+    def _fit_population(self, equation: LinearMoments) -> PopulationFit | None:
+        """Least squares without a penalty, with the uncertainty of noise and sampling.
+
+        Only two classes have labels whose mean square is public: it is 1 / 4.
+        """
+        values, _ = equation.spectrum
+        second = self.moments_deviation / self.n
+        least = _ABOVE_NOISE * second * math.sqrt(2 * len(values))
+        least = max(least, values.max() * _LEAST_EIGENVALUE)
+        if self.classes is None or len(self.classes) != 2 or values.min() <= least:
+            return None
+        free = self._solve_linear(equation, 0.0, second)
+        rest = 1 / 4 - (equation.moments * free.coefficients).sum(axis=0).max()
+        sampling = np.linalg.inv(equation.second) * (max(rest, 0.0) / self.n)
+        return PopulationFit(free.coefficients, read_only(free.covariances + sampling))
 
     def _solve_targets(self, rows: Floats, penalty: float | None) -> StatisticsModel:
         equation = LinearMoments(rows.T @ rows / len(rows), self.cross_moments / self.n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,20 @@ from .moment_equation import softmax
 Link = Literal["logistic", "linear"]
 
 _FORMAT = {"format": "hdp_fast.statistics_model", "version": 1}
+
+
+class PopulationFit(NamedTuple):
+    """Least squares without a penalty, and how far the population's may be from it.
+
+    Attributes:
+        coefficients: float64 of shape (d, K); read-only.
+        covariances: What noise and the sampling of the records do to them, to first order and as if
+            what is left unexplained had one variance everywhere: float64 of shape (K, d, d);
+            read-only.
+    """
+
+    coefficients: Floats
+    covariances: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +55,9 @@ class StatisticsModel(JsonObject):
         covariances: What the noise of the release does to the coefficients, to first order:
             covariance of each column, float64 of shape (K, d, d); read-only.
         record: What protects the records; None without noise.
+        population: The fit without a penalty and the uncertainty of noise and sampling together.
+            There is one for two classes with released second moments, each of whose eigenvalues is
+            far above their noise; else None.
 
     Examples:
         >>> import numpy as np
@@ -63,6 +80,7 @@ class StatisticsModel(JsonObject):
     label_bound: float | None
     covariances: Floats = dataclasses.field(repr=False)
     record: PrivacyRecord | None = None
+    population: PopulationFit | None = dataclasses.field(default=None, repr=False)
 
     def scores(self, X: Any) -> Floats:
         """Computes the score of every record for every class.
@@ -160,7 +178,10 @@ class StatisticsModel(JsonObject):
             if name in ("classes", "coefficients", "covariances")
         }
         record = None if self.record is None else dataclasses.asdict(self.record)
-        return {**_FORMAT, **vars(self), **named, **arrays, "record": record}
+        fit = self.population
+        population = None if fit is None else {k: v.tolist() for k, v in fit._asdict().items()}
+        fields = {**_FORMAT, **vars(self), **named, **arrays}
+        return fields | {"record": record, "population": population}
 
     @classmethod
     def from_json(cls, text: str, *, features: FeatureMap | None = None) -> StatisticsModel:
@@ -193,6 +214,7 @@ class StatisticsModel(JsonObject):
         named = {
             "classes": None if classes is None else read_only(np.array(classes)),
             "record": None if record is None else PrivacyRecord(**record),
+            "population": _read_population(**(fields.get("population") or {})),
         }
         model = cls(**{**fields, **arrays, **named})
         model._check_shapes()
@@ -204,7 +226,15 @@ class StatisticsModel(JsonObject):
         shapes = self.coefficients.shape, self.covariances.shape
         if shapes != ((columns, width), (width, columns, columns)):
             raise ParameterError("text has arrays of other shapes than its features and classes")
+        if self.population is not None and [part.shape for part in self.population] != [*shapes]:
+            raise ParameterError("text has a population of another shape than its coefficients")
         one_of("link", self.link, ("logistic", "linear"))
+
+
+def _read_population(**parts: Any) -> PopulationFit | None:
+    """The fit of these parts; None where there are none, as in texts of older versions."""
+    arrays = {name: read_only(np.array(part, np.float64)) for name, part in parts.items()}
+    return PopulationFit(**arrays) if arrays else None
 
 
 def to_shares(scores: Floats) -> Floats:

@@ -28,6 +28,8 @@ from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
 from ..record import PrivacyRecord
+from .coefficients import LinearPart, to_frame
+from .pipeline_steps import note_learned_steps
 from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
 
 _SEARCHES = "sklearn.model_selection."
@@ -217,6 +219,8 @@ class PrivateLinearEstimator(SeededEstimator):
         owners: tuple[ArrayLike | None, int] = (None, 1),
     ) -> None:
         """Charge the budget, release the means, and learn."""
+        if epsilon < math.inf:
+            note_learned_steps()
         with MissingFit(budget, epsilon, self.delta):
             goal = Goal(epsilon, self.delta, budget=budget, random_state=self.test_seed)
             released = release_linear(
@@ -231,6 +235,103 @@ class PrivateLinearEstimator(SeededEstimator):
         self.method_, self.record_ = released.method, released.record
         self.rows_, self.model_ = released.rows, released.model
         self.n_samples_fit_ = len(rows)
+
+    # What the model says --------------------------------------------------------------------------
+
+    @property
+    def coef_(self) -> Floats:
+        """What one more of a feature adds to each score, in the units of the table.
+
+        Shape (1, d) for two classes, (K, d) for more, (d,) for a target, with the d features of
+        get_feature_names_out. Where records are so many that squares of numbers are learned, it is
+        the linear part of the scores: squares, less what is linear in their numbers, are further
+        features of summary. Rows that the model shrinks have smaller scores.
+        """
+        part = self._linear_part()
+        coefficients: Floats = self._by_score(part.coefficients[:, : part.plain])
+        return coefficients
+
+    @property
+    def intercept_(self) -> Any:
+        """The linear part of scores where all features are 0: shape (1,) or (K,), or a number."""
+        return self._by_score(self._linear_part().intercepts)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Shares of the features in what they add to the scores, squares included; shape (d,).
+
+        By weight times the spread of its column, which follows from released means. They do not
+        depend on the units of columns, which coef_ does.
+        """
+        sizes = self._linear_part().sizes
+        return sizes / max(float(sizes.sum()), math.ulp(0.0))
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names the features of coef_: columns, and categories of columns as column=category.
+
+        Args:
+            input_features: Not used; scikit-learn passes it.
+
+        Returns:
+            An array of d names.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError).
+        """
+        check_is_fitted(self)
+        return np.array(self._name_features(), object)
+
+    def summary(self, *, as_frame: bool = True) -> Any:
+        """Lists all coefficients in the units of the table, with intervals of confidence .95.
+
+        `noise_low` and `noise_high` are ends of an interval for what the same fit would have had
+        without the noise on its weights, with the released means and scales; it follows from
+        released numbers and public facts, to first order. With "sgd" it holds where other columns
+        explain no more than 97 % of a column. `population_low` and `population_high` are those of
+        an interval for the coefficient of the population that the records are a sample of, which
+        least squares without a penalty have on its rows as they are centered and shrunk here. It
+        holds noise and sampling, and is there for two classes with "statistics" whose second
+        moments stand out of their noise. Intervals that are not known are NaN. Each interval
+        alone covers with probability .95.
+
+        Args:
+            as_frame: Whether to return a pandas DataFrame. False needs no pandas.
+
+        Returns:
+            A row for each feature, for each square of a number (less what is linear in the number)
+            and for the intercept, named "(intercept)"; for more than two classes as many for each
+            class. Or the same columns by name, as lists: feature, class where there are more than
+            two, coefficient, noise_low, noise_high, population_low, population_high.
+
+        Raises:
+            ValueError: fit has not been called (a NotFittedError).
+            ImportError: A frame is asked for and pandas is not installed.
+        """
+        part = self._linear_part()
+        many = len(part.coefficients) > 1
+        columns = part.summarize(self.classes_.tolist() if many else [])
+        return to_frame(columns) if as_frame else columns
+
+    def _linear_part(self) -> LinearPart:
+        check_is_fitted(self)
+        released = CenteredModel(self.rows_, self.model_, self.method_, self.record_)
+        middle, unit = self._target_scale
+        return LinearPart(released, self._name_features(), unit, middle)
+
+    def _name_features(self) -> list[str]:
+        rows: Rows = self.rows_
+        if rows.schema is not None:
+            return rows.names
+        return [str(name) for name in getattr(self, "feature_names_in_", rows.names)]
+
+    def _by_score(self, values: Floats) -> Any:
+        """Values of all scores as scikit-learn has them."""
+        return values
+
+    @property
+    def _target_scale(self) -> tuple[float, float]:
+        """What is added to scores, after they are multiplied with the second number."""
+        return 0.0, 1.0
 
     def to_json(self, *, label: str | None = None) -> str:
         """Writes the released model as JSON, in the one format of this package.

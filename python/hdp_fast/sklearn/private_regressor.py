@@ -207,6 +207,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         # Half of the smallest interval would be 0.
         return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(0.0))
 
+    def _by_score(self, values: Floats) -> Any:
+        return values[0] if values.ndim == 2 else float(values[0])
+
     def _describe_label(self, column: str) -> tuple[Label, None]:
         return Label(column, bounds=self.target_bounds_), None
 

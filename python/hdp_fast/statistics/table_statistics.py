@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._support.json_text import JsonText
-from .._support.notes import keep_result
+from .._support.notes import drop_notes, keep_result
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
@@ -307,7 +307,7 @@ class _Releases:
         self._epsilon = _divide(settings.epsilon, parts)
         self._delta = None if settings.delta is None else _divide(settings.delta, parts)
         self.records: list[PrivacyRecord] = []
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), drop_notes():
             warnings.simplefilter("ignore")
             self._run(_make_up(schema), None, None)
         # What is spent depends on no row.

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from .._support.json_text import JsonText
 from .._support.types import Floats
-from .._support.validate import finite_number, from_json, numbers, one_of
+from .._support.validate import finite_number, from_json, numbers, one_of, probability
 from ..learners.descriptions import Description, check_map
 from ..learners.scores import describe_calibrated, score_of, shift_scores
+from ..local.estimation import answers_for_width
 from ..record import PrivacyRecord
 
 Method = Literal["logistic", "isotonic"]
@@ -74,6 +75,34 @@ class ReliabilityDiagram(JsonText):
             f"{b:.2f} -> {a:.2f} ({r:.2f} in [{lo:.2f}, {hi:.2f}])" for b, a, r, lo, hi in rows
         )
         return f"ReliabilityDiagram({len(self.rates)} bins: {bins})"
+
+    @property
+    def tells_nothing(self) -> bool:
+        """Whether every interval is all of [0, 1]."""
+        return bool((self.low <= 0).all() and (self.high >= 1).all())
+
+    def count_people(self, half_width: float, *, epsilon: float) -> int:
+        """Counts roughly how many people make intervals of this half width.
+
+        A rate is a difference of two shares, over the share of people in its bin. It is counted as
+        if bins were alike, and each of the two shares that end a bin had as many answers as every
+        other one.
+
+        Args:
+            half_width: Half of the width that the interval of a rate should have, in (0, 1).
+            epsilon: The one that each answer is randomized with.
+
+        Returns:
+            The number of people.
+
+        Raises:
+            ParameterError: There cannot be so many, or an argument is out of range.
+        """
+        bins = len(self.rates)
+        width = probability("half_width", half_width) / (2 * bins)
+        wanted = f"half_width = {half_width}"
+        one = answers_for_width(width, beta=self.beta / 2, epsilon=epsilon, wanted=wanted)
+        return 2 * bins * one
 
     def plot(self) -> bytes:
         """Draws the diagram with matplotlib.

@@ -223,6 +223,24 @@ def certify(
         >>> transfer.certify(rules[0], agents, other=rules[1]).better
         'model'
     """
+    certificate, _ = ask_certificate(model, agents, other, loss, count, beta, random_state)
+    _note_no_knowledge(certificate)
+    return certificate
+
+
+def ask_certificate(
+    model: Any,
+    agents: AgentPool,
+    other: Any,
+    loss: Loss | None,
+    count: int | None,
+    beta: float,
+    random_state: RandomState,
+) -> tuple[Certificate, Bits]:
+    """The certificate of certify, without a note, and the randomized labels behind its constants.
+
+    There are no labels where the constants need none. Raises what certify raises.
+    """
     failure = probability("beta", beta)
     check_agents(agents)
     measure = _Measure(model, other, loss, isinstance(agents, local.RemoteAgents))
@@ -236,10 +254,10 @@ def certify(
         if not answers.size:
             rule = "there is nothing to certify from: ask others"
             raise AgentsExhausted(f"agents: none of {size - labels:,} has answered, {rule}")
-        constants = measure.constants
+        constants, told = measure.constants, np.zeros(0, np.uint8)
         if labels:
-            ones = agents.ask(local.Query.label(), labels, random_state=rng)
-            constants = _constants(ones, failure, agents.epsilon)
+            told = agents.ask(local.Query.label(), labels, random_state=rng)
+            constants = find_constants(told, failure, agents.epsilon)
     estimate = _estimate(answers, failure, agents.epsilon)
     any_ends = bound_all(
         int(answers.sum()), len(answers), size - labels, beta=failure, epsilon=agents.epsilon
@@ -258,8 +276,7 @@ def certify(
         constants=constants,
         agents_record=agents.record(random_state),
     )
-    _note_no_knowledge(certificate)
-    return certificate
+    return certificate, told
 
 
 class _Measure:
@@ -377,26 +394,35 @@ def _estimate(answers: Bits, beta: float, epsilon: float) -> local.Estimate:
     return estimate_exactly(int(answers.sum()), len(answers), beta=beta, epsilon=epsilon)
 
 
-def _constants(labels: Bits, beta: float, epsilon: float) -> Constants | None:
+def find_constants(labels: Bits, beta: float, epsilon: float) -> Constants | None:
     """Both errors from randomized labels; the ends hold the smaller one for all means within."""
     if not labels.size:
         return None
     ones, low, high = _estimate(labels, beta, epsilon)
     ends = min(low, 1 - low), min(high, 1 - high)
     most = 0.5 if low <= 0.5 <= high else max(ends)
-    return Constants(ones, 1 - ones, min(ends), most, len(labels))
+    return Constants(ones, 1 - ones, min(ends), most, len(labels), low, high)
 
 
 def _note_no_knowledge(certificate: Certificate) -> None:
+    doubt = describe_doubt(certificate)
+    if doubt is not None:
+        note(doubt)
+
+
+def describe_doubt(certificate: Certificate) -> str | None:
+    """What a certificate does not show; None where it shows that a model is good for something."""
     constants, measured = certificate.constants, certificate.measured
     if constants is not None and not certificate.beats_constant:
         article = "an" if measured == "error" else "a"
         have = f"{article} {measured} of at most {certificate.high:.3f}"
         rule = f"the better constant's is {constants.better:.3f}, at least {constants.low:.3f}"
         help_ = "ask more agents" if certificate.value < constants.better else "predict a constant"
-        note(f"agents = {certificate.agents:,} show {have}, but {rule}: {help_}")
-    elif measured == "difference" and certificate.better is None:
+        return f"agents = {certificate.agents:,} show {have}, but {rule}: {help_}"
+    if measured == "difference" and certificate.better is None:
         ends = f"[{certificate.low:.3f}, {certificate.high:.3f}]"
-        note(f"agents = {certificate.agents:,} do not show which model is better: {ends} holds 0")
-    elif math.isclose(certificate.high - certificate.low, 1, abs_tol=1e-9):
-        note(f"agents = {certificate.agents:,} tell nothing: the interval is all of [0, 1]")
+        have = f"agents = {certificate.agents:,} do not show which model is better"
+        return f"{have}: {ends} holds 0"
+    if math.isclose(certificate.high - certificate.low, 1, abs_tol=1e-9):
+        return f"agents = {certificate.agents:,} tell nothing: the interval is all of [0, 1]"
+    return None

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
+
 from .._support.json_text import JsonText
-from .._support.types import RandomState
+from .._support.notes import note
+from .._support.types import Bits, RandomState
 from ..accounting.discrete_gaussian import calibrate_means
 from ..data.rows import Predictor, Rows
 from ..data.schema import Schema
@@ -20,7 +23,7 @@ from ..record import PrivacyRecord
 from .agent_plans import plan_shifts
 from .calibration import calibrate
 from .calibration_result import CalibratedModel, Method
-from .certificate import Certificate, certify
+from .certificate import Certificate, ask_certificate, describe_doubt, find_constants
 from .shifts import ShiftReport
 
 Features = Literal["bits", "numbers"]
@@ -192,6 +195,23 @@ class HybridModel(JsonText):
         slopes = {name: slope * value for name, value in panel.coefficients.items()}
         return Predictor(slope * panel.intercept + intercept, slopes)
 
+    @property
+    def verdict(self) -> str | None:
+        """One sentence on whether the model is shown to be of use; None before `repair`.
+
+        Where it is not, it says what the note of the run says.
+        """
+        if not self.certificates:
+            return None
+        certificate = self.certificates[list(self.certificates)[-1]]
+        doubt = describe_doubt(certificate)
+        if doubt is not None:
+            return f"The model is not shown to be better than a constant: {doubt}."
+        errs = f"The model errs on {certificate.low:.3f} to {certificate.high:.3f} of the people"
+        if certificate.constants is None:
+            return f"{errs}."
+        return f"{errs}, and the better constant on at least {certificate.constants.low:.3f}."
+
     def __repr__(self) -> str:
         lines = [f"HybridModel(n={self.plan.n:,}, {len(self.panel_model.rows.names)} features)"]
         if self.shift is not None:
@@ -238,8 +258,25 @@ def repair(
         if calibrated.outcome == "calibrated":
             models["after"] = calibrated
         each = certify_count // len(models)
-        certificates = {
-            name: certify(one, agents, count=each, beta=beta, random_state=random_state)
+        asked = {
+            name: ask_certificate(one, agents, None, None, each, beta, random_state)
             for name, one in models.items()
         }
+    certificates = _share_constants(asked, beta, agents.epsilon)
+    doubt = describe_doubt(certificates[list(models)[-1]])
+    if doubt is not None:
+        note(doubt)
     return Repair(calibrated, certificates)
+
+
+def _share_constants(
+    asked: Mapping[str, tuple[Certificate, Bits]], beta: float, epsilon: float
+) -> dict[str, Certificate]:
+    """The certificates, with one estimate of the constants' errors by all labels together."""
+    labels = [told for _, told in asked.values()]
+    if not all(len(told) for told in labels):
+        return {name: certificate for name, (certificate, _) in asked.items()}
+    constants = find_constants(np.concatenate(labels), beta, epsilon)
+    return {
+        name: replace(certificate, constants=constants) for name, (certificate, _) in asked.items()
+    }

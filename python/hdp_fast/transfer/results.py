@@ -37,6 +37,9 @@ class Constants:
             probability beta.
         high: Upper end of that interval.
         agents: Number of agents who answered.
+        zero_low: Lower end of an interval for the error of always 0, except with probability beta;
+            0 where none is known.
+        zero_high: Upper end of that interval; 1 where none is known.
 
     Examples:
         >>> import math, numpy as np
@@ -55,6 +58,8 @@ class Constants:
     low: float
     high: float
     agents: int
+    zero_low: float = 0.0
+    zero_high: float = 1.0
 
     @property
     def better(self) -> float:

@@ -1,0 +1,93 @@
+"""How often intervals of weights cover: of the fit without noise, and of the population's.
+
+`python tests/learners/test_weight_intervals.py` prints the shares of 1,000 simulated tables.
+"""
+
+import numpy as np
+import pytest
+
+from hdp_fast.learners import FeatureMap, StatisticsModel, SufficientStatistics
+
+COLUMNS, N, TWO_SIDED = 4, 20_000, 1.959964
+FEATURES = FeatureMap.identity(COLUMNS + 1, norm_bound=4.0)
+STATISTICS = {
+    "classes": SufficientStatistics(FEATURES, classes=[0, 1], second_moments=True),
+    "targets": SufficientStatistics(FEATURES, label_bound=1.0, second_moments=True),
+}
+MIXTURE = np.random.default_rng(0).normal(size=(COLUMNS, COLUMNS)) * 0.4 + np.eye(COLUMNS)
+
+
+def draw(random, n, kind):
+    """Rows of a population whose columns hang together, and their labels."""
+    X = np.clip(random.normal(size=(n, COLUMNS)) @ MIXTURE * 0.6, -1.8, 1.8)
+    score = X @ [1.0, -0.5, 0.3, 0.0]
+    rows = np.column_stack([X, np.ones(n)])
+    if kind == "classes":
+        return rows, (score + random.logistic(size=n) > 0).astype(int)
+    return rows, np.clip(score / 4 + random.normal(0, 0.2, n), -1, 1)
+
+
+def fit(rows, labels, kind, penalty=0.0):
+    """The same least squares without noise."""
+    features = FEATURES(rows)
+    parts = np.column_stack([0.5 - labels, labels - 0.5]) if kind == "classes" else labels[:, None]
+    second = features.T @ features / len(rows) + penalty * np.eye(COLUMNS + 1)
+    return np.linalg.solve(second, features.T @ parts / len(rows))[:, -1]
+
+
+def covers(coefficients, covariances, truth):
+    deviations = np.sqrt(np.diag(covariances[-1]))
+    return np.abs(coefficients[:, -1] - truth) < TWO_SIDED * deviations
+
+
+def measure(tables, kind):
+    """Shares of intervals that cover, of each coefficient: without noise, and of the population."""
+    truth = fit(*draw(np.random.default_rng(1), 1_000_000, kind), kind)
+    without, population = [], []
+    for seed in range(tables):
+        rows, labels = draw(np.random.default_rng([2, seed]), N, kind)
+        released = STATISTICS[kind].release(
+            rows, labels, epsilon=2.0, delta=1e-6, random_state=seed
+        )
+        model = released.solve()
+        clean = fit(rows, labels, kind, model.penalty)
+        without.append(covers(model.coefficients, model.covariances, clean))
+        if model.population is not None:
+            population.append(covers(*model.population, truth))
+    return np.mean(without, axis=0), np.mean(population, axis=0) if population else None
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
+def test_intervals_cover_in_most_of_a_hundred_tables(kind):
+    # All five coefficients, 100 tables: .95 give or take .022 for each.
+    without, population = measure(100, kind)
+    assert abs(without.mean() - 0.95) < 0.035
+    # Only the labels of two classes have a public square.
+    assert (population is None) == (kind == "targets")
+    if population is not None:
+        assert abs(population.mean() - 0.95) < 0.035
+
+
+def test_population_needs_moments_that_stand_out_of_their_noise():
+    rows, labels = draw(np.random.default_rng(3), 1_000, "classes")
+    released = STATISTICS["classes"].release(rows, labels, epsilon=0.5, delta=1e-6)
+    assert released.solve().population is None
+
+
+def test_population_is_kept_in_the_text():
+    rows, labels = draw(np.random.default_rng(3), N, "classes")
+    model = STATISTICS["classes"].release(rows, labels, epsilon=2.0, delta=1e-6).solve()
+    again = StatisticsModel.from_json(model.to_json())
+    for mine, theirs in zip(model.population, again.population, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.simplefilter("ignore")
+    for each in STATISTICS:
+        of_fit, of_population = measure(1_000, each)
+        print(f"{each}: fit without noise {of_fit.round(3)}, mean {of_fit.mean():.3f}")
+        if of_population is not None:
+            print(f"{each}: population {of_population.round(3)}, mean {of_population.mean():.3f}")
