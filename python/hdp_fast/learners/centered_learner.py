@@ -126,6 +126,9 @@ class CenteredLinear(Checked):
     ) -> PrivateModel:
         """Learns from private rows.
 
+        For a target a UtilityWarning comes before anything is spent where rows are so few that the
+        mean alone is released, and afterwards where released slopes explain less than their noise.
+
         Args:
             table: A data.Table or a data frame, as data.read_frame takes it, of n rows, with the
                 columns of the schema and that of its label.
@@ -152,7 +155,8 @@ class CenteredLinear(Checked):
             (epsilon, delta)-DP under "replace_one", exact, with the number of rows public: what is
             released is the means, the model, and n. With ids that is for whatever a person's rows
             hold, and ids are public. The schema and classes must not be chosen by a look at the
-            rows. With classes it becomes public that each row holds one of them.
+            rows. With classes it becomes public that each row holds one of them. Where the mean of
+            a target is released alone, delta is 0.
 
         Cost:
             A pass over the table, and that of the method.

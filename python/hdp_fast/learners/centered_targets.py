@@ -48,7 +48,7 @@ _CONSTANT = 1.5
 _REACH, _REACH_CLEAR, _REACH_WITHOUT_NOISE = 0.35, 75, 100.0
 # Of a target that is clipped, in units of the longer way from its mean to an end.
 _VARIANCE, _LEAST_VARIANCE = 1 / 9, 1e-12
-# Far more than the rounding of a delta.
+# Far more than the rounding of an epsilon or a delta.
 _STRETCH = 1 - 1e-9
 _SOURCE = (
     "basic composition (Dwork et al. 2006) of permute-and-flip (McKenna and Sheldon 2020), "
@@ -283,8 +283,8 @@ def _release_moments(
 
 
 def _subtract(epsilon: float, part: float) -> float:
-    """What is left, rounded down so that both add up to no more than the whole."""
-    return math.nextafter(epsilon - part, 0.0)
+    """What is left: both add up to no more than the whole, also as the decimals that budgets read."""
+    return (epsilon - part) * _STRETCH
 
 
 def _split(whole: Part, share: float) -> Part:

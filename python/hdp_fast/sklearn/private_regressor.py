@@ -113,6 +113,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     ) -> Self:
         """Learns from private records.
 
+        A UtilityWarning comes before anything is spent where records are so few that the mean alone
+        is released, and afterwards where the released slopes explain less than their noise.
+
         Args:
             X: The records, numbers of shape (n, d), or with a schema a frame or data.Table.
             y: Their targets, finite real numbers of shape (n,).
@@ -139,7 +142,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             (epsilon, delta)-DP under "replace_one", exact, with the number of records public: what
             is released is the means, the model, and n. With ids that is for whatever a person's
             rows hold, and ids are public. Bounds and schema must not be chosen by a
-            look at the records. Nothing is spent where an error is raised.
+            look at the records. Where records are so few that the mean is released alone, delta is
+            0. Nothing is spent where an error is raised.
         """
         self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
