@@ -387,7 +387,7 @@ def test_targets_are_learned_on_evidence(method):
 @pytest.mark.parametrize("n", [300, 3_000])
 @pytest.mark.parametrize("tail", [0.2, 1.0], ids=["even", "long tail"])
 def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail):
-    """A target of a hundredth of its bounds, in the mean of ten releases."""
+    """A target of a hundredth of its bounds; the mean of 200 releases has an error of .003."""
     random = RNG(6)
     rows = random.random((n + 2_000, 3))
     targets = -0.97 + 0.01 * np.exp(tail * (rows[:, 0] + random.normal(size=n + 2_000)))
@@ -397,7 +397,7 @@ def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
         for epsilon in (0.5, 1.0, 4.0, 50.0, math.inf):
-            made = [release(n, epsilon, records=train, random_state=seed) for seed in range(10)]
+            made = [release(n, epsilon, records=train, random_state=seed) for seed in range(200)]
             means.append(np.mean([r_squared(one, *test) for one in made]))
     assert min(means) > -0.03
     assert min(np.diff(means)) > -0.02

@@ -283,7 +283,7 @@ def _release_moments(
 
 
 def _subtract(epsilon: float, part: float) -> float:
-    """What is left: both add up to no more than the whole, also as the decimals that budgets read."""
+    """What is left: both add up to no more than the whole, as floats and as their decimals."""
     return (epsilon - part) * _STRETCH
 
 
