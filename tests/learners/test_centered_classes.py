@@ -308,7 +308,7 @@ def test_the_scale_of_many_classes_is_that_of_their_softmax(classes):
     edges = margin_edges(8.0)
     for factor in (0.5, 2.0):
         counts = count_margins([margins_of(truth / factor, codes)], edges) / (classes - 1)
-        assert estimate_scale(counts, edges, 1.0, n, 0.0) == pytest.approx(factor, rel=0.1)
+        assert estimate_scale(counts, edges, 1.0, n, 0.0)[0] == pytest.approx(factor, rel=0.1)
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.0, 2.0])
@@ -318,18 +318,19 @@ def test_a_model_that_is_too_sure_is_made_less_so(factor):
     margins = np.where(RNG(5).random(n) < 1 / (1 + np.exp(-truth)), truth, -truth) / factor
     edges = margin_edges(5 / factor)
     counts = count_margins([margins], edges).astype(float)
-    scale = estimate_scale(counts, edges, 10.0, n, math.log(factor) + 0.5)
+    scale, spread = estimate_scale(counts, edges, 10.0, n, math.log(factor) + 0.5)
     assert scale == pytest.approx(factor, rel=0.2)
+    assert 0 < spread < 0.2
     # Where noise hides the counts, the prior is left.
-    assert estimate_scale(counts, edges, 1e9, n, -1.0) == pytest.approx(math.exp(-1), rel=0.02)
+    assert estimate_scale(counts, edges, 1e9, n, -1.0)[0] == pytest.approx(math.exp(-1), rel=0.02)
 
 
 def test_counts_of_noise_alone_give_a_scale_in_the_range():
     for seed in range(100):
         counts = np.rint(RNG(seed).normal(size=14) * 100)
-        scale = estimate_scale(counts, margin_edges(1.0), 100.0, 10, -0.5)
+        scale, _ = estimate_scale(counts, margin_edges(1.0), 100.0, 10, -0.5)
         assert math.exp(-5) <= scale <= math.exp(1.3)
-    assert math.isfinite(estimate_scale(np.zeros(14), margin_edges(1.0), 1.0, 1, -0.5))
+    assert np.isfinite(estimate_scale(np.zeros(14), margin_edges(1.0), 1.0, 1, -0.5)).all()
 
 
 def test_the_prior_of_the_scale_falls_with_noise_and_with_a_path_that_is_too_long():

@@ -6,7 +6,8 @@
 import numpy as np
 import pytest
 
-from hdp_fast.learners import FeatureMap, StatisticsModel, SufficientStatistics
+from hdp_fast.data import Label, Number, Schema
+from hdp_fast.learners import CenteredLinear, FeatureMap, StatisticsModel, SufficientStatistics
 
 COLUMNS, N, TWO_SIDED = 4, 20_000, 1.959964
 FEATURES = FeatureMap.identity(COLUMNS + 1, norm_bound=4.0)
@@ -55,6 +56,27 @@ def measure(tables, kind):
         if model.population is not None:
             population.append(covers(*model.population, truth))
     return np.mean(without, axis=0), np.mean(population, axis=0) if population else None
+
+
+def spread_and_stated(fits, n, epsilon):
+    """Deviations of a descent's weights over fits of one table, and what the models state."""
+    columns = {f"x{place}": Number(-2, 2) for place in range(COLUMNS)}
+    learner = CenteredLinear(Schema(Label("y", above=0), columns), epsilon=epsilon, delta=1e-6)
+    rows, labels = draw(np.random.default_rng(3), n, "classes")
+    table = {f"x{place}": rows[:, place] for place in range(COLUMNS)} | {"y": labels}
+    models = [learner.learn(table, random_state=seed) for seed in range(fits)]
+    weights = [model.weights[:, 1] - model.weights[:, 0] for model in models]
+    stated = [model.deviations[:, 0] for model in models]
+    assert {model.method for model in models} == {"descent"}
+    return np.std(weights, axis=0), np.mean(stated, axis=0)
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (2_000, 1.0), (10_000, 4.0)])
+def test_descents_state_about_as_much_noise_as_they_have_or_more(n, epsilon):
+    spread, stated = spread_and_stated(40, n, epsilon)
+    # 40 fits tell a deviation to a ninth of it.
+    assert (spread < 1.5 * stated).all()
+    assert np.median(spread / stated) > 0.1
 
 
 @pytest.mark.parametrize("kind", STATISTICS)

@@ -124,10 +124,12 @@ def release_classes(
         bound = _bound_rows(centered, even=plan.means is None)
         scaled = _scale_rows(centered, rows, bound)
         records = IntegerRows.take(scaled, codes, classes, plan.grid)
-        learned, factor = _learn(records, plan, stream)
+        learned, (factor, spread) = _learn(records, plan, stream)
         model = _make_model(_restore(centered, learned * factor), bound, classes, plan.stated)
     entry = float(plan.grid.sigma) * plan.grid.unit / len(rows)
-    return ReleasedClasses(centered, model, plan.record, DescentNoise(plan.descent, entry, factor))
+    return ReleasedClasses(
+        centered, model, plan.record, DescentNoise(plan.descent, entry, factor, spread)
+    )
 
 
 def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
@@ -206,8 +208,11 @@ def _restore(centered: Rows, weights: Floats) -> Floats:
 
 def _learn(
     records: IntegerRows, plan: _Plan, stream: np.random.Generator | None
-) -> tuple[Floats, float]:
-    """The weights of a descent, and a factor that keeps decisions and loses less."""
+) -> tuple[Floats, tuple[float, float]]:
+    """The weights of a descent, and a factor that keeps decisions and loses less.
+
+    The factor comes with the deviation of its logarithm.
+    """
     (n, d), descent = records.entries.shape, plan.descent
     shape = (descent.steps, d, records.columns)
     drawn = noise.rounded_gaussian(plan.grid.sigma, shape, random_state=stream)

@@ -68,8 +68,12 @@ def guess_scale(clear: float, growth: float, along: float, deviation: float) -> 
     return level - _FALL * math.log1p(_UNCLEAR / clear) - _FOLLOW * trust * (along - _USUAL / clear)
 
 
-def estimate_scale(counts: Floats, edges: Floats, sigma: float, n: int, prior: float) -> float:
-    """The factor by which weights are multiplied: the posterior mean of its logarithm.
+def estimate_scale(
+    counts: Floats, edges: Floats, sigma: float, n: int, prior: float
+) -> tuple[float, float]:
+    """The factor by which weights are multiplied, and the deviation of its logarithm.
+
+    They are the posterior mean of the logarithm, as a factor, and its posterior deviation.
 
     For each factor the derivative of the log loss is linear in the counts, and 0 at the best one.
     Its variance is that of the noise and that of sampling n records.
@@ -85,7 +89,9 @@ def estimate_scale(counts: Floats, edges: Floats, sigma: float, n: int, prior: f
     odds = -0.5 * slopes**2 / np.maximum(variances, 1e-300)
     odds -= 0.5 * ((_LOGARITHMS - prior) / _SPREAD) ** 2
     chances = np.exp(odds - odds.max())
-    return math.exp(float(chances @ _LOGARITHMS / chances.sum()))
+    chances /= chances.sum()
+    mean = float(chances @ _LOGARITHMS)
+    return math.exp(mean), math.sqrt(float(chances @ (_LOGARITHMS - mean) ** 2))
 
 
 def _project(shares: Floats) -> Floats:

@@ -59,11 +59,13 @@ class DescentNoise(NamedTuple):
         plan: What the descent was made of.
         entry: The deviation of the noise in an entry of a step's mean gradient.
         factor: What the weights were multiplied with at the end.
+        factor_spread: The deviation of its logarithm.
     """
 
     plan: DescentPlan
     entry: float
     factor: float
+    factor_spread: float
 
     def weight_variances(self, curvatures: Floats) -> Floats:
         """The variance of the weights, before the factor, along directions of these curvatures.

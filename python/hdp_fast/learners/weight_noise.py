@@ -39,9 +39,11 @@ def weight_covariances(released: CenteredModel) -> Floats | None:
     """The covariance that the noise of the release makes in each column of score_weights.
 
     It follows from released numbers and public facts, to first order. With "statistics" it is that
-    of the delta method. With "sgd" it is what SGDPlan.weight_variances makes of a curvature that
-    holds where other columns of the table explain no more than 97 % of a column. The release does
-    not tell whether they do.
+    of the delta method. With "descent" noise is followed through all steps, in the same curvature
+    as for "sgd", and the factor at the end counts as far as it is not known: in simulated tables
+    that is too much for small weights. With "sgd" it is what SGDPlan.weight_variances makes of a
+    curvature that holds where other columns of the table explain no more than 97 % of a column. The
+    release does not tell whether they do. With "evidence" it is not known.
 
     Returns an array of shape (E, columns, columns); None where it is not known, or no noise was
     added.
@@ -66,7 +68,12 @@ def weight_covariances(released: CenteredModel) -> Floats | None:
         if known is None:
             return None
         variances = known
-    return np.broadcast_to((vectors * variances) @ vectors.T, (scores, columns, columns))
+    covariance = (vectors * variances) @ vectors.T
+    if released.noise is None:
+        return np.broadcast_to(covariance, (scores, columns, columns))
+    # The factor is not known either: it moves all weights alike.
+    moved = score_weights(model).T * released.noise.factor_spread
+    return covariance + moved[:, :, None] * moved[:, None, :]
 
 
 def _curvatures(
@@ -91,6 +98,8 @@ def _curvatures(
     second = np.zeros((len(weights), len(weights)))
     second[:-1, :-1], second[-1, -1] = _OWN_SHARE * spread, 1.0
     if scale is not None:
+        # Where most gradients are clipped, they hardly pull the constant back either.
+        second[-1, -1] = _OWN_SHARE
         second *= np.outer(scale, scale)
     values, vectors = np.linalg.eigh(second)
     return np.maximum(values, 0.0) * bend * shrunk**2, vectors

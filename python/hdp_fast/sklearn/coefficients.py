@@ -14,6 +14,7 @@ from .._support.types import Floats
 from ..data.rows import Rows
 from ..learners.centered_linear import CenteredModel
 from ..learners.effects import distinct_names, tell_effects
+from ..learners.target_model import TargetModel
 from ..learners.weight_noise import population_weights, score_weights, weight_covariances
 
 _CONFIDENCE = 0.95
@@ -43,6 +44,10 @@ class LinearPart:
         bent = released.rows.is_number & (released.rows.squares is not None)
         self.names = [*names, *(f"{name} squared" for name in itertools.compress(names, bent))]
         self._map = _map_weights(released.rows) * unit
+        if isinstance(released.model, TargetModel):
+            law = released.model.law
+            self._map[-1, -1] *= law.constant
+            middle += law.mean * unit
         parts = self._map @ score_weights(released.model)
         self.coefficients: Floats = parts[:-1].T
         self.intercepts: Floats = parts[-1] + middle

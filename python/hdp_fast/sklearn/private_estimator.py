@@ -233,7 +233,7 @@ class PrivateLinearEstimator(SeededEstimator):
                 method=self.method,
             )
         self.method_, self.record_ = released.method, released.record
-        self.rows_, self.model_ = released.rows, released.model
+        self.rows_, self.model_, self.noise_ = released.rows, released.model, released.noise
         self.n_samples_fit_ = len(rows)
 
     # What the model says --------------------------------------------------------------------------
@@ -314,7 +314,7 @@ class PrivateLinearEstimator(SeededEstimator):
 
     def _linear_part(self) -> LinearPart:
         check_is_fitted(self)
-        released = CenteredModel(self.rows_, self.model_, self.method_, self.record_)
+        released = CenteredModel(self.rows_, self.model_, self.method_, self.record_, self.noise_)
         middle, unit = self._target_scale
         return LinearPart(released, self._name_features(), unit, middle)
 
@@ -354,7 +354,7 @@ class PrivateLinearEstimator(SeededEstimator):
         check_is_fitted(self)
         schema, classes = self._describe(label)
         rows = dataclasses.replace(self.rows_, source=schema)
-        released = CenteredModel(rows, self.model_, self.method_, self.record_)
+        released = CenteredModel(rows, self.model_, self.method_, self.record_, self.noise_)
         return make_private_model(released, classes, self.n_samples_fit_).to_json()
 
     @abstractmethod
