@@ -65,7 +65,10 @@ def spread_and_stated(fits, n, epsilon):
     rows, labels = draw(np.random.default_rng(3), n, "classes")
     table = {f"x{place}": rows[:, place] for place in range(COLUMNS)} | {"y": labels}
     models = [learner.learn(table, random_state=seed) for seed in range(fits)]
-    weights = [model.weights[:, 1] - model.weights[:, 0] for model in models]
+    weights = np.array([model.weights[:, 1] - model.weights[:, 0] for model in models])
+    # The factor at the end, which moves no weight through 0, is taken out.
+    lengths = np.linalg.norm(weights, axis=1, keepdims=True)
+    weights *= lengths.mean() / lengths
     stated = [model.deviations[:, 0] for model in models]
     assert {model.method for model in models} == {"descent"}
     return np.std(weights, axis=0), np.mean(stated, axis=0)

@@ -135,7 +135,8 @@ def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
     weakness = find_weakness(model)
     if weakness is not None:
-        note(weakness)
+        if model.method not in {"descent", "evidence"}:  # Their learners have said so.
+            note(weakness)
         return ExitCode.NOTHING_USEFUL
     usual = find_usual_label(model)
     if usual is not None:

@@ -35,7 +35,7 @@ def score_weights(model: Model) -> Floats:
     return model.weights[:, None] if model.weights.ndim == 1 else model.weights
 
 
-def weight_covariances(released: CenteredModel) -> Floats | None:
+def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Floats | None:
     """The covariance that the noise of the release makes in each column of score_weights.
 
     It follows from released numbers and public facts, to first order. With "statistics" it is that
@@ -44,6 +44,8 @@ def weight_covariances(released: CenteredModel) -> Floats | None:
     that is too much for small weights. With "sgd" it is what SGDPlan.weight_variances makes of a
     curvature that holds where other columns of the table explain no more than 97 % of a column. The
     release does not tell whether they do. With "evidence" it is not known.
+
+    scaled: Whether the factor at the end of a descent counts, which moves no weight through 0.
 
     Returns an array of shape (E, columns, columns); None where it is not known, or no noise was
     added.
@@ -69,7 +71,7 @@ def weight_covariances(released: CenteredModel) -> Floats | None:
             return None
         variances = known
     covariance = (vectors * variances) @ vectors.T
-    if released.noise is None:
+    if released.noise is None or not scaled:
         return np.broadcast_to(covariance, (scores, columns, columns))
     # The factor is not known either: it moves all weights alike.
     moved = score_weights(model).T * released.noise.factor_spread
@@ -106,14 +108,14 @@ def _curvatures(
 
 
 def weight_deviations(released: CenteredModel) -> Floats | None:
-    """The standard deviation that the noise of the release makes in each weight.
+    """The standard deviation that the noise of the release makes in each weight, less its scale.
 
     For a category it is that of its weight less what its column adds on average, as
     Rows.contrast_categories has it.
 
     Returns an array of the shape of score_weights; None where weight_covariances does.
     """
-    covariances = weight_covariances(released)
+    covariances = weight_covariances(released, scaled=False)
     if covariances is None:
         return None
     contrasts = released.rows.contrast_categories()
