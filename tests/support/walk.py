@@ -296,7 +296,7 @@ def without_base(outcomes: Iterable[str]) -> list[str]:
 
 # What has no base here, and why.
 EXEMPT = {
-    "hdp_fast.learners.SGDPlan.weight_variances": "weight_noise calls it, with curvatures of its own",
+    "hdp_fast.learners.SGDPlan.weight_variances": "weight_noise calls it with curvatures",
     "hdp_fast.budget.Reservation": "Budget.reserve makes it",
     "hdp_fast.collection.ReportFolder.ask": "RemoteAgents calls it, and waits for it",
     "hdp_fast.collection.ReportFolder.collect": "RemoteAgents calls it",

@@ -92,8 +92,8 @@ class PrivateModel(JsonObject):
         deviations: What the noise of the release does to the weights, and to that of the constant,
             which comes last: standard deviations, or bounds on them, of the weights of a target, of
             the second class less the first of two, or of each class of more; for a category, of its
-            weight less the mean of its column's. That a descent multiplies all weights by a factor at
-            its end does not count. None where they are not known, and without noise.
+            weight less the mean of its column's. The factor that a descent multiplies all weights
+            with does not count. None where they are not known, and without noise.
 
     Examples:
         >>> import numpy as np
