@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hdp_fast
-from hdp_fast import adaptation, labels, learners, local, transfer
+from hdp_fast import adaptation, labels, learners, local, sklearn, transfer
 from hdp_fast.advice import Forecast, advise
 from hdp_fast.exceptions import ParameterError, UtilityWarning
 
@@ -246,7 +246,7 @@ def names_for(task):
         "learner": lambda X, y: lambda Q: np.argmax(Q[:, :classes], axis=1),
         "hypotheses": learners.Stumps(d),
         "adaptation": adaptation, "labels": labels, "learners": learners, "local": local,
-        "transfer": transfer,
+        "transfer": transfer, "sklearn": sklearn, "bounds": (-5, 5),
     }  # fmt: skip
 
 

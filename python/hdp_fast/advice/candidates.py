@@ -107,8 +107,9 @@ def explain_descent(sizes: Sizes) -> str:
 
 
 def write_descent(sizes: Sizes) -> str:
-    """The call of a descent on the records."""
-    return f"{write_learner(sizes, write_privacy(sizes))}.learn(X, y)"
+    """The call of a descent on the records, whose columns lie within public bounds."""
+    settings = f"{write_privacy(sizes)}, bounds=bounds, classes=range({sizes.classes})"
+    return f"sklearn.PrivateClassifier({settings}).fit(X, y)"
 
 
 def _lack_finite(sizes: Sizes) -> str | None:
