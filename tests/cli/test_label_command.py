@@ -17,7 +17,7 @@ from command_line import fails
 from processes import wait_until
 
 from hdp_fast import PrivacyRecord
-from hdp_fast.cli import estimators, main
+from hdp_fast.cli import label_task, main
 from hdp_fast.cli.appended_column import appender
 from hdp_fast.data import files, read_table
 from hdp_fast.labels import PrivateLabeler
@@ -540,7 +540,7 @@ def test_what_is_missing_is_named_before_anything_is_spent(capsys, folder, monke
 
 
 @pytest.mark.thorough(cases=["logistic", "naive-bayes", "tree"])
-@pytest.mark.parametrize("name", estimators._KNOWN)
+@pytest.mark.parametrize("name", label_task._KNOWN)
 def test_every_estimator_labels(capsys, folder, name):
     argv = ["--estimator", name, "--members", "15", "--epsilon", "200", *SEED]
     result = run(capsys, *argv)

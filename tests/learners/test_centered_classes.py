@@ -198,6 +198,8 @@ def test_no_value_raises_or_warns_whatever_numpy_is_set_to(n, classes):
         with np.errstate(all="raise"), warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", UtilityWarning)
+            # Said once in a process, of the seed.
+            warnings.filterwarnings("ignore", "random_state makes")
             goal = Goal(8.0, 1e-6, random_state=0)
             codes = np.full(n, code)
             made = release_classes(UNIT, rows, codes, classes, goal, name="here")

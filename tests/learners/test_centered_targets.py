@@ -14,11 +14,11 @@ from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import UtilityWarning, notes_of
-from hdp_fast.learners import CenteredLinear, centered_targets, target_clip
+from hdp_fast.learners import CenteredLinear, centered_targets, target_model
 from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
 from hdp_fast.learners.centered_targets import plan_targets, release_targets
 from hdp_fast.learners.sufficient_statistics import add_up, calibrate
-from hdp_fast.learners.target_clip import Clip, choose_clip, release_mean, scale_mean
+from hdp_fast.learners.target_model import Clip, choose_clip, release_mean, scale_mean
 
 UNIT = Rows.within((0, 1), 3)
 SPENT = Schema(
@@ -65,7 +65,7 @@ def test_a_record_moves_the_score_of_an_interval_by_one(rows, monkeypatch):
         asked.append((scores, settings["sensitivity"], settings["epsilon"]))
         return 0
 
-    monkeypatch.setattr(target_clip.noise, "permute_and_flip", choose)
+    monkeypatch.setattr(target_model.noise, "permute_and_flip", choose)
     for pair in neighbors(3):
         for targets in pair:
             choose_clip(targets, epsilon=0.5, rows=rows, random_state=None)
@@ -87,7 +87,7 @@ def test_a_record_moves_the_mean_by_what_its_noise_is_for(rows, monkeypatch):
         scales.append(scale)
         return 0
 
-    monkeypatch.setattr(target_clip.noise, "discrete_laplace", draw)
+    monkeypatch.setattr(target_model.noise, "discrete_laplace", draw)
     settings = {"epsilon": epsilon, "rows": rows, "random_state": None}
     largest = 0
     for pair in neighbors(2):
@@ -345,6 +345,8 @@ def test_no_value_of_a_record_raises_or_warns_and_all_is_finite(n, epsilon, targ
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UtilityWarning)
+        # Said once in a process, of the seed.
+        warnings.filterwarnings("ignore", "random_state makes")
         made = release(n, epsilon, records=records)
         scores = made.model.scores(made.rows.scale(records[0]))
     assert np.isfinite(scores).all()

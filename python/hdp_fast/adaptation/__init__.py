@@ -31,8 +31,8 @@ from .discrepancies.exact import Discrepancy, discrepancy
 from .discrepancies.private import ReleasedDiscrepancy, release_discrepancy
 from .nonconvex import NonConvexAdaptation
 from .one_release import MomentAdaptation
+from .problem import ScaledFeatures
 from .residual_moments import MomentResult
-from .scaled_features import ScaledFeatures
 from .tuning import TuningResult, selection_epsilon, tune
 
 __all__ = [

@@ -23,7 +23,7 @@ from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
-from . import estimators
+from . import label_task
 from .exit_codes import ExitCode
 from .label_statistics import (
     METHODS,
@@ -87,7 +87,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add("public", type=Path, metavar="PUBLIC", help="the same, no label needed: one is not used")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add("--method", choices=METHODS, help="votes with --estimator, or else auto, if not given")
-    add("--estimator", metavar="NAME", help=f"of votes: one of {estimators.RULE}")
+    add("--estimator", metavar="NAME", help=f"of votes: one of {label_task.RULE}")
     add("--epsilon", type=float, required=True, help="privacy of PRIVATE")
     add("--delta", type=float, required=True, help="privacy of PRIVATE")
     add("--label", metavar="COLUMN", help="column of the label, the schema's if not given")
@@ -137,7 +137,7 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     probability("--delta", arguments.delta)
     method = settle_method(arguments)
     places = place_results(arguments)
-    estimators.check_name(arguments.estimator or _USUAL)
+    label_task.check_name(arguments.estimator or _USUAL)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
     task = read_task(arguments)
@@ -235,7 +235,7 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
     private, public = task.private, task.public
     result = suggest(
-        estimators.estimator(arguments.estimator),
+        label_task.estimator(arguments.estimator),
         task.points,
         task.labels(public) if task.label in public.columns else None,
         n=private.rows,
@@ -295,7 +295,7 @@ def _train(
         require_records(plan, private.rows, plan.k, f"PRIVATE has {private.rows:,} rows")
     X, y = task.schema.floats(private), task.labels(private)
     # Scikit-learn takes seconds to import: not before the files have been looked at.
-    labeler.learner = estimators.estimator(arguments.estimator or _USUAL)
+    labeler.learner = label_task.estimator(arguments.estimator or _USUAL)
     labeler.check(task.points, records=None if ids is not None else private.rows)
     labeler.fit(
         X,

@@ -393,8 +393,7 @@ class Schema:
             >>> schema.label
             Label(column='bought', positive=('yes',), above=None, bounds=None)
         """
-        table = codebook if isinstance(codebook, Table) else read_frame(codebook, public=True)
-        return cls(*read_variables(table))
+        return cls(*read_variables(take_columns("codebook", codebook, None)))
 
     def with_missing(self, defaults: Mapping[str, str | float]) -> Schema:
         """Returns the schema with these public values for missing cells.

@@ -25,8 +25,15 @@ from .feature_maps import FeatureMap
 from .released_statistics import ReleasedStatistics
 from .statistics_noise import MOST_BITS
 from .sufficient_statistics import SufficientStatistics, add_noise, add_up, calibrate
-from .target_clip import Clip, choose_clip, release_mean, scale_mean, span_targets
-from .target_model import TargetLaw, TargetModel
+from .target_model import (
+    Clip,
+    TargetLaw,
+    TargetModel,
+    choose_clip,
+    release_mean,
+    scale_mean,
+    span_targets,
+)
 
 # Effective records times epsilon from which slopes were measured to be worth their noise, and from
 # which the choice of a clip is.

@@ -29,8 +29,7 @@ from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
 from ..record import PrivacyRecord
 from .coefficients import LinearPart, to_frame
-from .pipeline_steps import note_learned_steps
-from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, validate_data
+from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, note_learned_steps, validate_data
 
 _SEARCHES = "sklearn.model_selection."
 # It lets estimators refuse a charge on purpose, and no fit is missing then.
