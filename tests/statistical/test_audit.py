@@ -378,9 +378,9 @@ AUDITS = [
             delta=0.01, runs=10_000,
         )
         for name, steps, twin, broken, tight in [
-            ("one step", 1, full_batch(1, 2**22), "half the noise", 0.5),
-            ("its clip", 1, full_batch(1, 2**23, 2.0), "gradients twice as long", 0.5),
-            ("four steps", 4, full_batch(4, 2**22), "a quarter of the noise", 0.35),
+            ("one step", 1, full_batch(1, 2**21), "a quarter of the noise", 0.3),
+            ("its clip", 1, full_batch(1, 2**23, 4.0), "gradients four times as long", 0.3),
+            ("four steps", 4, full_batch(4, 2**22), "a quarter of the noise", 0.2),
         ]
     ],
     *[
