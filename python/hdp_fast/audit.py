@@ -60,8 +60,7 @@ def lower_bound(
 
     Args:
         mechanism: Called with `data` and with `neighbor`, `runs` times each, with fresh random bits
-        each
-            time. Calls come from several threads at once unless threads=1.
+            each time. Calls come from several threads at once unless threads=1.
         data: Whatever the mechanism takes; a tuple is passed as one argument.
         neighbor: A neighbor of `data`, by the relation of the guarantee that is audited.
         delta: The delta at which epsilon is bounded, in [0, 1).

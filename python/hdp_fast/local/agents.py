@@ -134,8 +134,8 @@ class Agents(AgentPool):
                 clipped; what is not finite, or no number, counts as 0.
             count: Number of agents to ask, at least 0.
             random_state: None draws the agents' random bits from the operating system. An int or a
-            numpy
-                Generator makes a reproducible stream for tests, which protects no one who knows it.
+                numpy Generator makes a reproducible stream for tests, which protects no one who
+                knows it.
 
         Returns:
             The randomized answers, uint8 of shape (count,).

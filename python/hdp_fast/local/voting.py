@@ -184,9 +184,8 @@ def learn_by_votes(
             promise. A warning tells where they are too few for any, and how many would promise 0.1.
         beta: Probability with which the interval of any hypothesis may miss its error, in (0, 1).
         random_state: None draws the agents' random bits from the operating system. An int or a
-        numpy
-            Generator makes a reproducible stream for tests, which protects no one who knows it.
-            RemoteAgents do not use it.
+            numpy Generator makes a reproducible stream for tests, which protects no one who knows
+            it. RemoteAgents do not use it.
 
     Returns:
         A VotingResult.

@@ -66,8 +66,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
             be chosen.
         method: "logistic" for slope and intercept of the score, or "isotonic" for a monotone map.
         test_seed: None draws the agents' random bits, and the order in which they are asked, from
-        the
-            operating system. An int or a Generator makes a reproducible stream for tests, which
+            the operating system. An int or a Generator makes a reproducible stream for tests, which
             protects no one. A private estimator has a test_seed of its own.
 
     Attributes:

@@ -292,7 +292,7 @@ class StableRelease:
 
         Args:
             random_state: The one that release gets; the record names where the random bits come
-            from.
+                from.
 
         Returns:
             The PrivacyRecord that release charges to a budget.

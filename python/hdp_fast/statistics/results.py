@@ -116,8 +116,7 @@ class TopCategories(JsonText):
     Attributes:
         value: The chosen categories, the first choice first.
         count_error: With probability `confidence`, over the random draws alone, no choice has a
-        count
-            that is farther below the largest count left at its turn.
+            count that is farther below the largest count left at its turn.
         confidence: Probability of that statement.
         record: What protects the records.
 
@@ -147,8 +146,7 @@ class Quantiles(JsonText):
         value: The quantiles, float64 of shape (k,), in increasing order of their levels.
         levels: The k levels, in increasing order.
         rank_error: With probability `confidence`, over the random draws alone, the value y that was
-        chosen
-            for level q is off by at most so many of the n clipped records: at most q n +
+            chosen for level q is off by at most so many of the n clipped records: at most q n +
             `rank_error` of them lie below y, and at least q n - `rank_error` at y or below. Each
             choice has this probability by itself.
         confidence: Probability of that statement, and of each interval alone.

@@ -116,9 +116,8 @@ def calibrate(
             same call after an interruption takes up the answers of real agents who were asked by
             it, and asks only the others.
         random_state: None draws the agents' random bits from the operating system. An int or a
-        numpy
-            Generator makes a reproducible stream for tests, which protects no one who knows it.
-            RemoteAgents do not use it.
+            numpy Generator makes a reproducible stream for tests, which protects no one who knows
+            it. RemoteAgents do not use it.
 
     Returns:
         A CalibratedModel. A UtilityWarning says where it is the model as it was.

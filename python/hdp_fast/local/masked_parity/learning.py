@@ -182,9 +182,8 @@ def learn_masked_parity(
         beta: Failure probability with agents, in (0, 1). With an oracle that keeps its tolerances
             the result is never wrong.
         random_state: Source of the agents' random bits. None draws from the operating system. An
-        int or a
-            numpy Generator makes a reproducible stream for tests, which protects no one who knows
-            it.
+            int or a numpy Generator makes a reproducible stream for tests, which protects no one
+            who knows it.
 
     Returns:
         A MaskedParityResult with a MaskedParity.
