@@ -40,7 +40,6 @@ BREAKS = {
     validate.positive_or_infinite: [*NO_NUMBERS, 0, -1.0, -np.inf, np.nan],
     validate.instance: ["text", 1.5],
     validate.function: ["text", 1.5],
-    gaussian._within: [*NO_NUMBERS, -np.inf, np.inf, np.nan],
     gaussian._two_or_more: [*NO_INTEGERS, 0, 1],
     nonprivate._at_least_one: [*NO_NUMBERS, 0.5, np.inf, np.nan],
 }

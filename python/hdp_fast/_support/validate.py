@@ -214,7 +214,7 @@ def bounded(name: str, value: Any, low: float, high: float) -> float:
     """
     real = value if type(value) is float else number(name, value)
     if not low <= real <= high:
-        refuse(name, value, f"it must lie in [{low:g}, {high:g}]")
+        refuse(name, value, f"it must lie in [{low:g}, {high:,g}]")
     return real
 
 

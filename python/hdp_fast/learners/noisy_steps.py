@@ -17,6 +17,7 @@ from .._support.validate import (
     one_of,
     positive,
     positive_int,
+    positive_or_infinite,
     probability,
     refuse,
 )
@@ -54,11 +55,6 @@ _FEWEST, _MOST = 1e-4, 1e15
 _MOST_IN_MEAN = 10_000
 
 
-def _positive_or_infinite(name: str, value: Any) -> float:
-    """The value as a float above 0, infinite for no privacy."""
-    return math.inf if value == math.inf else positive(name, value)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NoisySteps(Checked, Parameters):
     """Steps each of which adds Gaussian noise to a sum over records drawn with replacement.
@@ -91,7 +87,7 @@ class NoisySteps(Checked, Parameters):
     RULES: ClassVar[Rules] = {
         "steps": optional(partial(positive_int, most=1 << 53)),
         "batch_size": optional(partial(positive_int, most=MOST_DRAWS)),
-        "epsilon": optional(_positive_or_infinite),
+        "epsilon": optional(positive_or_infinite),
         "noise_multiplier": optional(partial(bounded_positive, most=_LARGEST_NOISE)),
         "numerics": partial(one_of, allowed=("exact", "idealized")),
         "delta": probability,

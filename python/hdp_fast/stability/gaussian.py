@@ -16,7 +16,7 @@ from .. import noise
 from .._support.parameters import Checked, Rules
 from .._support.random_state import check_random_state
 from .._support.types import Integers, RandomState
-from .._support.validate import number, positive_int, probability, refuse
+from .._support.validate import bounded, positive_int, probability, refuse
 from ..accounting.conversion import gaussian_delta, gaussian_epsilon
 from ..accounting.discrete_gaussian import continuous_mu, round_sigma_up
 from ..budget.account import Budget
@@ -34,14 +34,6 @@ _MOST = 1 << 40
 _LARGEST_SIGMA, _LARGEST_DENOMINATOR = 1 << 49, 1 << 10
 # Number of noisy counts that are held in memory at a time.
 _BLOCK = 1 << 21
-
-
-def _within(name: str, value: Any, low: float, high: float) -> float:
-    """The value as a float from low to high. Raises: ParameterError otherwise."""
-    real = number(name, value)
-    if not low <= real <= high:
-        refuse(name, value, f"it must lie in [{low:g}, {high:,g}]")
-    return real
 
 
 def _two_or_more(name: str, value: Any) -> int:
@@ -108,10 +100,10 @@ class GaussianVote(Checked, QuerySessions["GaussianSession"]):
     RULES: ClassVar[Rules] = {
         "queries": partial(positive_int, most=_MOST),
         "labels": _two_or_more,
-        "epsilon": partial(_within, low=0.001, high=1_000.0),
+        "epsilon": partial(bounded, low=0.001, high=1_000.0),
         "delta": probability,
         "beta": probability,
-        "threshold": partial(_within, low=0.0, high=1_000.0),
+        "threshold": partial(bounded, low=0.0, high=1_000.0),
     }
 
     def __post_init__(self) -> None:
