@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ..labels import choose_method
+from ..labels import MethodChoice, choose_method
 from ..stability.plans import members_needed
 from . import signals
 from .methods import (
@@ -16,7 +16,8 @@ from .methods import (
     lack_agents,
     lack_records,
     write_agents,
-    write_learner,
+    write_flags,
+    write_model,
     write_number,
     write_privacy,
 )
@@ -29,17 +30,22 @@ _WIDEST = 0.45
 def _lack_statistics(sizes: Sizes) -> str | None:
     if sizes.epsilon == math.inf:
         return "nothing is to be protected"
-    return lack_records(sizes)
+    return lack_records(sizes) or _misfit(sizes)
 
 
-@lru_cache(maxsize=1024)
 def _misfit(sizes: Sizes) -> str | None:
     """Why the pool cannot stand for the records' second moments; None if it can."""
     if not sizes.pool:
         return "there is no pool"
     if sizes.target == "shifted":
         return "the pool is of another population"
-    choice = choose_method(
+    choice = _choose_labeling(sizes)
+    return None if choice.method == "statistics" else choice.reason
+
+
+@lru_cache(maxsize=1024)
+def _choose_labeling(sizes: Sizes) -> MethodChoice:
+    return choose_method(
         n=sizes.n,
         columns=sizes.d,
         classes=sizes.classes,
@@ -48,68 +54,46 @@ def _misfit(sizes: Sizes) -> str | None:
         epsilon=sizes.epsilon,
         delta=sizes.delta,
     )
-    return None if choice.method == "statistics" else choice.reason
 
 
 def _lose_statistics(sizes: Sizes, world: World) -> float:
-    if _misfit(sizes) is not None:
-        return signals.lose_linear(sizes, world, moments=True)
     if sizes.target == "same":
-        return signals.lose_linear(sizes, world)
-    # A tenth of the budget tests the pool; where it does not fit, gradients learn from the rest.
-    rest = 0.9 if world.overlap == 1 else 0.9 * signals.DESCENT
-    return signals.lose_linear(sizes, world, release=rest)
+        return signals.lose_linear(sizes, world, signals.sums_signal(sizes, world))
+    # A tenth of the budget tests the pool; where it does not fit, a descent learns from the rest.
+    rest = signals.sums_signal if world.overlap == 1 else signals.descent_signal
+    return signals.lose_linear(sizes, world, 0.9 * rest(sizes, world))
 
 
 def _explain_statistics(sizes: Sizes) -> str:
-    choice = choose_method(
-        n=sizes.n,
-        columns=sizes.d,
-        classes=sizes.classes,
-        points=max(sizes.pool, 1),
-        members=1 << 50,
-        epsilon=sizes.epsilon,
-        delta=sizes.delta,
-    )
-    text = f"signal n mu / (K sqrt(d)) = {write_number(choice.signal)}, enough from about 5 on"
-    misfit = _misfit(sizes)
-    if misfit is None:
-        tested = "" if sizes.target == "same" else "; a tenth of the budget tests the pool"
-        return text + tested
-    moments = write_number(sizes.n * sizes.mu / (2 * sizes.d**1.5))
-    return f"{text}; {misfit}, so second moments are released: n mu / (2 d^1.5) = {moments}"
+    signal = write_number(_choose_labeling(sizes).signal)
+    tested = "" if sizes.target == "same" else "; a tenth of the budget tests the pool"
+    return f"signal n mu / (K sqrt(d)) = {signal}, enough from about 5 on{tested}"
 
 
 def _call_statistics(sizes: Sizes) -> str:
-    if _misfit(sizes) is None:
-        population = "same" if sizes.target == "same" else "tested"
-        return (
-            f"labels.StatisticsLabeler({write_privacy(sizes)}, classes=range({sizes.classes}), "
-            f'population="{population}").fit(X, y, pool)'
-        )
+    population = "same" if sizes.target == "same" else "tested"
     return (
-        f"learners.SufficientStatistics(learners.FeatureMap.identity({sizes.d}, norm_bound=1.0), "
-        f"classes=range({sizes.classes}), second_moments=True)"
-        f".release(X, y, {write_privacy(sizes)}).solve()"
+        f"labels.StatisticsLabeler({write_privacy(sizes)}, classes=range({sizes.classes}), "
+        f'population="{population}").fit(X, y, pool)'
     )
 
 
-def _lose_descent(sizes: Sizes, world: World) -> float:
-    return signals.lose_linear(sizes, world, release=signals.DESCENT)
+def _lose_model(sizes: Sizes, world: World) -> float:
+    return signals.lose_linear(sizes, world, signals.descent_signal(sizes, world))
 
 
-def explain_descent(sizes: Sizes) -> str:
-    """Why a descent on the records loses what it is expected to."""
+def _explain_model(sizes: Sizes) -> str:
     if sizes.epsilon == math.inf:
         return f"no noise; n / d = {write_number(sizes.n / sizes.d)} records a column"
-    signal = sizes.n * sizes.mu / (2 * sizes.classes * math.sqrt(sizes.d))
-    return f"half the signal of one release, n mu / (2 K sqrt(d)) = {write_number(signal)}"
+    clear = write_number(signals.clear_signal(sizes))
+    steps = signals.descent_plan(sizes).steps
+    return f"signal n mu / sqrt((d + 1) (K - 1)) = {clear}, {steps} steps on all records"
 
 
-def write_descent(sizes: Sizes) -> str:
-    """The call of a descent on the records, whose columns lie within public bounds."""
-    settings = f"{write_privacy(sizes)}, bounds=bounds, classes=range({sizes.classes})"
-    return f"sklearn.PrivateClassifier({settings}).fit(X, y)"
+def _write_fit(sizes: Sizes) -> str | None:
+    if sizes.classes > 2:
+        return None  # their names are not known
+    return f"hdp-fast fit private.csv {write_flags(sizes)} --output model.json"
 
 
 def _lack_finite(sizes: Sizes) -> str | None:
@@ -171,7 +155,14 @@ def _call_votes(sizes: Sizes, members: int) -> str:
 STATISTICS = Method(
     "statistics", _lack_statistics, _lose_statistics, _explain_statistics, _call_statistics
 )
-DESCENT = Method("DP-SGD", lack_records, _lose_descent, explain_descent, write_descent)
+LINEAR_MODEL = Method(
+    "linear model",
+    lack_records,
+    _lose_model,
+    _explain_model,
+    write_model,
+    write_command=_write_fit,
+)
 EXPONENTIAL = Method(
     "exponential mechanism", _lack_finite, signals.lose_finite, _explain_finite, _call_finite
 )
@@ -199,12 +190,19 @@ def _explain_calibration(sizes: Sizes) -> str:
 
 
 def _call_calibration(sizes: Sizes) -> str:
-    return f"transfer.calibrate({write_descent(sizes)}, {write_agents(sizes)})"
+    return f"transfer.calibrate({write_model(sizes)}, {write_agents(sizes)})"
+
+
+def _write_hybrid(sizes: Sizes) -> str | None:
+    if sizes.epsilon == math.inf:
+        return None  # the command protects both
+    agents = f"--agents-epsilon {sizes.agents_epsilon!r} --output model.json"
+    return f"hdp-fast hybrid panel.csv survey.csv {write_flags(sizes)} {agents}"
 
 
 def _lack_reweighing(sizes: Sizes) -> str | None:
-    if sizes.learner == "other":
-        return "there is no private learner of this kind"
+    if sizes.learner != "finite":
+        return "the class is not finite, and reweighing picks one of its hypotheses"
     needed = "reweighing needs records" if not sizes.n else None
     return first_reason(lack_agents(sizes), needed) or _lack_tests(sizes)
 
@@ -219,28 +217,22 @@ def _runs(sizes: Sizes) -> Iterable[Setting]:
 
 
 def _explain_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
-    if sizes.learner == "finite":
-        epsilon = signals.round_epsilon(sizes, rounds)
-        excess = signals.finite_excess(sizes, kappa * sizes.n, epsilon)
-        width = signals.half_width(sizes, rounds)
-        records = write_number(kappa * sizes.n)
-        return (
-            f"with kappa = {kappa} an excess error of {write_number(excess)} on {records} records "
-            f"in each of {rounds} rounds, tests within {write_number(width)}; finds a rule "
-            "that only a part of the records follows; the call chooses kappa and rounds itself"
-        )
-    return "a linear model blends rules, and its base rate stays the source's; noise of all rounds"
+    epsilon = signals.round_epsilon(sizes, rounds)
+    excess = signals.finite_excess(sizes, kappa * sizes.n, epsilon)
+    width = signals.half_width(sizes, rounds)
+    records = write_number(kappa * sizes.n)
+    return (
+        f"with kappa = {kappa} an excess error of {write_number(excess)} on {records} records "
+        f"in each of {rounds} rounds, tests within {write_number(width)}; finds a rule "
+        "that only a part of the records follows; the call chooses kappa and rounds itself"
+    )
 
 
 def _call_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
-    if sizes.learner == "finite":
-        epsilon = 1.0 if sizes.epsilon == math.inf else sizes.epsilon
-        learner = f"learners.ExponentialLearner(hypotheses, epsilon={epsilon!r})"
-    else:
-        learner = write_learner(sizes, "epsilon=math.inf, steps=200, batch_size=500")
+    epsilon = 1.0 if sizes.epsilon == math.inf else sizes.epsilon
     return (
-        f"transfer.SubsampleTestReweigh({learner}, {write_privacy(sizes)})"
-        f".fit(X, y, {write_agents(sizes)}).result_"
+        f"transfer.SubsampleTestReweigh(learners.ExponentialLearner(hypotheses, epsilon={epsilon!r}"
+        f"), {write_privacy(sizes)}).fit(X, y, {write_agents(sizes)}).result_"
     )
 
 
@@ -275,8 +267,8 @@ def _call_agents_alone(sizes: Sizes) -> str:
     if sizes.learner == "finite":
         return f"local.learn_by_votes(hypotheses, {write_agents(sizes)})"
     steps, batch_size = _steps(sizes)
-    learner = write_learner(sizes, f"epsilon=math.inf, steps={steps}, batch_size={batch_size}")
-    return f"local.learn_by_descent({learner}, {write_agents(sizes)})"
+    learner = f'loss="logistic", epsilon=math.inf, steps={steps}, batch_size={batch_size}'
+    return f"local.learn_by_descent(learners.PrivateSGD({learner}), {write_agents(sizes)})"
 
 
 CALIBRATION = Method(
@@ -285,6 +277,7 @@ CALIBRATION = Method(
     signals.lose_calibrated,
     _explain_calibration,
     _call_calibration,
+    write_command=_write_hybrid,
 )
 REWEIGHING = Method(
     "reweigh",
@@ -312,7 +305,7 @@ def _explain_public_source(sizes: Sizes) -> str:
 
 
 def _call_public_source(sizes: Sizes) -> str:
-    return f"{write_learner(sizes, 'epsilon=math.inf')}.learn(source_X, source_y)"
+    return write_model(sizes, "epsilon=math.inf", "source_X, source_y")
 
 
 def _lack_adaptation(sizes: Sizes) -> str | None:
@@ -360,7 +353,12 @@ ADAPTATION = Method(
     "adapt", _lack_adaptation, signals.lose_adapted, _explain_adaptation, _call_adaptation
 )
 TARGET_ALONE = Method(
-    "DP-SGD", lack_records, signals.lose_target_alone, explain_descent, write_descent
+    "linear model",
+    lack_records,
+    signals.lose_target_alone,
+    _explain_model,
+    write_model,
+    write_command=_write_fit,
 )
 CALIBRATED_SOURCE = Method(
     "calibrate",
@@ -391,7 +389,7 @@ CONSTANT = Method("constant", _lack_nothing, _lose_all, _explain_constant, _call
 # What is cheaper stands first, and wins ties.
 _PRIVATE = (
     STATISTICS,
-    DESCENT,
+    LINEAR_MODEL,
     EXPONENTIAL,
     VOTES,
     CALIBRATION,

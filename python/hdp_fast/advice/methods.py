@@ -21,6 +21,10 @@ class Outlook:
     high: float
 
 
+def _no_command(sizes: Sizes) -> str | None:
+    return None
+
+
 def _no_settings(sizes: Sizes) -> Iterable[Setting]:
     return [()]
 
@@ -37,6 +41,7 @@ class Method:
         write_call: A line of Python that runs it.
         settings: Numbers from which it chooses by the mean: the last arguments of `lose`,
             `explain` and `write_call`.
+        write_command: The command that runs it on files; None where there is none.
     """
 
     name: str
@@ -45,6 +50,7 @@ class Method:
     explain: Callable[..., str]
     write_call: Callable[..., str]
     settings: Callable[[Sizes], Iterable[Setting]] = _no_settings
+    write_command: Callable[[Sizes], str | None] = _no_command
 
     def forecast(self, sizes: Sizes) -> tuple[Outlook, Setting]:
         """What it loses over all worlds with its best setting, and this setting."""
@@ -72,10 +78,17 @@ def write_privacy(sizes: Sizes) -> str:
     return f"epsilon={sizes.epsilon!r}, delta={sizes.delta!r}"
 
 
-def write_learner(sizes: Sizes, privacy: str) -> str:
-    """A learner by descent in a call."""
-    loss = 'loss="logistic"' if sizes.classes == 2 else f'loss="softmax", classes={sizes.classes}'
-    return f"learners.PrivateSGD({loss}, {privacy})"
+def write_model(sizes: Sizes, privacy: str | None = None, records: str = "X, y") -> str:
+    """The call that learns a linear model of records whose columns lie within public bounds."""
+    settings = write_privacy(sizes) if privacy is None else privacy
+    settings = f"{settings}, bounds=bounds, classes=range({sizes.classes})"
+    return f"sklearn.PrivateClassifier({settings}).fit({records})"
+
+
+def write_flags(sizes: Sizes) -> str:
+    """The schema and the privacy parameters of the records in a command."""
+    flags = f"--schema schema.json --epsilon {sizes.epsilon!r}"
+    return flags if sizes.epsilon == math.inf else f"{flags} --delta {sizes.delta!r}"
 
 
 def write_agents(sizes: Sizes) -> str:

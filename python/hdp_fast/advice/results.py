@@ -49,8 +49,12 @@ class Forecast(JsonText):
         basis: The formula in words, with its numbers.
         call: A line of Python that runs the method. X and y are the private records, pool are the
             public points, `source_X` and `source_y` are the records of a public source, `agents_X`
-            and `agents_y` are the people who answer, hypotheses is the finite class, learner is
-            any classifier, and label is the most frequent label.
+            and `agents_y` are the people who answer, bounds are the public bounds of the columns,
+            hypotheses is the finite class, learner is any classifier, and label is the most
+            frequent label.
+        command: The command that does the same on files, where there is one: private.csv or
+            panel.csv hold the records, survey.csv the people who answer, and schema.json is what
+            `hdp-fast schema` writes.
 
     Examples:
         >>> import hdp_fast
@@ -69,6 +73,7 @@ class Forecast(JsonText):
     useful: bool
     basis: str
     call: str
+    command: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +201,7 @@ class Advice(JsonText):
         lines += ["", self._scale(), ""]
         for one in self.candidates:
             lines += [f"{one.name}: {one.basis}", f"    {one.call}"]
+            lines += [] if one.command is None else [f"    {one.command}"]
         lines += [""] * bool(self.missing)
         lines += [f"not possible: {name}, {reason}" for name, reason in self.missing]
         lines += [""] * bool(self.changes)

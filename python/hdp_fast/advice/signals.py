@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from functools import lru_cache
 
 from ..exceptions import ParameterError, UtilityWarning
+from ..learners.noisy_descent import DescentPlan, plan_descent
 from ..stability import GaussianVote, VoteTable
 from ..stability.plans import flip_probability
 from ..transfer import plan_calibration
 from ..transfer.calibration_plan import LEAST_AGENTS
 from .sizes import Sizes, World, join_losses, lose_direction, lose_intercept
 
-# Steps of a descent keep half of the signal that one release keeps.
-DESCENT = 0.5
+# What a mean of the last half of noisy steps keeps of the signal of all of them.
+_AVERAGED = 0.7
+# What a descent on agents' answers keeps of the signal of their mean.
+_OF_AGENTS = 0.5
+# The norm of a record's residuals before any step, for two classes and for more.
+_RESIDUALS = (0.5, 1.0)
 # A member has a signal of 1 from as many records.
 MEMBER_RECORDS = 30
 MEMBERS = tuple(round(10 * 2 ** (step / 2)) for step in range(27))
@@ -36,9 +42,31 @@ def combine(*signals: float) -> float:
     return 1 / noise if noise else math.inf
 
 
-def sums_signal(sizes: Sizes, records: float, world: World) -> float:
+def sums_signal(sizes: Sizes, world: World) -> float:
     """Sums of a class's records over the Gaussian noise of one release."""
-    return world.gap * records * sizes.mu / (sizes.classes * math.sqrt(sizes.d))
+    return world.gap * sizes.n * world.overlap * sizes.mu / (sizes.classes * math.sqrt(sizes.d))
+
+
+def clear_signal(sizes: Sizes) -> float:
+    """How far records stand out of the noise on a column of weights: plans are made by it."""
+    return sizes.n * sizes.mu / math.sqrt((sizes.d + 1) * (sizes.classes - 1))
+
+
+def descent_plan(sizes: Sizes) -> DescentPlan:
+    """The steps that the centered learner takes at these sizes."""
+    return plan_descent(clear_signal(sizes), sizes.classes)
+
+
+def descent_signal(sizes: Sizes, world: World) -> float:
+    """Gradients of a descent on centered rows over the noise of all its steps.
+
+    Before the first step a record's gradient has the norm of its residuals r, and counts as clip /
+    r of it where that is longer; noise is in proportion to the clip norm, twice which a record may
+    change. With two classes there is one column of weights, and K with more.
+    """
+    residual = _RESIDUALS[sizes.classes > 2]
+    kept = _AVERAGED * min(1.0, residual / descent_plan(sizes).clip_norm)
+    return kept * sums_signal(sizes, world) / (1 if sizes.classes == 2 else 2)
 
 
 def sampling_signal(sizes: Sizes, records: float, world: World) -> float:
@@ -46,38 +74,20 @@ def sampling_signal(sizes: Sizes, records: float, world: World) -> float:
     return math.sqrt(world.separation * records * 2 / sizes.classes / sizes.d)
 
 
-def matrix_signal(sizes: Sizes, records: float) -> float:
-    """Second moments, d directions that share the norm 1, over the noise of their release."""
-    return records * sizes.mu / (2 * math.pow(sizes.d, 1.5))
-
-
 def lose_linear(
-    sizes: Sizes,
-    world: World,
-    *,
-    release: float = 1.0,
-    share: float = 1.0,
-    moments: bool = False,
-    intercept: float | None = None,
+    sizes: Sizes, world: World, signal: float, *, intercept: float | None = None
 ) -> float:
     """Share lost by a linear model of the records on the target.
 
     Args:
         sizes: Public numbers.
         world: How the data are.
-        release: What of the signal of one release is kept.
-        share: Share of the records that may be drawn often.
-        moments: Whether second moments are released, too.
+        signal: That of the records over the noise of what is released of them.
         intercept: Mean square by which the intercept errs; None takes that of the shift.
     """
-    records = sizes.n * world.overlap
-    signal = combine(
-        release * share * sums_signal(sizes, records, world),
-        sampling_signal(sizes, records, world),
-        *([matrix_signal(sizes, records)] if moments else []),
-    )
+    both = combine(signal, sampling_signal(sizes, sizes.n * world.overlap, world))
     square = world.log_odds**2 if intercept is None else intercept
-    return join_losses(lose_direction(signal, world), lose_intercept(square, world), world.misfit)
+    return join_losses(lose_direction(both, world), lose_intercept(square, world), world.misfit)
 
 
 def intercept_error(sizes: Sizes, world: World) -> float:
@@ -106,13 +116,14 @@ def lack_calibrating_agents(sizes: Sizes) -> str | None:
 
 def lose_calibrated(sizes: Sizes, world: World) -> float:
     """Share lost by a descent on the records whose slope and intercept agents mend."""
-    return lose_linear(sizes, world, release=DESCENT, intercept=_mended(sizes, world))
+    signal = descent_signal(sizes, world)
+    return lose_linear(sizes, world, signal, intercept=_mended(sizes, world))
 
 
 def lose_descent_of_agents(sizes: Sizes, world: World) -> float:
     """Share lost by a descent on answers of one bit about a random direction each."""
     coordinate = math.sqrt(2 / (math.pi * sizes.d))
-    signal = DESCENT * world.gap * sizes.advantage * coordinate * math.sqrt(sizes.agents)
+    signal = _OF_AGENTS * world.gap * sizes.advantage * coordinate * math.sqrt(sizes.agents)
     return join_losses(lose_direction(signal, world), world.misfit)
 
 
@@ -171,8 +182,6 @@ def half_width(sizes: Sizes, rounds: int) -> float:
 
 def lose_reweighed(sizes: Sizes, world: World, kappa: float, rounds: int) -> float:
     """Share lost by Subsample-Test-Reweigh of density kappa."""
-    if sizes.learner != "finite":
-        return lose_linear(sizes, world, release=DESCENT, share=kappa)
     if world.split and world.overlap < kappa:
         return 1.0
     lost = _lose_choice(sizes, world, kappa * sizes.n, round_epsilon(sizes, rounds))
@@ -268,8 +277,8 @@ def lose_adapted(sizes: Sizes, world: World) -> float:
     damage = lose_source(sizes, world)
     directions = min(sizes.d, DIRECTIONS)
     few = sizes.change(d=directions, classes=2)
-    noise = DESCENT * sums_signal(few, 2 * sizes.n, world)
-    signal = combine(noise, sampling_signal(few, sizes.n, world))
+    alike = dataclasses.replace(world, overlap=1.0)
+    signal = combine(sums_signal(few, alike), sampling_signal(few, sizes.n, world))
     # Loss goes with the square of the gap. Of a gap that is estimated with a signal, and shrunk,
     # the share 1 / (1 + signal**2) of its square remains.
     return damage / (1 + damage * signal * signal)
@@ -284,7 +293,5 @@ def lose_calibrated_source(sizes: Sizes, world: World) -> float:
 
 def lose_target_alone(sizes: Sizes, world: World) -> float:
     """Share lost by a descent on private records that are of the target themselves."""
-    signal = combine(
-        DESCENT * sums_signal(sizes, sizes.n, world), sampling_signal(sizes, sizes.n, world)
-    )
-    return join_losses(lose_direction(signal, world), world.misfit)
+    alike = dataclasses.replace(world, overlap=1.0)
+    return lose_linear(sizes, alike, descent_signal(sizes, alike), intercept=0.0)
