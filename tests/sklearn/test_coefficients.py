@@ -1,5 +1,6 @@
 """What private linear estimators say: coefficients in the table's units, and their intervals."""
 
+import inspect
 import math
 import sys
 
@@ -10,10 +11,18 @@ pytest.importorskip("sklearn", minversion="1.6")
 
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectFromModel
+from sklearn.feature_selection._base import _get_feature_importances
+from sklearn.pipeline import make_pipeline
 
 from hdp_fast import Budget
 from hdp_fast.data import Category, Label, Number, Schema
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.sklearn import (
+    PrivateClassifier,
+    PrivateRegressor,
+    SchemaTransformer,
+    private_estimator,
+)
 
 N = 20_000
 BOUNDS = [(0, 100), (-1, 1), (5, 9)]
@@ -147,6 +156,32 @@ def test_select_from_model_takes_a_fit_that_is_paid_for(kind):
     assert SelectFromModel(model, prefit=True, max_features=1, threshold=-np.inf).transform(
         X
     ).shape == (N, 1)
+
+
+def test_selectors_do_not_take_features_of_a_schema_for_columns():
+    """They choose columns by the places of coefficients: others, where a schema orders its own."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"b": X[:, 1], "a": X[:, 0]})
+    model, y = PrivateClassifier(epsilon=8.0, classes=[0, 1]), (X[:, 0] > 50).astype(int)
+    schema = Schema(columns={"a": Number(0, 100), "b": Number(-1, 1)})
+    model.set_params(schema=schema).fit(frame, y)
+    message = "has an entry for each feature of the schema, but a selector chooses columns"
+    for getter in ("auto", "feature_importances_"):
+        selector = SelectFromModel(model, prefit=True, importance_getter=getter)
+        with pytest.raises(ParameterError, match=message):
+            selector.fit(frame).get_support()
+    assert model.coef_.shape == (1, 2)
+    same = PrivateClassifier(epsilon=8.0, classes=[0, 1], schema=schema).fit(frame[["a", "b"]], y)
+    selector = SelectFromModel(same, prefit=True, threshold=-np.inf, max_features=1)
+    assert selector.fit(frame[["a", "b"]]).get_support().tolist() == [True, False]
+    behind = PrivateClassifier(epsilon=8.0, classes=[0, 1], bounds=(0, 1))
+    chosen = SelectFromModel(behind, max_features=1, threshold=-np.inf)
+    steps = make_pipeline(SchemaTransformer(schema=schema), chosen).fit(frame, y)
+    assert steps.get_feature_names_out().tolist() == ["a"]
+
+
+def test_selectors_live_in_the_module_that_is_looked_for():
+    assert inspect.getmodule(_get_feature_importances).__name__ == private_estimator.SELECTORS
 
 
 def test_coefficients_leave_private_values_alone():

@@ -118,7 +118,9 @@ def test_integers_are_places_among_texts_by_their_dtype_alone():
     with pytest.raises(ParameterError, match=re.escape(PLACED)):
         learner.fit(ROWS, codes + 1)
     for floats_or_bools in (codes.astype(float), codes.astype(bool)):
-        with pytest.raises(ParameterError, match=r"one of classes$"):
+        with pytest.raises(
+            ParameterError, match=r"one of classes: y holds numbers, and classes are texts$"
+        ):
             learner.fit(ROWS, floats_or_bools)
 
 
@@ -127,6 +129,23 @@ def test_integers_that_classes_spell_are_labels_and_no_places():
     learner = PrivateClassifier(**PUBLIC, classes=["1", "2"]).fit(ROWS, y)
     assert learner.classes_.tolist() == ["1", "2"]
     assert (learner.predict(ROWS) == y.astype(str)).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "hint"),
+    [
+        (np.array(["no", "yes"] * 50), [0, 1], ": y holds texts, and classes are numbers"),
+        (np.array(["no", "yes"] * 50, object), [0, 1], ": y holds texts, and classes are numbers"),
+        (np.array([0.0, 1.0] * 50), ["no", "yes"], ": y holds numbers, and classes are texts"),
+        (np.array([False, True] * 50), ["no", "yes"], ": y holds numbers, and classes are texts"),
+        (np.array(["no", "maybe"] * 50), ["no", "yes"], ""),
+        (np.array([0.0, 7.0] * 50), [0, 1], ""),
+    ],
+)
+def test_labels_of_another_kind_than_the_classes_are_named(labels, classes, hint):
+    message = f"y holds something else, but every entry must be one of classes{hint}"
+    with pytest.raises(ParameterError, match=f"^{re.escape(message)}$"):
+        PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=classes).fit(ROWS[:100], labels)
 
 
 def test_integers_from_one_on_say_which_classes_an_ensemble_needs():

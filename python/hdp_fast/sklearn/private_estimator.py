@@ -29,8 +29,17 @@ from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
 from ..record import PrivacyRecord
 from .coefficients import LinearPart, to_frame
-from .toolkit import BaseEstimator, check_is_fitted, column_or_1d, note_learned_steps, validate_data
+from .toolkit import (
+    BaseEstimator,
+    check_is_fitted,
+    column_or_1d,
+    is_called_by,
+    note_learned_steps,
+    validate_data,
+)
 
+# The module of SelectFromModel, RFE and RFECV that reads coefficients.
+SELECTORS = "sklearn.feature_selection._base"
 _SEARCHES = "sklearn.model_selection."
 # It lets estimators refuse a charge on purpose, and no fit is missing then.
 _REHEARSAL = f"{__package__}.search_fits", "rehearse_fit"
@@ -246,6 +255,7 @@ class PrivateLinearEstimator(SeededEstimator):
         the linear part of the scores: squares, less what is linear in their numbers, are further
         features of summary. Rows that the model shrinks have smaller scores.
         """
+        self._check_selection("coef_")
         part = self._linear_part()
         coefficients: Floats = self._by_score(part.coefficients[:, : part.plain])
         return coefficients
@@ -262,8 +272,20 @@ class PrivateLinearEstimator(SeededEstimator):
         By weight times the spread of its column, which follows from released means. They do not
         depend on the units of columns, which coef_ does.
         """
+        self._check_selection("feature_importances_")
         sizes = self._linear_part().sizes
         return sizes / max(float(sizes.sum()), math.ulp(0.0))
+
+    def _check_selection(self, name: str) -> None:
+        """Refuses to let columns of a frame be chosen by what are features of a schema.
+
+        Selectors of scikit-learn take entries by their places, and say nothing of others.
+        """
+        names = list(getattr(self, "feature_names_in_", ()))
+        if not names or self._name_features() == names or not is_called_by(SELECTORS):
+            return
+        rule = "a selector chooses columns of X: put SchemaTransformer before it"
+        raise ParameterError(f"{name} has an entry for each feature of the schema, but {rule}")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names the features of coef_: columns, and categories of columns as column=category.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from contextlib import suppress
-from inspect import currentframe
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from .toolkit import (
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
+    is_called_by,
 )
 
 # The module of OneVsRestClassifier, OneVsOneClassifier and OutputCodeClassifier.
@@ -44,9 +44,10 @@ def code_labels(
         check_classification_targets(labels)
         classes = check_classes(labels)
         return encode(labels, classes), classes
-    hint = ""
+    hint = _compare_kinds(labels, classes)
     if labels.dtype.kind in "iu":
-        if _is_reduced():
+        # Whether scikit-learn fits one of several classifiers of two classes in place of many.
+        if is_called_by(REDUCTIONS):
             # One of them writes -1 in place of 0.
             return (labels > 0).astype(np.int64), np.arange(2)
         if classes.dtype.kind in "OU" and not _spells_numbers(classes):
@@ -64,17 +65,19 @@ def code_labels(
     raise fault
 
 
+def _compare_kinds(labels: NDArray[Any], classes: NDArray[Any]) -> str:
+    """What an error adds where one are texts and the others numbers, by their dtypes."""
+    are_texts = classes.dtype.kind in "OU"
+    if are_texts and labels.dtype.kind in "bf":
+        return ": y holds numbers, and classes are texts"
+    if not are_texts and labels.dtype.kind in "OU":
+        return ": y holds texts, and classes are numbers"
+    return ""
+
+
 def _spells_numbers(classes: NDArray[Any]) -> bool:
     """Whether an integer, spelled as a text, may be one of the classes."""
     return any(re.fullmatch(r"\s*[-+]?\d+\s*", name) for name in classes.astype(str))
-
-
-def _is_reduced() -> bool:
-    """Whether scikit-learn fits one of several classifiers with two classes in place of many."""
-    frame = currentframe()
-    while frame is not None and frame.f_globals.get("__name__") != REDUCTIONS:
-        frame = frame.f_back
-    return frame is not None
 
 
 def read_classes(classes: Any) -> NDArray[Any] | None:

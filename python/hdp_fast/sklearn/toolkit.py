@@ -67,6 +67,7 @@ __all__ = [
     "get_tags",
     "has_fit_parameter",
     "indexable",
+    "is_called_by",
     "is_regressor",
     "r2_score",
     "select_rows",
@@ -313,3 +314,9 @@ def _is_told(step: Any) -> bool:
         return True
     is_constant = getattr(step, "strategy", None) == "constant"
     return is_constant and getattr(step, "keep_empty_features", False) is True
+
+
+def is_called_by(module: str) -> bool:
+    """Whether a function of the module of this name is among those that led to this call."""
+    frames = walk_stack(currentframe())
+    return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
