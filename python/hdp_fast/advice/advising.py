@@ -47,7 +47,7 @@ def advise(
     with this epsilon and delta, and tau = tanh(agents_epsilon / 2):
 
     - one release of statistics has s = g n mu / (K sqrt(d)); the centered learner's descent has .7
-      of it with two classes and half of that with more, less where its plan clips no gradients;
+      of it with two classes and half with more, less where its plan clips no gradients;
     - chance alone has s = sqrt(h n / d) with two classes, where h is the squared half distance of
       the classes in units of their spread;
     - agents alone have s = g tau sqrt(2 N / (pi d)) / 2, or vote on the hypotheses of a finite

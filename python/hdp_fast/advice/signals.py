@@ -62,11 +62,12 @@ def descent_signal(sizes: Sizes, world: World) -> float:
 
     Before the first step a record's gradient has the norm of its residuals r, and counts as clip /
     r of it where that is longer; noise is in proportion to the clip norm, twice which a record may
-    change. With two classes there is one column of weights, and K with more.
+    change. With more than two classes that is half of what sums of classes have in `sums_signal`,
+    which leaves out that a record may change two of them: sqrt(2) of it is left out here, too.
     """
     residual = _RESIDUALS[sizes.classes > 2]
     kept = _AVERAGED * min(1.0, residual / descent_plan(sizes).clip_norm)
-    return kept * sums_signal(sizes, world) / (1 if sizes.classes == 2 else 2)
+    return kept * sums_signal(sizes, world) / (1 if sizes.classes == 2 else math.sqrt(2))
 
 
 def sampling_signal(sizes: Sizes, records: float, world: World) -> float:
