@@ -18,7 +18,7 @@ from processes import wait_until
 
 from hdp_fast import PrivacyRecord
 from hdp_fast.cli import label_task, main
-from hdp_fast.cli.appended_column import appender
+from hdp_fast.cli.tables import appender
 from hdp_fast.data import files, read_table
 from hdp_fast.labels import PrivateLabeler
 

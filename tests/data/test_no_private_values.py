@@ -16,7 +16,7 @@ from overheard import REAL, SHAPES, WHOLE, WORD, listen, marked
 
 from hdp_fast import PrivacyRecord, learners, local, stability
 from hdp_fast.cli import main
-from hdp_fast.cli.table_commands import read_schema
+from hdp_fast.cli.tables import read_schema
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import Question, read_question
 from hdp_fast.collection.reports import Collection, read_collection

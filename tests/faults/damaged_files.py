@@ -21,8 +21,7 @@ import numpy as np
 
 from hdp_fast import PrivacyRecord, learners, local, stability
 from hdp_fast.cli import command_line
-from hdp_fast.cli.appended_column import appender
-from hdp_fast.cli.table_commands import read_schema
+from hdp_fast.cli.tables import appender, read_schema
 from hdp_fast.collection.device import answer_once
 from hdp_fast.collection.questions import Question, read_question
 from hdp_fast.collection.reports import Collection, read_collection, report_lines

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import plotting
 from .._support.notes import note
 from .._support.types import Floats
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
@@ -25,8 +24,7 @@ from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
 from .parser import add_price, read_price
 from .predict_command import add_predict_options, deliver_predictor, place_results, read_request
-from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, describe_label, read
+from .tables import FILE_HELP, add_delimiter, describe_label, read, read_schema
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many. --method moments, the default, fits SOURCE, releases
@@ -111,9 +109,15 @@ def _adapt(arguments: argparse.Namespace) -> None:
             summary,
             request,
             lambda rows: features.labels(learner.scores(rows)),
-            lambda: plotting.adaptation(learner, [*features.schema.float_names, "constant"]),
+            lambda: _draw(learner, features),
             _tabulate(summary["coefficients"]),
         )
+
+
+def _draw(learner: _Learner, features: ScaledFeatures) -> bytes:
+    from .. import plotting  # Whoever draws nothing does not wait for it.
+
+    return plotting.adaptation(learner, [*features.schema.float_names, "constant"])
 
 
 def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from .. import local, plotting
+from .. import local
 from .._support import progress
 from .._support.notes import note
 from .._support.numbers import nearest_float
@@ -107,6 +107,8 @@ def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path |
     """
     if place is None or not aggregate.reports:
         return
+    from .. import plotting  # Whoever draws nothing does not wait for it.
+
     names = None
     if isinstance(aggregate, FrequencyAggregate):
         names = list(question.name_frequencies(aggregate.frequencies()))

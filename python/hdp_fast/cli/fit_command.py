@@ -18,7 +18,6 @@ from ..exceptions import ParameterError
 from ..learners import CenteredLinear, PrivateModel
 from .exit_codes import ExitCode
 from .fit_report import render
-from .label_task import split_classes
 from .output import (
     check_outputs,
     check_report,
@@ -29,9 +28,8 @@ from .output import (
     settle_output,
     show,
 )
-from .parser import add_price, name_flags, read_price
-from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, describe_label, read
+from .parser import add_price, name_flags, read_price, split_classes
+from .tables import FILE_HELP, add_delimiter, describe_label, read, read_schema
 from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
 
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label

@@ -17,7 +17,6 @@ from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
 from ..transfer import HybridModel, HybridRun
-from .appended_column import appender, name_new_column
 from .hybrid_report import render
 from .output import (
     check_report,
@@ -30,8 +29,16 @@ from .output import (
 )
 from .parser import name_flags
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
-from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, describe_label, read, sign_of
+from .tables import (
+    FILE_HELP,
+    add_delimiter,
+    appender,
+    describe_label,
+    name_new_column,
+    read,
+    read_schema,
+    sign_of,
+)
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, and let the people of
 SURVEY say what moved between the two, how the model's probabilities must be changed for them

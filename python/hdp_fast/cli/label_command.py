@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import plotting
 from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
 from ..budget.account import Budget
@@ -365,6 +364,8 @@ def _write_beside(places: LabelPlaces, summary: dict[str, Any], result: LabelRes
     text = json.dumps(summary, indent=2) + "\n"
     files.write_atomically(places.record, text.encode())
     if places.plot is not None:
+        from .. import plotting  # Whoever draws nothing does not wait for it.
+
         files.write_atomically(places.plot, plotting.labels(result))
 
 

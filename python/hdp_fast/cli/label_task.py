@@ -21,11 +21,18 @@ from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..labels.pool import PoolTask
 from ..labels.saved_files import require_free
-from .appended_column import Append, appender, check_printable, name_new_column
 from .output import check_outputs, is_standard
-from .parser import name_flags
-from .table_commands import read_schema
-from .tables import read, read_with_content, sign_of
+from .parser import name_flags, split_classes
+from .tables import (
+    Append,
+    appender,
+    check_printable,
+    name_new_column,
+    read,
+    read_schema,
+    read_with_content,
+    sign_of,
+)
 
 
 @dataclass(frozen=True)
@@ -196,17 +203,6 @@ def passed(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any
     """Those of the arguments that have a value."""
     values = {name: getattr(arguments, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def split_classes(classes: str) -> list[str]:
-    """The labels that --classes lists.
-
-    Raises: ParameterError.
-    """
-    texts = [text.strip() for text in classes.split(",")]
-    if "" in texts:
-        refuse("--classes", classes, "it must be texts with commas between")
-    return texts
 
 
 def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:

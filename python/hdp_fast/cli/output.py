@@ -9,15 +9,14 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from .. import plotting
-from .._support.atomic import LOG_ENDINGS
 from .._support.notes import note
-from ..budget.account import Budget
-from ..data import files
 from ..exceptions import ParameterError, printable
-from ..record import PrivacyRecord
+
+if TYPE_CHECKING:
+    from ..budget.account import Budget
+    from ..record import PrivacyRecord
 
 
 def record_of(record: PrivacyRecord | None) -> Any:
@@ -59,6 +58,9 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
         ImportError: A figure is asked for and matplotlib is not installed; the error names the
             extra.
     """
+    from .._support.atomic import LOG_ENDINGS
+    from ..data import files
+
     outputs = [path for path in paths if path is not None]
     others = [path for path in vars(arguments).values() if isinstance(path, Path)]
     others = [path for path in others if not any(path is output for output in outputs)]
@@ -78,6 +80,8 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
             raise ParameterError(f"{text}, which stands for another file of this command, too")
         taken.add(os.path.realpath(path))
     if getattr(arguments, "plot", None) is not None:
+        from .. import plotting  # Whoever draws nothing does not wait for it.
+
         plotting.require()
 
 
@@ -203,6 +207,8 @@ def deliver(
     Raises:
         ParameterError: One of the two fails.
     """
+    from ..data import files
+
     written = None
     try:
         if arguments.output is not None:

@@ -7,13 +7,15 @@ import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from .._support.validate import guess, positive, probability
-from ..data.goal import Goal
+from .._support.validate import guess, positive, probability, refuse
 from ..data.reading import MOST_BYTES
 from ..exceptions import AgentsExhausted, ParameterError
 from .output import say
+
+if TYPE_CHECKING:
+    from ..data.goal import Goal
 
 
 class VerbHelp(NamedTuple):
@@ -251,6 +253,17 @@ def make_manners() -> argparse.Namespace:
     return argparse.Namespace(max_bytes=MOST_BYTES, **dict.fromkeys(names, False))
 
 
+def split_classes(classes: str) -> list[str]:
+    """The labels that --classes lists.
+
+    Raises: ParameterError.
+    """
+    texts = [text.strip() for text in classes.split(",")]
+    if "" in texts:
+        refuse("--classes", classes, "it must be texts with commas between")
+    return texts
+
+
 class _Epsilon(argparse.Action):
     """The option --epsilon, whose value inf makes --delta needless."""
 
@@ -278,6 +291,8 @@ def read_price(arguments: argparse.Namespace) -> Goal:
     Raises:
         ParameterError: A flag is out of range, or must not go with --epsilon inf.
     """
+    from ..data.goal import Goal  # Help and a wrong flag do not wait for it.
+
     if arguments.epsilon == math.inf:
         for name in ("delta", "budget"):
             if getattr(arguments, name) is not None:

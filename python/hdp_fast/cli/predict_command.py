@@ -16,16 +16,20 @@ from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from ..learners import PrivateModel
-from .appended_column import (
+from .output import check_outputs, inform, is_standard, say_table, settle_output, show
+from .tables import (
+    FILE_HELP,
     Append,
     Values,
+    add_delimiter,
     append_columns,
     appender,
     check_printable,
     name_new_column,
+    read,
+    read_with_content,
+    sign_of,
 )
-from .output import check_outputs, inform, is_standard, say_table, settle_output, show
-from .tables import FILE_HELP, add_delimiter, read, read_with_content, sign_of
 
 
 def add_predict_options(parser: argparse.ArgumentParser) -> None:

@@ -25,8 +25,7 @@ from .output import (
     settle_output,
 )
 from .stats_report import render
-from .table_commands import read_schema
-from .tables import FILE_HELP, add_delimiter, read
+from .tables import FILE_HELP, add_delimiter, read, read_schema
 from .verdicts import judge_statistics
 
 MOMENTS = ("mean", "sum", "variance")

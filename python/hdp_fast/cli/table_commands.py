@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import local, plotting, transfer
+from .. import local, transfer
 from .._support.validate import positive, probability
 from ..budget.account import Budget
 from ..data.column_kinds import require_label
-from ..data.reading import parse_file
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
@@ -34,7 +33,7 @@ from .predict_command import (
     place_results,
     read_request,
 )
-from .tables import FILE_HELP, add_delimiter, read
+from .tables import FILE_HELP, add_delimiter, read, read_schema
 
 _TRANSFER_TEXT = """Learn from the records of SOURCE a hypothesis that is good on the population of
 TARGET (Subsample-Test-Reweigh). TARGET is a simulation: each of its rows plays an agent, who
@@ -116,8 +115,14 @@ def _transfer(arguments: argparse.Namespace) -> None:
         summary,
         request,
         lambda rows: run.predict(rows).tolist(),
-        lambda: plotting.transfer(run.result_),
+        lambda: _draw(run.result_),
     )
+
+
+def _draw(result: transfer.TransferResult) -> bytes:
+    from .. import plotting  # Whoever draws nothing does not wait for it.
+
+    return plotting.transfer(result)
 
 
 def _say_protected(arguments: argparse.Namespace) -> None:
@@ -166,18 +171,6 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     chosen = {name: getattr(arguments, name) for name in _AUTOMATIC} | {"output": arguments.choose}
     automatic = {name: "auto" if value is None else value for name, value in chosen.items()}
     return {**{name: getattr(arguments, name) for name in names}, **automatic}
-
-
-def read_schema(path: Path, *, labeled: bool = True) -> Schema:
-    """Reads the schema in a file.
-
-    Raises:
-        ParameterError: The file is no schema, or has no label where it must be `labeled`.
-    """
-    schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
-    if labeled:
-        require_label(schema.label)
-    return schema
 
 
 def _schema_of(arguments: argparse.Namespace) -> Schema:

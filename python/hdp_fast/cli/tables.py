@@ -1,23 +1,37 @@
-"""How commands read tables."""
+"""How commands read tables, and copy them with one more column and all else as it was."""
 
 from __future__ import annotations
 
 import argparse
+import csv
+import gzip
 import io
 import json
 import sys
+import zipfile
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..data.delimited import name_of
-from ..data.reading import read_whole
+import numpy as np
+
+from .._support.validate import refuse
+from ..data import arrow
+from ..data.column_kinds import require_label
+from ..data.delimited import TEXTS, delimiter_of, name_of
+from ..data.reading import parse_file, read_safely, read_whole
 from ..data.schema import Schema
-from ..data.table import Table, read_table
+from ..data.table import Table, read_table, suffix_of
+from ..exceptions import ParameterError
 from .output import is_standard
 
 FILE_HELP = (
     "a table with named columns: .csv, .tsv, .txt, .npz, .parquet, .arrow; - is the standard input"
 )
+
+# From the new column, numbers or texts, "" for none, to the content of a file.
+Values = Sequence[str] | Sequence[float]
+Append = Callable[[Values], bytes]
 
 
 def add_delimiter(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +58,18 @@ def describe_label(schema: Schema) -> dict[str, Any]:
     return fields
 
 
+def read_schema(path: Path, *, labeled: bool = True) -> Schema:
+    """Reads the schema in a file.
+
+    Raises:
+        ParameterError: The file is no schema, or has no label where it must be `labeled`.
+    """
+    schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    if labeled:
+        require_label(schema.label)
+    return schema
+
+
 def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
     """Reads a public table, and returns what the standard input held if it is that.
 
@@ -58,3 +84,165 @@ def read_with_content(path: Path, arguments: argparse.Namespace) -> tuple[Table,
         return read(path, arguments, public=True), content
     finally:
         sys.stdin = stdin
+
+
+def appender(
+    path: Path, name: str, delimiter: str | None = None, content: bytes | None = None
+) -> Append:
+    """Read a file that read_table could read, to give it a column of this new name later.
+
+    content: what it holds, of the standard input, which cannot be read a second time.
+
+    Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
+    byte, arrays and columns their types; in those of Arrow a text of "" is a null.
+
+    Raises: ParameterError when the file cannot be read any more, or has an array of that name.
+    """
+    suffix, content = _read_content(path, content)
+    with read_safely(path, f"{suffix} file"):
+        return _appender(content, suffix, name, delimiter_of(path, delimiter))
+
+
+def append_columns(
+    path: Path,
+    columns: Mapping[str, Values],
+    delimiter: str | None = None,
+    content: bytes | None = None,
+) -> bytes:
+    """What the file holds, with new columns by name; content as `appender` takes it.
+
+    Raises: ParameterError as `appender` does.
+    """
+    suffix, content = _read_content(path, content)
+    with read_safely(path, f"{suffix} file"):
+        for name, values in columns.items():
+            content = _appender(content, suffix, name, delimiter_of(path, delimiter))(values)
+    return content
+
+
+def _read_content(path: Path, content: bytes | None) -> tuple[str, bytes]:
+    """The suffix of a table, which is .csv on the standard input, and what it holds."""
+    if content is not None:
+        return ".csv", content
+    suffix = suffix_of(path).lower()
+    with read_safely(path, f"{suffix} file"):
+        return suffix, path.read_bytes()
+
+
+def _appender(content: bytes, suffix: str, name: str, delimiter: str) -> Append:
+    if suffix == ".npz":
+        return _to_arrays(content, name)
+    if suffix == ".parquet":
+        return _to_parquet(content, name)
+    if suffix in (".arrow", ".feather"):
+        return _to_arrow(content, name)
+    to_text = _to_packed_text if suffix.endswith(".gz") else _to_text
+    return to_text(content, name, delimiter)
+
+
+def name_new_column(file: str, label: str, ending: str, columns: Container[str]) -> str:
+    """The name of the new column: that of the labels, with an ending where the file has it.
+
+    Raises: ParameterError where the file has both.
+    """
+    column = label if label not in columns else f"{label}_{ending}"
+    if column in columns:
+        raise ParameterError(f"{file} has columns {label!r} and {column!r}: rename one of them")
+    return column
+
+
+def check_printable(option: str, suffix: str) -> None:
+    """Require a suffix of text files, which alone can be printed.
+
+    Raises: ParameterError.
+    """
+    if suffix.lower() not in TEXTS:
+        refuse(option, "-", f"{suffix} files cannot be printed")
+
+
+def _to_text(content: bytes, name: str, delimiter: str) -> Append:
+    records = list(_records(content.decode("utf-8-sig"), delimiter))
+
+    def append(values: Values) -> bytes:
+        fields = iter([name, *values])
+        return "".join(
+            _append_field(record, next(fields, ""), delimiter) if filled else record
+            for record, filled in records
+        ).encode()
+
+    return append
+
+
+def _records(text: str, delimiter: str) -> Iterator[tuple[str, bool]]:
+    """Yields each record as it stands, line breaks included, and whether it has any field."""
+    lines: list[str] = []
+
+    def note_lines() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            lines.append(line)
+            yield line
+
+    for fields in csv.reader(note_lines(), strict=True, delimiter=delimiter):
+        yield "".join(lines), bool(fields)
+        lines.clear()
+
+
+def _append_field(record: str, field: str | float, delimiter: str) -> str:
+    body = record.rstrip("\r\n")
+    # The empty field before it makes the delimiter; alone, an empty one would be quoted.
+    quoted = io.StringIO()
+    csv.writer(quoted, lineterminator="", delimiter=delimiter).writerow(["", field])
+    return body + quoted.getvalue() + record[len(body) :]
+
+
+def _to_packed_text(content: bytes, name: str, delimiter: str) -> Append:
+    append = _to_text(gzip.decompress(content), name, delimiter)
+    return lambda values: gzip.compress(append(values), mtime=0)
+
+
+def _to_arrays(content: bytes, name: str) -> Append:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if f"{name}.npy" in archive.namelist():
+            refuse("column", name, "it must not be the name of an array in the public file")
+
+    def append(values: Values) -> bytes:
+        whole, column = io.BytesIO(content), io.BytesIO()
+        np.save(column, np.array(values), allow_pickle=False)
+        with zipfile.ZipFile(whole, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(f"{name}.npy", column.getvalue())
+        return whole.getvalue()
+
+    return append
+
+
+def _to_parquet(content: bytes, name: str) -> Append:
+    parquet = arrow.load("parquet")
+    table = parquet.read_table(arrow.load().BufferReader(arrow.copy(content)))
+
+    def append(values: Values) -> bytes:
+        whole = io.BytesIO()
+        parquet.write_table(table.append_column(name, _to_nulls(values)), whole)
+        return whole.getvalue()
+
+    return append
+
+
+def _to_arrow(content: bytes, name: str) -> Append:
+    ipc = arrow.load("ipc")
+    table = ipc.open_file(arrow.copy(content)).read_all()
+    table.validate(full=True)
+
+    def append(values: Values) -> bytes:
+        whole = io.BytesIO()
+        made = table.append_column(name, _to_nulls(values))
+        with ipc.new_file(whole, made.schema) as writer:
+            writer.write_table(made)
+        return whole.getvalue()
+
+    return append
+
+
+def _to_nulls(values: Values) -> Any:
+    pyarrow = arrow.load()
+    kind = pyarrow.string() if isinstance(values[0], str) else None
+    return pyarrow.array([None if value == "" else value for value in values], kind)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..learners import Effect, PrivateModel
+if TYPE_CHECKING:
+    from ..learners import Effect, PrivateModel
 
 # With this signal or less the longest gradient, or the weights, may be noise alone.
 _LEAST_SIGNAL = 1.0

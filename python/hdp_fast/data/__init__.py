@@ -1,12 +1,16 @@
 """Records as people have them: public schemas, tables, files."""
 
-from .._support.lazy import list_only
-from .column_kinds import Category, Ignore, Label, Number
-from .columns import Column
-from .frames import read_frame
-from .persons import bound_rows
-from .schema import Schema
-from .table import Table, read_table
+from typing import TYPE_CHECKING
+
+from .._support.lazy import attach
+
+if TYPE_CHECKING:
+    from .column_kinds import Category, Ignore, Label, Number
+    from .columns import Column
+    from .frames import read_frame
+    from .persons import bound_rows
+    from .schema import Schema
+    from .table import Table, read_table
 
 __all__ = [
     "Category",
@@ -21,4 +25,15 @@ __all__ = [
     "read_table",
 ]
 
-__dir__ = list_only(__all__)
+__getattr__, __dir__ = attach(
+    __name__,
+    {
+        **dict.fromkeys(("Category", "Ignore", "Label", "Number"), ".column_kinds"),
+        "Column": ".columns",
+        "Schema": ".schema",
+        **dict.fromkeys(("Table", "read_table"), ".table"),
+        "bound_rows": ".persons",
+        "read_frame": ".frames",
+    },
+    __all__,
+)
