@@ -87,6 +87,39 @@ def to_entries(name: str, value: Any) -> Entries:
     return read
 
 
+def to_categories(name: str, value: Any) -> tuple[Any, NDArray[np.int64]] | None:
+    """Different entries of a column of pandas or pyarrow, and the place of each one among them.
+
+    They are the declared categories, or the texts of a column of Arrow. A missing entry has the
+    place -1. None where the type of the column has neither.
+
+    Raises: ParameterError if its own code fails.
+    """
+    made: tuple[Any, NDArray[np.int64]] | None = _attempt(name, value, lambda: _encode(value))
+    return made
+
+
+def _encode(value: Any) -> tuple[Any, NDArray[np.int64]] | None:
+    if _is_instance(value, "pandas", "Series", "Index", "api.extensions.ExtensionArray"):
+        dtype, entries = value.dtype, getattr(value, "array", value)
+        if isinstance(dtype, sys.modules["pandas"].CategoricalDtype):
+            codes = np.asarray(entries.codes, np.int64)
+            return None if dtype.categories is None else (dtype.categories, codes)
+        if getattr(dtype, "storage", "") != "pyarrow":
+            return None
+        value = entries.__arrow_array__()
+    if not _is_instance(value, "pyarrow", "Array", "ChunkedArray"):
+        return None
+    types = sys.modules["pyarrow"].types
+    if types.is_string(value.type) or types.is_large_string(value.type):
+        value = value.dictionary_encode()
+    if not types.is_dictionary(value.type):
+        return None
+    if hasattr(value, "chunks"):  # Each chunk may have a dictionary of its own.
+        value = value.unify_dictionaries().combine_chunks()
+    return value.dictionary, np.asarray(value.indices.fill_null(-1), np.int64)
+
+
 def refuse_wide(name: str, dtype: Any) -> None:
     """Refuse long doubles by their dtype: float64 would round them, and few machines have them.
 

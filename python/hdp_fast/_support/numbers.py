@@ -106,10 +106,13 @@ def scale_to_unit(values: NDArray[Any], low: Floats, high: Floats) -> Floats:
     part = np.where(np.maximum(np.abs(low), np.abs(high)) < 1, 1.0, 0.5)
     # Private values neither warn nor raise, whatever numpy is set to do about rounding.
     with np.errstate(all="ignore"):
-        plain = floats(values)
-        clipped = np.clip(np.where(np.isnan(plain), low, plain), low, high)
         start, end = low * part, high * part
-        scaled: Floats = (clipped * part - start) / (end - start)
+        # fmax takes low where a value is NaN. Few passes, since most statistics wait for this one.
+        scaled: Floats = np.asarray(np.fmax(floats(values), low))
+        np.fmin(scaled, high, out=scaled)
+        scaled *= part
+        scaled -= start
+        scaled /= end - start
     return scaled
 
 

@@ -50,7 +50,9 @@ class Bounds:
 
     def round(self, values: NDArray[Any], steps: int) -> Integers:
         """Values as integers from 0 to steps, the nearest points of an even grid."""
-        return np.rint(self.scale(values) * steps).astype(np.int64)
+        scaled = self.scale(values)
+        scaled *= steps
+        return np.rint(scaled, out=scaled).astype(np.int64)
 
 
 def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:

@@ -11,8 +11,7 @@ from .._support.notes import keep_result, note
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import refuse
 from ..budget.account import Budget, Neighbors
-from ..data.goal import check_goal
-from ..data.rows import Bounds
+from ..data.goal import Goal, check_goal
 from .bounded_columns import (
     Groups,
     add_up,
@@ -22,6 +21,7 @@ from .bounded_columns import (
     read_columns,
     read_members,
 )
+from .moment_sums import PublicColumns, settle_columns
 from .release_noise import Noise, Sensitivity, release
 from .results import Covariance
 
@@ -117,50 +117,58 @@ def covariance(
     members = read_members(by, groups, len(rows))
     goal = goal.of_people(ids, rows_per_person, len(rows))
     rows, members = keep_rows(goal.persons, rows, members)
-    known_n = public_number(rows, neighbors) if members is None else None
+    if members is None:
+        public_number(rows, neighbors)
     bounds = read_bounds(low, high, names, width)
-    sums = _add_products(rows, bounds, members, counted=known_n is None)
+    keys = None if members is None else members.keys
+    public = settle_columns(names, bounds, keys, neighbors, len(rows))
+    return release_products(add_products(rows, public, members), public, goal)
+
+
+def release_products(
+    sums: Integers, public: PublicColumns, goal: Goal
+) -> Covariance | dict[Any, Covariance]:
+    """The matrix, or one for each group, of the summed integers of all parts.
+
+    sums: what `add_products` makes, shape (groups, parts), with one group where there are none.
+    """
+    drawn_from = sensitivity_of(public.width, goal.neighbors, grouped=public.keys is not None)
     noisy, drawn, record = release(
-        sums,
-        sensitivity_of(width, neighbors, grouped=members is not None),
-        goal,
-        name="covariance",
-        n=len(rows) if neighbors == "replace_one" else None,
-        span=2 * _STEPS**2,
+        sums, drawn_from, goal, name="covariance", n=public.most_n, span=2 * _STEPS**2
     )
-    scale = bounds.high / 2 - bounds.low / 2
+    scale = public.bounds.high / 2 - public.bounds.low / 2
     products = np.outer(scale, scale)
     wide = []
 
     def state(part: Integers) -> Covariance:
-        value, error = _estimate(part, known_n, width, (drawn, goal.beta))
+        value, error = _estimate(part, public.known_n, public.width, (drawn, goal.beta))
         ends = [(value + side).clip(-1, 1) for side in (-error, error)]
         wide.append(bool(((ends[0] <= -1) & (ends[1] >= 1)).any()))
         least, most = (end * products for end in ends)
         matrix = value.clip(-1, 1) * products
-        return Covariance(matrix, least, most, names or ("x0",), goal.confidence, record)
+        return Covariance(matrix, least, most, public.names or ("x0",), goal.confidence, record)
 
     released = [state(part) for part in noisy]
-    if known_n is None and any(wide):
+    if public.known_n is None and any(wide):
         rule = "have an interval that holds all that is possible: a larger epsilon helps"
         note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of covariance {rule}")
-    return released[0] if members is None else dict(zip(members.keys, released, strict=True))
+    return released[0] if public.keys is None else dict(zip(public.keys, released, strict=True))
 
 
-def _add_products(
-    rows: NDArray[Any], bounds: Bounds, members: Groups | None, *, counted: bool
-) -> Integers:
-    """The sums of each group, shape (groups, parts): number, columns, and products of two."""
-    width = rows.shape[1]
-    upper = np.triu_indices(width)
+def add_products(rows: NDArray[Any], public: PublicColumns, members: Groups | None) -> Integers:
+    """The sums of each group, shape (groups, parts): number, columns, and products of two.
+
+    The number is among them where it is not public.
+    """
+    upper = np.triu_indices(public.width)
 
     def count(part: NDArray[Any]) -> Integers:
         """The sums of a part of the rows, as one row."""
-        centered = 2 * bounds.round(part, _STEPS) - _STEPS
+        centered = 2 * public.bounds.round(part, _STEPS) - _STEPS
         floats = centered.astype(np.float64)
         # Exact: sums of at most 2**16 products below 2**30, all of them integers below 2**53.
         products = np.rint(floats.T @ floats).astype(np.int64)[upper]
-        number = [len(part) * _STEPS**2] if counted else []
+        number = [len(part) * _STEPS**2] if public.known_n is None else []
         totals = np.concatenate(
             [np.array(number, np.int64), _STEPS * centered.sum(axis=0), products]
         )

@@ -36,28 +36,60 @@ Ends = tuple[float, float, float]
 _STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
 
 
-class PrivateColumns(NamedTuple):
-    """Private records, and what is public about them.
+class PublicColumns(NamedTuple):
+    """What is public about the columns of a statistic, and all that its integers depend on.
 
     Attributes:
-        rows: The records that are used, shape (n, d).
         names: Names of the columns; None for a vector.
         bounds: Bounds of the columns.
-        groups: Which group each record is in; None without groups.
-        persons: Whose record each is.
+        keys: The keys of the groups; None without groups.
         known_n: The number of records that is in the statistic, if it is public.
         most_n: The number of all records, if it is public.
         moves: How many groups change where a record is replaced or added.
     """
 
-    rows: NDArray[Any]
     names: tuple[str, ...] | None
     bounds: Bounds
-    groups: Groups | None
-    persons: Persons
+    keys: tuple[Any, ...] | None
     known_n: int | None
     most_n: int | None
     moves: int
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.bounds.low)
+
+
+class PrivateColumns(NamedTuple):
+    """Private records, and what is public about them.
+
+    Attributes:
+        rows: The records that are used, shape (n, d).
+        groups: Which group each record is in; None without groups.
+        persons: Whose record each is.
+        public: What is public about them.
+    """
+
+    rows: NDArray[Any]
+    groups: Groups | None
+    persons: Persons
+    public: PublicColumns
+
+
+def settle_columns(
+    names: tuple[str, ...] | None,
+    bounds: Bounds,
+    keys: tuple[Any, ...] | None,
+    neighbors: str,
+    n: int,
+) -> PublicColumns:
+    """What is public of n records, whose number is public under "replace_one" alone."""
+    replaced = neighbors == "replace_one"
+    # Replacing a record takes one away from a group and adds one to another.
+    moves = 2 if replaced and keys is not None else 1
+    most_n = n if replaced else None
+    return PublicColumns(names, bounds, keys, None if keys is not None else most_n, most_n, moves)
 
 
 def read_private_columns(
@@ -78,13 +110,12 @@ def read_private_columns(
     members = read_members(by, groups, len(rows))
     persons = read_persons(*owners, len(rows))
     rows, members = keep_rows(persons, rows, members)
-    replaced = goal.neighbors == "replace_one"
-    known_n = public_number(rows, goal.neighbors) if members is None else None
-    most_n = len(rows) if replaced else None
+    if members is None:
+        public_number(rows, goal.neighbors)
     bounds = read_bounds(*ends, names, rows.shape[1])
-    # Replacing a record takes one away from a group and adds one to another.
-    moves = 2 if replaced and members else 1
-    return PrivateColumns(rows, names, bounds, members, persons, known_n, most_n, moves)
+    keys = None if members is None else members.keys
+    public = settle_columns(names, bounds, keys, goal.neighbors, len(rows))
+    return PrivateColumns(rows, members, persons, public)
 
 
 @dataclass(frozen=True)
@@ -109,12 +140,33 @@ class Moment:
     combine: Callable[[Integers], Integers] = np.asarray
 
 
-def release_sums(name: str, moment: Moment, records: PrivateColumns, goal: Goal) -> Released:
-    """The moment of each column, by group too, with noise; charged before noise is drawn."""
+def release_moment(
+    name: str,
+    make: Callable[[PublicColumns], Moment],
+    records: PrivateColumns,
+    goal: Goal,
+) -> Released:
+    """The integers of one part, and their release; charged before noise is drawn."""
+    moment = make(records.public)
+    sums = add_up(records.rows, moment.count, records.groups)
     goal = goal._replace(persons=records.persons)
-    sums = moment.combine(add_up(records.rows, moment.count, records.groups))
+    return release_sums(name, moment, sums, records.public, goal)
+
+
+def release_sums(
+    name: str, moment: Moment, sums: Integers, public: PublicColumns, goal: Goal
+) -> Released:
+    """The moment of each column, by group too, of the summed integers of all parts.
+
+    sums: what `add_up` makes with the count of the moment, shape (d, parts), or (groups, d, parts).
+    """
     noisy, drawn, record = release(
-        sums, moment.sensitivity, goal, name=name, n=records.most_n, span=moment.span
+        moment.combine(sums),
+        moment.sensitivity,
+        goal,
+        name=name,
+        n=public.most_n,
+        span=moment.span,
     )
     wide = []
 
@@ -124,13 +176,11 @@ def release_sums(name: str, moment: Moment, records: PrivateColumns, goal: Goal)
             ends = moment.estimate(parts, place, (drawn, goal.beta))
             wide.append(moment.shows_nothing(ends, place))
             results.append(Statistic(*ends, goal.confidence, record))
-        return (
-            results[0] if records.names is None else dict(zip(records.names, results, strict=True))
-        )
+        return results[0] if public.names is None else dict(zip(public.names, results, strict=True))
 
-    keys = () if records.groups is None else records.groups.keys
+    keys = public.keys or ()
     released = [state(columns) for columns in (noisy if keys else [noisy])]
-    if not hides_all(drawn, goal.beta, records.most_n, moment.span):
+    if not hides_all(drawn, goal.beta, public.most_n, moment.span):
         _note_wide(name, wide)
     return dict(zip(keys, released, strict=True)) if keys else released[0]
 
@@ -144,15 +194,15 @@ def _note_wide(name: str, wide: list[bool]) -> None:
         note(f"{np.count_nonzero(wide):,} of {len(wide):,} released values of {name} {rule}")
 
 
-def _plain(most: int, records: PrivateColumns) -> Sensitivity:
+def _plain(most: int, public: PublicColumns) -> Sensitivity:
     """The sensitivity of parts that are at least 0 and of which a record adds up to `most`."""
-    moves = records.moves
-    return Sensitivity(moves * most, moves * most**2).times(records.rows.shape[1])
+    moves = public.moves
+    return Sensitivity(moves * most, moves * most**2).times(public.width)
 
 
-def make_count(records: PrivateColumns) -> Moment:
+def make_count(public: PublicColumns) -> Moment:
     """How many values are neither 0 nor missing."""
-    most = math.inf if records.known_n is None else records.known_n
+    most = math.inf if public.known_n is None else public.known_n
 
     def shows(rows: NDArray[Any]) -> Integers:
         shown = (rows != 0) & ~np.isnan(floats(rows))
@@ -163,19 +213,19 @@ def make_count(records: PrivateColumns) -> Moment:
         return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
 
     def shows_nothing(ends: Ends, place: int) -> bool:
-        return records.most_n is None and ends[1] <= 0
+        return public.most_n is None and ends[1] <= 0
 
-    return Moment(shows, _plain(1, records), estimate, 1, shows_nothing)
+    return Moment(shows, _plain(1, public), estimate, 1, shows_nothing)
 
 
-def make_sum(records: PrivateColumns) -> Moment:
+def make_sum(public: PublicColumns) -> Moment:
     """The sum of the values within their bounds."""
-    return _sum_of_unknown(records) if records.known_n is None else _sum_of_known(records)
+    return _sum_of_unknown(public) if public.known_n is None else _sum_of_known(public)
 
 
-def _sum_of_known(records: PrivateColumns) -> Moment:
+def _sum_of_known(public: PublicColumns) -> Moment:
     """Sums of the distances from the lower bound."""
-    bounds, n = records.bounds, records.known_n or 0
+    bounds, n = public.bounds, public.known_n or 0
 
     def estimate(parts: Integers, place: int, noise: tuple[Noise, float]) -> Ends:
         low, high = float(bounds.low[place]), float(bounds.high[place])
@@ -186,16 +236,16 @@ def _sum_of_known(records: PrivateColumns) -> Moment:
 
     return Moment(
         lambda rows: bounds.round(rows, _STEPS)[..., None],
-        _plain(_STEPS, records),
+        _plain(_STEPS, public),
         estimate,
         _STEPS,
         lambda ends, place: False,
     )
 
 
-def _sum_of_unknown(records: PrivateColumns) -> Moment:
+def _sum_of_unknown(public: PublicColumns) -> Moment:
     """Sums of the values themselves, in steps of the larger bound."""
-    bounds = records.bounds
+    bounds = public.bounds
     tops = np.maximum(np.abs(bounds.low), np.abs(bounds.high))
 
     def steps(values: Floats) -> Integers:
@@ -214,24 +264,24 @@ def _sum_of_unknown(records: PrivateColumns) -> Moment:
         value, half = int(parts[0]), noise[0].half_width(noise[1])
         return unit * value, unit * (value - half), unit * (value + half)
 
-    plain = _plain(_STEPS, records)
+    plain = _plain(_STEPS, public)
     # Within one group a value may change its sign.
     spans = [int(span) ** 2 for span in steps(bounds.high) - steps(bounds.low)]
     within = np.sum([max(2 * _STEPS**2, span) for span in spans], dtype=object)
-    squared = plain.squared if records.moves == 1 else int(within)
+    squared = plain.squared if public.moves == 1 else int(within)
 
     def shows_nothing(ends: Ends, place: int) -> bool:
         one_sided = bounds.low[place] >= 0 or bounds.high[place] <= 0
-        return bool(records.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
+        return bool(public.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
 
     ranges = (np.maximum(bounds.high, 0) - np.minimum(bounds.low, 0)) / tops
     span = _STEPS * float(ranges.min())
     return Moment(count, plain._replace(squared=squared), estimate, span, shows_nothing)
 
 
-def make_mean(records: PrivateColumns) -> Moment:
-    """The mean: distances from both bounds, which add up to the number of records."""
-    bounds, n = records.bounds, records.known_n
+def make_mean(public: PublicColumns) -> Moment:
+    """The mean: distances from both bounds, which add up to the number of public."""
+    bounds, n = public.bounds, public.known_n
 
     def count(rows: NDArray[Any]) -> Integers:
         above = bounds.round(rows, _STEPS)
@@ -248,7 +298,7 @@ def make_mean(records: PrivateColumns) -> Moment:
     def shows_nothing(ends: Ends, place: int) -> bool:
         return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
 
-    return Moment(count, _plain(_STEPS, records), estimate, _STEPS, shows_nothing)
+    return Moment(count, _plain(_STEPS, public), estimate, _STEPS, shows_nothing)
 
 
 def _scale_back(shares: Ends, bounds: Bounds, place: int) -> Ends:
@@ -257,15 +307,15 @@ def _scale_back(shares: Ends, bounds: Bounds, place: int) -> Ends:
     return value, lower, upper
 
 
-def make_variance(records: PrivateColumns) -> Moment:
-    """The variance around the mean of the records."""
-    n = records.known_n
-    return _variance_of_unknown(records) if n is None else _variance_of_known(records, n)
+def make_variance(public: PublicColumns) -> Moment:
+    """The variance around the mean of the public."""
+    n = public.known_n
+    return _variance_of_unknown(public) if n is None else _variance_of_known(public, n)
 
 
-def _variance_of_known(records: PrivateColumns, n: int) -> Moment:
+def _variance_of_known(public: PublicColumns, n: int) -> Moment:
     """The variance itself, times n and in squared steps: one integer, rounded down."""
-    bounds, whole = records.bounds, _SQUARE_STEPS
+    bounds, whole = public.bounds, _SQUARE_STEPS
 
     def count(rows: NDArray[Any]) -> Integers:
         above = bounds.round(rows, whole)
@@ -285,14 +335,14 @@ def _variance_of_known(records: PrivateColumns, n: int) -> Moment:
 
     # Rounded down, two numbers are no farther apart than the distance rounded up.
     moved = max(-(-(n - 1) * whole**2 // n), 1)
-    sensitivity = Sensitivity(moved, moved**2).times(records.rows.shape[1])
+    sensitivity = Sensitivity(moved, moved**2).times(public.width)
     shows_nothing = _covers_variances(bounds)
     return Moment(count, sensitivity, estimate, whole**2 / 4, shows_nothing, combine)
 
 
-def _variance_of_unknown(records: PrivateColumns) -> Moment:
+def _variance_of_unknown(public: PublicColumns) -> Moment:
     """Sums of three parts of each record, which add up to their number."""
-    bounds, whole = records.bounds, _SQUARE_STEPS
+    bounds, whole = public.bounds, _SQUARE_STEPS
 
     def count(rows: NDArray[Any]) -> Integers:
         above = bounds.round(rows, whole)
@@ -304,7 +354,7 @@ def _variance_of_unknown(records: PrivateColumns) -> Moment:
         return _scale_variance(shares, bounds, place)
 
     shows_nothing = _covers_variances(bounds)
-    return Moment(count, _plain(whole**2, records), estimate, whole**2 / 4, shows_nothing)
+    return Moment(count, _plain(whole**2, public), estimate, whole**2 / 4, shows_nothing)
 
 
 def _covers_variances(bounds: Bounds) -> Callable[[Ends, int], bool]:

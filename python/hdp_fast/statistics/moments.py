@@ -17,7 +17,7 @@ from .moment_sums import (
     make_sum,
     make_variance,
     read_private_columns,
-    release_sums,
+    release_moment,
 )
 
 
@@ -95,7 +95,7 @@ def count(
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (0, 1), owners)
-    return release_sums("count", make_count(records), records, goal)
+    return release_moment("count", make_count, records, goal)
 
 
 @keep_result
@@ -177,7 +177,7 @@ def sum(
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
-    return release_sums("sum", make_sum(records), records, goal)
+    return release_moment("sum", make_sum, records, goal)
 
 
 @keep_result
@@ -260,7 +260,7 @@ def mean(
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
-    return release_sums("mean", make_mean(records), records, goal)
+    return release_moment("mean", make_mean, records, goal)
 
 
 @keep_result
@@ -348,4 +348,4 @@ def variance(
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
-    return release_sums("variance", make_variance(records), records, goal)
+    return release_moment("variance", make_variance, records, goal)

@@ -16,16 +16,14 @@ from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import numbers, positive_int
 from ..budget.account import Budget, Neighbors, spend
-from ..data.goal import check_goal
+from ..data.goal import Goal, check_goal
+from ..data.persons import Persons
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
-from .bounded_columns import Groups, keep_rows, read_groups, read_members
+from .bounded_columns import CodedColumn, Groups, blocks_of_cells, read_keyed, read_members
 from .release_noise import Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
-
-# Values that are assigned to bins by one call of numpy.
-_PIECE = 1 << 20
 
 
 @keep_result
@@ -89,7 +87,7 @@ def histogram(
         error or a warning.
 
     Cost:
-        A binary search for each record, or a pass for each category.
+        A binary search for each record; in objects a lookup.
 
     Source:
         Dwork et al. 2006; Balle and Wang 2018 for normal noise.
@@ -105,14 +103,26 @@ def histogram(
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
     if (edges is None) == (categories is None):
         raise ParameterError("edges or categories must be passed, and not both")
-    codes, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
-    members = read_members(by, groups, len(codes))
-    goal = goal.of_people(ids, rows_per_person, len(codes))
-    codes, members = keep_rows(goal.persons, codes, members)
-    known_n = len(codes) if neighbors == "replace_one" else None
-    moved = 2 if neighbors == "replace_one" else 1
+    column, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
+    members = read_members(by, groups, column.n)
+    goal = goal.of_people(ids, rows_per_person, column.n)
+    column, members = _keep_entries(goal.persons, column, members)
     width = len(bins) - (categories is None)
-    counts = _count_cells(codes, width, members)
+    counts = count_cells(column, width, members)
+    keys = None if members is None else members.keys
+    return release_counts(counts, bins, keys, goal, n=column.n)
+
+
+def release_counts(
+    counts: Integers, bins: tuple[Any, ...], keys: tuple[Any, ...] | None, goal: Goal, *, n: int
+) -> Histogram | dict[Any, Histogram]:
+    """The histogram, or one for each group, of the summed counts of all parts.
+
+    counts: what `count_cells` makes, shape (groups, k), with one group where there are none.
+    n: the number of records, which is released under "replace_one" alone.
+    """
+    known_n = n if goal.neighbors == "replace_one" else None
+    moved = 2 if goal.neighbors == "replace_one" else 1
     noisy, drawn, record = release(
         counts, Sensitivity(moved, moved), goal, name="histogram", n=known_n, span=1
     )
@@ -125,31 +135,42 @@ def histogram(
         Histogram(*ends, bins, goal.confidence, record)
         for ends in zip(noisy, low, high, strict=True)
     ]
-    return results[0] if members is None else dict(zip(members.keys, results, strict=True))
+    return results[0] if keys is None else dict(zip(keys, results, strict=True))
 
 
-def _count_cells(codes: Integers, width: int, members: Groups | None) -> Integers:
-    """The number of records in each bin of each group, shape (groups, width)."""
-    kept = codes >= 0
-    if members is None:
-        return np.bincount(codes[kept], minlength=width).astype(np.int64)[None]
-    kept &= members.codes >= 0
-    shape = (len(members.keys), width)
-    cells = members.codes[kept] * width + codes[kept]
-    return np.bincount(cells, minlength=shape[0] * width).astype(np.int64).reshape(shape)
+def _keep_entries(
+    persons: Persons, column: CodedColumn, members: Groups | None
+) -> tuple[CodedColumn, Groups | None]:
+    """The entries that are used, and their groups."""
+    if persons.keeps_all:
+        return column, members
+    codes: Integers = persons.select(column.find_all())
+    kept = None if members is None else Groups(members.keys, persons.select(members.codes))
+    return CodedColumn(len(codes), codes.__getitem__), kept
 
 
-def _by_edges(values: ArrayLike, edges: Any) -> tuple[Integers, tuple[Any, ...]]:
+def count_cells(column: CodedColumn, width: int, members: Groups | None = None) -> Integers:
+    """The number of records of a part in each bin of each group, shape (groups, width)."""
+    shape = (1 if members is None else len(members.keys), width)
+    total = np.zeros(shape[0] * width, np.int64)
+    for block in blocks_of_cells(column.n, 1):
+        cells = column.find(block)
+        kept = cells >= 0
+        if members is not None:
+            codes = members.codes[block]
+            kept &= codes >= 0
+            cells = codes * width + cells
+        total += np.bincount(cells[kept], minlength=len(total))
+    return total.reshape(shape)
+
+
+def _by_edges(values: ArrayLike, edges: Any) -> tuple[CodedColumn, tuple[Any, ...]]:
     ends = _read_edges(edges)
     column = numbers("values", values)
     if column.ndim != 1:
         raise ShapeError(f"values has {column.ndim} dimensions, but it must have one")
-    # By pieces: a search of the whole column would hear Ctrl-C only when it is over.
-    codes = np.empty(len(column), np.int64)
-    for start in range(0, len(column), _PIECE):
-        piece = slice(start, start + _PIECE)
-        codes[piece] = _find_bins(ends, floats(column[piece]))
-    return codes, tuple(ends.tolist())
+    found = CodedColumn(len(column), lambda block: _find_bins(ends, floats(column[block])))
+    return found, tuple(ends.tolist())
 
 
 def _find_bins(ends: Floats, values: Floats) -> Integers:
@@ -169,9 +190,9 @@ def _read_edges(edges: Any) -> Floats:
     return ends
 
 
-def _by_key(values: ArrayLike, categories: Any) -> tuple[Integers, tuple[Any, ...]]:
-    members = read_groups(values, categories, ("values", "categories"))
-    return members.codes, members.keys
+def _by_key(values: ArrayLike, categories: Any) -> tuple[CodedColumn, tuple[Any, ...]]:
+    keys, column = read_keyed(values, categories, ("values", "categories"))
+    return column, keys
 
 
 @keep_result
@@ -221,7 +242,7 @@ def top_k(
         The running time depends on the counts.
 
     Cost:
-        A pass over the records for each category, and at most k coins for each.
+        A pass over the records, and at most k coins for each category.
 
     Source:
         McKenna and Sheldon 2020 for each choice; basic composition, Dwork et al. 2006.
@@ -235,29 +256,39 @@ def top_k(
         ('apple', 'pear')
     """
     goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence)
-    codes, keys = _by_key(values, categories)
-    goal = goal.of_people(ids, rows_per_person, len(codes))
-    codes = goal.persons.select(codes)
+    column, keys = _by_key(values, categories)
+    goal = goal.of_people(ids, rows_per_person, column.n)
+    column, _ = _keep_entries(goal.persons, column, None)
     choices = positive_int("k", k, len(keys))
+    counts = count_cells(column, len(keys))[0]
+    return choose_largest(counts, keys, choices, goal, n=column.n)
+
+
+def choose_largest(
+    counts: Integers, keys: tuple[Any, ...], choices: int, goal: Goal, *, n: int
+) -> TopCategories:
+    """The most frequent categories by the summed counts of all parts.
+
+    n: the number of records, which may be told under "replace_one" alone.
+    """
     sensitivity = choices * goal.persons.rows
     left = np.arange(len(keys))
-    counts = np.bincount(codes[codes >= 0], minlength=len(keys)).astype(np.int64)
-    one_way = neighbors == "add_remove"
+    one_way = goal.neighbors == "add_remove"
     row_record = PrivacyRecord(
         mechanism=f"statistics.top_k, {choices} of {len(keys)} categories",
         source="McKenna and Sheldon 2020",
-        neighbors=neighbors,
+        neighbors=goal.neighbors,
         epsilon=goal.epsilon,
         noise="coins of probability exp(-rate (best count - count))",
-        rng=rng_of(random_state),
+        rng=rng_of(goal.random_state),
     )
     record = goal.persons.state(row_record)
     rate = float(selection_rate(goal.epsilon, sensitivity, one_way))
     error = math.log(len(keys) * choices / goal.beta) / rate
-    if not one_way and error >= len(codes):
-        note_noise("top_k", len(codes), goal.epsilon)
-    stream, chosen = make_stream(random_state), []
-    with spend(budget, record):
+    if not one_way and error >= n:
+        note_noise("top_k", n, goal.epsilon)
+    stream, chosen = make_stream(goal.random_state), []
+    with spend(goal.budget, record):
         for _ in range(choices):
             # Dividing epsilon by k is the same as multiplying the sensitivity.
             place = noise.permute_and_flip(
@@ -265,7 +296,7 @@ def top_k(
                 epsilon=goal.epsilon,
                 sensitivity=sensitivity,
                 monotonic=one_way,
-                neighbors=neighbors,
+                neighbors=goal.neighbors,
                 random_state=stream,
             )
             chosen.append(keys[left[place]])
