@@ -22,6 +22,11 @@ LEVELS = [Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(2, 3), Fraction(
 RELATIONS = ["replace_one", "add_remove"]
 
 
+def count_at(records):
+    """The counts of records that are points of the grid."""
+    return ranks.GridCounts(*np.unique(np.array(records, np.int64), return_counts=True))
+
+
 def distance(records, point, level):
     """By how many parts the ranks of a point miss the level, by its definition."""
     below = sum(record < point for record in records)
@@ -31,7 +36,7 @@ def distance(records, point, level):
 
 
 def distances(records, level):
-    pieces = ranks.cut_at_records(np.array(records, np.int64), POINTS)
+    pieces = ranks.cut_at_records(count_at(records), POINTS)
     parts = pieces.distances(level)
     found = {}
     for start, width, part in zip(pieces.start, pieces.width, parts, strict=True):
@@ -150,7 +155,7 @@ def test_choices_are_private_enough(level, relation, law):
 
 
 def test_few_points_are_chosen_by_permute_and_flip():
-    pieces = ranks.cut_at_records(np.array([0, 0, 2]), POINTS)
+    pieces = ranks.cut_at_records(count_at([0, 0, 2]), POINTS)
     parts, level, rate = distances((0, 0, 2), Fraction(1, 2)), Fraction(1, 2), Fraction(1, 3)
     coins = np.random.default_rng(1)
     drawn = [ranks.choose(pieces, pieces.distances(level), rate, coins) for _ in range(1_500)]
@@ -191,7 +196,7 @@ ENDS = [(0, 0), (POINTS, 1)]
 
 def shifted(records, level, end, shift):
     """Distances with `shift` public records at an end, from the level's rank, or that above it."""
-    pieces = ranks.cut_at_records(np.array(records, np.int64), POINTS, {end: shift})
+    pieces = ranks.cut_at_records(count_at(records), POINTS, {end: shift})
     parts = pieces.distances(level, shift if end else 0)
     points = np.concatenate(
         [np.arange(w) + s for s, w in zip(pieces.start, pieces.width, strict=True)]
@@ -303,7 +308,7 @@ def test_groups_are_checked_before_anything_is_spent(groups):
 
 
 def frequencies(records, level, rate, draws=1_500):
-    pieces = ranks.cut_at_records(np.array(records, np.int64), POINTS)
+    pieces = ranks.cut_at_records(count_at(records), POINTS)
     coins = np.random.default_rng(1)
     parts = pieces.distances(level)
     counts = Counter(ranks.draw(pieces, parts, rate, coins) for _ in range(draws))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
+from .._support.feature_names import FeatureNames
 from .._support.notes import keep_result
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
@@ -22,6 +25,8 @@ from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import (
+    Groups,
+    blocks_of_cells,
     keep_rows,
     public_number,
     read_bounds,
@@ -39,6 +44,8 @@ _NOISE = {
     True: "coins of probability exp(-rate distance in ranks)",
     False: "choices of probability proportional to exp(-rate distance in ranks)",
 }
+# With fewer records than this part of the points, they are sorted and not counted by points.
+_SPARSE = 8
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
@@ -117,8 +124,8 @@ def quantiles(
         depends on the records.
 
     Cost:
-        Sorting the records; for each level a pass over the different values and, in all but odd
-        cases, a few coins.
+        A pass over the records, and sorting them where there are few; for each level sorting the
+        different values and, in all but odd cases, a few coins.
 
     Source:
         McSherry and Talwar 2007; McKenna and Sheldon 2020; Smith 2011 for quantiles. Points are
@@ -158,7 +165,7 @@ def quantiles(
         rng=rng_of(random_state),
     )
     record = goal.persons.state(row_record)
-    plan = _QuantilePlan(
+    plan = QuantilePlan(
         list(zip(parts, rates, strict=True)), points, bounds, goal, interval, record
     )
     errors = plan.rank_errors
@@ -167,22 +174,13 @@ def quantiles(
         for level, error in zip(parts, errors, strict=True)
     ):
         note_noise("quantiles", len(rows), goal.epsilon)
-    grid, stream = bounds.round(rows, points), make_stream(random_state)
-
-    def choose_all(records: Integers) -> Quantiles | dict[Any, Any]:
-        results = [plan.release(place, records[:, place], stream) for place in range(width)]
-        return results[0] if names is None else dict(zip(names, results, strict=True))
-
-    with spend(budget, record):
-        if members is None:
-            return choose_all(grid)
-        return {
-            key: choose_all(grid[members.codes == code]) for code, key in enumerate(members.keys)
-        }
+    counted = count_points(rows, bounds, points, members)
+    keys = None if members is None else members.keys
+    return plan.release(counted, names, keys)
 
 
 @dataclass(frozen=True, eq=False)
-class _QuantilePlan:
+class QuantilePlan:
     """How the quantiles of each group and column are chosen, from public facts alone.
 
     Attributes:
@@ -220,7 +218,28 @@ class _QuantilePlan:
         ]
 
     def release(
-        self, place: int, records: Integers, stream: np.random.Generator | None
+        self,
+        counted: Sequence[Sequence[GridCounts]],
+        names: FeatureNames,
+        keys: tuple[Any, ...] | None,
+    ) -> Quantiles | dict[Any, Any]:
+        """The quantiles of each group and column, of the summed counts of all parts.
+
+        counted: what `count_points` makes, the columns of each group, or of one where there are
+        none.
+        """
+        stream = make_stream(self.goal.random_state)
+        with spend(self.goal.budget, self.record):
+            groups = []
+            for columns in counted:
+                results = [self._choose(place, one, stream) for place, one in enumerate(columns)]
+                groups.append(
+                    results[0] if names is None else dict(zip(names, results, strict=True))
+                )
+        return groups[0] if keys is None else dict(zip(keys, groups, strict=True))
+
+    def _choose(
+        self, place: int, records: GridCounts, stream: np.random.Generator | None
     ) -> Quantiles:
         """The quantiles of the records of one group, in one column."""
         pieces = cut_at_records(records, self.points)
@@ -239,7 +258,7 @@ class _QuantilePlan:
         return Quantiles(value, stated, error, self.goal.confidence, self.record, *kept)
 
     def _draw_intervals(
-        self, share: Floats, records: Integers, stream: np.random.Generator | None
+        self, share: Floats, records: GridCounts, stream: np.random.Generator | None
     ) -> list[Floats]:
         pairs = [
             draw_ends(records, self.points, choice, shift, stream)
@@ -280,6 +299,69 @@ def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> i
     return one
 
 
+class GridCounts(NamedTuple):
+    """How many records stand at each point of a grid that has any.
+
+    Those of parts of the records add up in any order, and never list more than all points.
+
+    Attributes:
+        points: The points in increasing order.
+        counts: The number of records at each of them, at least 1.
+    """
+
+    points: Integers
+    counts: Integers
+
+    def merge(self, other: GridCounts) -> GridCounts:
+        """Those of the records of both parts."""
+        both = np.concatenate((self.points, other.points))
+        points, places = np.unique(both, return_inverse=True)
+        counts = np.zeros(len(points), np.int64)
+        np.add.at(counts, places, np.concatenate((self.counts, other.counts)))
+        return GridCounts(points, counts)
+
+
+def count_points(
+    rows: NDArray[Any], bounds: Bounds, points: int, members: Groups | None = None
+) -> list[list[GridCounts]]:
+    """How many records of a part stand at each point of the grid 0, ..., points.
+
+    They are counted by column, in each group, or in one where there are none.
+    """
+    if members is None:
+        return [_count_columns(rows, bounds, points)]
+    order = np.argsort(members.codes, kind="stable")
+    ends = np.searchsorted(members.codes[order], np.arange(len(members.keys) + 1))
+    return [_count_columns(rows[order[slice(*pair)]], bounds, points) for pair in pairwise(ends)]
+
+
+def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[GridCounts]:
+    counted = []
+    for place, ends in enumerate(zip(bounds.low, bounds.high, strict=True)):
+        own = Bounds(*(np.array([end]) for end in ends))
+        blocks = (
+            own.round(rows[block, place : place + 1], points)[:, 0]
+            for block in blocks_of_cells(len(rows), 1)
+        )
+        # Few records are sorted: a grid may have many more points.
+        many = len(rows) * _SPARSE > points
+        counted.append(_count_dense(blocks, points) if many else _count_sorted(blocks))
+    return counted
+
+
+def _count_sorted(blocks: Iterable[Integers]) -> GridCounts:
+    records = np.concatenate([np.empty(0, np.int64), *blocks])
+    return GridCounts(*np.unique(records, return_counts=True))
+
+
+def _count_dense(blocks: Iterable[Integers], points: int) -> GridCounts:
+    total = np.zeros(points + 1, np.int64)
+    for block in blocks:
+        np.add.at(total, block, 1)
+    taken = np.flatnonzero(total)
+    return GridCounts(taken, total[taken])
+
+
 @dataclass(frozen=True)
 class Pieces:
     """The grid, cut at the records: each record's point, and the points between two of them.
@@ -309,17 +391,15 @@ class Pieces:
         return np.maximum(np.maximum(over, under), 0)
 
 
-def cut_at_records(records: Integers, points: int, added: dict[int, int] | None = None) -> Pieces:
+def cut_at_records(records: GridCounts, points: int, added: dict[int, int] | None = None) -> Pieces:
     """The pieces of the grid 0, ..., points, for records that are points of it.
 
     added: how many public records that are no one's stand at some points; n does not count them.
     """
-    public = added or {}
-    values, counts = np.unique(
-        np.concatenate((records, np.array(list(public), np.int64))), return_counts=True
-    )
-    for point, number in public.items():
-        counts[np.searchsorted(values, point)] += number - 1
+    values, counts = records
+    for point, number in (added or {}).items():
+        public = GridCounts(np.array([point]), np.array([number]))
+        values, counts = GridCounts(values, counts).merge(public)
     upto = np.cumsum(counts, dtype=np.int64)
     starts = np.concatenate(([0], values + 1))
     widths = np.concatenate((values, [points + 1])) - starts
@@ -330,12 +410,12 @@ def cut_at_records(records: Integers, points: int, added: dict[int, int] | None 
         np.concatenate((np.ones_like(values), widths[some])),
         np.concatenate((upto - counts, between[some])),
         np.concatenate((upto, between[some])),
-        len(records),
+        int(records.counts.sum()),
     )
 
 
 def draw_ends(
-    records: Integers,
+    records: GridCounts,
     points: int,
     choice: tuple[Fraction, Fraction],
     shift: int,
@@ -382,7 +462,9 @@ def draw(
     step = math.ceil(1 / rate)
     order = np.argsort(distances, kind="stable")
     ends = np.cumsum(pieces.width[order])
-    rings, first = np.unique(distances[order] // step, return_index=True)
+    ring_of = distances[order] // step
+    first = np.flatnonzero(np.diff(ring_of, prepend=-1))
+    rings = ring_of[first]
     before = np.concatenate((ends[first[1:] - 1], ends[-1:]))
     sizes = np.diff(before, prepend=0)
     batch = _FIRST_BATCH
