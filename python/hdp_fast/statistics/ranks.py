@@ -46,6 +46,8 @@ _NOISE = {
 }
 # With fewer records than this part of the points, they are sorted and not counted by points.
 _SPARSE = 8
+# With more rings than this many for each piece, most of them have none.
+_DENSE_RINGS = 4
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
@@ -387,8 +389,10 @@ class Pieces:
         """
         parts, whole = level.as_integer_ratio()
         rank = parts * self.n + whole * shift
-        over, under = whole * self.below - rank, rank - whole * self.upto
-        return np.maximum(np.maximum(over, under), 0)
+        off, under = whole * self.below, whole * self.upto
+        off -= rank
+        np.maximum(off, np.subtract(rank, under, out=under), out=off)
+        return np.maximum(off, 0, out=off)
 
 
 def cut_at_records(records: GridCounts, points: int, added: dict[int, int] | None = None) -> Pieces:
@@ -460,28 +464,35 @@ def draw(
     points, which is accepted for the rest of its distance.
     """
     step = math.ceil(1 / rate)
-    order = np.argsort(distances, kind="stable")
-    ends = np.cumsum(pieces.width[order])
-    ring_of = distances[order] // step
-    first = np.flatnonzero(np.diff(ring_of, prepend=-1))
-    rings = ring_of[first]
-    before = np.concatenate((ends[first[1:] - 1], ends[-1:]))
-    sizes = np.diff(before, prepend=0)
+    ring_of = distances // step
+    rings, sizes = _measure_rings(ring_of, pieces.width)
     batch = _FIRST_BATCH
     while True:
         ring = _propose_ring(rings, sizes, 1 / (rate * step), batch, stream)
         batch = min(2 * batch, _LARGEST_BATCH)
         if ring is None:
             continue
-        size = int(sizes[ring])
-        place = int(before[ring]) - size + noise.uniform_integers(size, random_state=stream)
-        piece = order[np.searchsorted(ends, place, side="right")]
+        place = noise.uniform_integers(int(sizes[ring]), random_state=stream)
+        some = np.flatnonzero(ring_of == rings[ring])
+        some = some[np.argsort(distances[some], kind="stable")]
+        piece = some[np.searchsorted(np.cumsum(pieces.width[some]), place, side="right")]
         rest = int(distances[piece]) - int(rings[ring]) * step
         if noise.bernoulli_exp(rate * rest, random_state=stream):
             return int(
                 pieces.start[piece]
                 + noise.uniform_integers(int(pieces.width[piece]), random_state=stream)
             )
+
+
+def _measure_rings(ring_of: Integers, widths: Integers) -> tuple[Integers, Integers]:
+    """The rings that have a piece, in increasing order, and the number of points in each."""
+    if int(ring_of.max()) < _DENSE_RINGS * len(ring_of):
+        # Sums of at most 2**24 points, which floats hold exactly.
+        points = np.bincount(ring_of, weights=widths)
+        rings = np.flatnonzero(points)
+        return rings, points[rings].astype(np.int64)
+    rings, places = np.unique(ring_of, return_inverse=True)
+    return rings, np.bincount(places, weights=widths).astype(np.int64)
 
 
 def _propose_ring(
