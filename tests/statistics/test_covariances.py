@@ -9,8 +9,12 @@ import pytest
 from cases import each_case
 
 from hdp_fast import Budget, statistics
+from hdp_fast.data.goal import check_goal
+from hdp_fast.data.rows import check_bounds
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import covariances
+from hdp_fast.statistics.bounded_columns import Groups
+from hdp_fast.statistics.moment_sums import settle_columns
 
 RELATIONS = ["replace_one", "add_remove"]
 BOUNDS = {"low": -1.0, "high": 1.0}
@@ -161,3 +165,24 @@ def test_bad_input_is_refused_before_anything_is_spent(argument, value):
         statistics.covariance(values, **settings)
     assert argument in str(error.value)
     assert budget.spent.epsilon == 0
+
+
+@each_case("relation", ["replace_one", "add_remove"])
+@each_case("grouped", [False, True])
+def test_products_of_parts_add_up_and_their_release_is_that_of_all(grouped, relation):
+    rng = np.random.default_rng(6)
+    rows, n = rng.normal(size=(200, 3)), 200
+    groups = Groups((0, 1), rng.integers(0, 2, n)) if grouped else None
+    names, keys = ("x0", "x1", "x2"), groups.keys if groups else None
+    public = settle_columns(names, check_bounds(-1, 2, 3), keys, relation, n)
+    total = 0
+    for part in (slice(150, 200), slice(0, 150)):
+        members = groups and Groups(groups.keys, groups.codes[part])
+        total = total + covariances.add_products(rows[part], public, members)
+    assert (total == covariances.add_products(rows, public, groups)).all()
+    goal = check_goal(1.0, None, relation, None, 3, 0.95)
+    by = {"by": groups.codes, "groups": [0, 1]} if groups else {}
+    whole = statistics.covariance(
+        rows, low=-1, high=2, epsilon=1.0, neighbors=relation, random_state=3, **by
+    )
+    assert repr(covariances.release_products(total, public, goal)) == repr(whole)

@@ -10,8 +10,11 @@ import pytest
 from cases import each_case
 
 from hdp_fast import Budget, accounting, statistics
+from hdp_fast.data.goal import check_goal
+from hdp_fast.data.rows import check_bounds
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
-from hdp_fast.statistics import moment_sums
+from hdp_fast.statistics import bounded_columns, moment_sums
+from hdp_fast.statistics.bounded_columns import Groups, add_up
 from hdp_fast.statistics.release_noise import Sensitivity, calibrate
 
 KINDS = ["count", "sum", "mean", "variance"]
@@ -305,3 +308,56 @@ def test_variance_of_known_records_can_be_a_quarter_of_the_squared_steps_for_eac
     steps, n = moment_sums._SQUARE_STEPS, 100
     sums = ((k * steps, k * steps**2) for k in range(n + 1))
     assert spans == [max((n * square - total**2) / n for total, square in sums) / n]
+
+
+# Parts -------------------------------------------------------------------------------------------
+
+MAKERS = {
+    "count": moment_sums.make_count,
+    "sum": moment_sums.make_sum,
+    "mean": moment_sums.make_mean,
+    "variance": moment_sums.make_variance,
+}
+
+
+@each_case("relation", ["replace_one", "add_remove"])
+@each_case("grouped", [False, True])
+@each_case("name", MAKERS)
+def test_integers_of_parts_add_up_and_their_release_is_that_of_all(name, grouped, relation):
+    """What is public of all records is settled before the first part is seen."""
+    rng = np.random.default_rng(5)
+    rows, n = rng.normal(size=(300, 2)), 300
+    groups = Groups(("a", "b"), rng.integers(0, 2, n)) if grouped else None
+    bounds = check_bounds(*((0, 1) if name == "count" else (-1, 2)), 2)
+    keys = groups.keys if groups else None
+    public = moment_sums.settle_columns(("x0", "x1"), bounds, keys, relation, n)
+    moment, total = MAKERS[name](public), 0
+    for part in (slice(200, 300), slice(0, 1), slice(1, 200)):
+        members = groups and Groups(groups.keys, groups.codes[part])
+        total = total + add_up(rows[part], moment.count, members)
+    assert (total == add_up(rows, moment.count, groups)).all()
+    goal = check_goal(1.0, None, relation, None, 3, 0.95)
+    released = moment_sums.release_sums(name, moment, total, public, goal)
+    options = {} if name == "count" else {"low": -1, "high": 2}
+    if groups:
+        options |= {"by": groups.codes, "groups": [0, 1]}
+    whole = getattr(statistics, name)(
+        rows, epsilon=1.0, neighbors=relation, random_state=3, **options
+    )
+    assert list(map(repr, released.values())) == list(map(repr, whole.values()))
+
+
+def test_blocks_have_so_many_cells_and_change_no_sum(monkeypatch):
+    rows = np.random.default_rng(1).random((500, 3))
+    seen = []
+
+    def count(part):
+        seen.append(part.size)
+        return np.rint(part * 1000).astype(np.int64)
+
+    whole = add_up(rows, count)
+    monkeypatch.setattr(bounded_columns, "_CELLS", 30)
+    seen.clear()
+    assert (add_up(rows, count) == whole).all()
+    assert max(seen) == 30
+    assert sum(seen) == rows.size

@@ -13,8 +13,10 @@ from cases import each_case
 
 from hdp_fast import Budget, statistics
 from hdp_fast.data.goal import Goal
+from hdp_fast.data.rows import Bounds
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import ranks
+from hdp_fast.statistics.bounded_columns import Groups
 
 POINTS = 4
 BOUNDS = {"low": 0.0, "high": 4.0}
@@ -439,3 +441,46 @@ def test_choose_rate_ends_at_the_largest_noise_that_is_drawn():
     for goal in (least._replace(epsilon=least.epsilon * 0.999), beyond):
         with pytest.raises(ParameterError, match="more noise than is drawn"):
             ranks.choose_rate(Fraction(1, 2), goal, 1, grouped=False)
+
+
+# Parts -------------------------------------------------------------------------------------------
+
+
+@each_case("n", [0, 5, 400])
+def test_counts_of_points_of_parts_add_up_to_those_of_all(n):
+    """Few records, which are sorted, and many, which are counted by points."""
+    rng = np.random.default_rng(n)
+    rows = np.column_stack([rng.normal(size=n), rng.random(n)])
+    rows[::7, 0] = math.nan
+    bounds, points = Bounds(np.array([-1.0, 0.0]), np.array([1.0, 1.0])), 100
+    groups = Groups(("a", "b"), rng.integers(-1, 2, n))
+    for members in (None, groups):
+        whole = ranks.count_points(rows, bounds, points, members)
+        kept = np.ones(n, bool) if members is None else members.codes == 0
+        grid = bounds.round(rows[kept], points)
+        for place in range(2):
+            plain = count_at(grid[:, place])
+            assert [part.tolist() for part in whole[0][place]] == [part.tolist() for part in plain]
+        parts = [
+            ranks.count_points(
+                rows[some], bounds, points, members and Groups(members.keys, members.codes[some])
+            )
+            for some in (slice(0, n // 3), slice(n // 3, n))
+        ]
+        for first, second, total in zip(*parts, whole, strict=True):
+            for one, other, both in zip(first, second, total, strict=True):
+                for merged in (one.merge(other), other.merge(one)):
+                    assert [part.tolist() for part in merged] == [part.tolist() for part in both]
+
+
+@each_case("rate", [Fraction(1, 7), Fraction(1), Fraction(3)])
+def test_rings_are_measured_alike_whether_most_have_points_or_not(rate, monkeypatch):
+    rng = np.random.default_rng(2)
+    pieces = ranks.cut_at_records(count_at(rng.integers(0, POINTS + 1, 50)), POINTS)
+    ring_of = pieces.distances(Fraction(1, 2)) // math.ceil(1 / rate)
+    measured = []
+    for most in (0, 10**9):
+        monkeypatch.setattr(ranks, "_DENSE_RINGS", most)
+        measured.append([part.tolist() for part in ranks._measure_rings(ring_of, pieces.width)])
+    assert measured[0] == measured[1]
+    assert sum(measured[0][1]) == POINTS + 1

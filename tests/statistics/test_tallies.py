@@ -10,8 +10,8 @@ from cases import each_case
 
 from hdp_fast import Budget, statistics
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
-from hdp_fast.statistics import tallies
-from hdp_fast.statistics.bounded_columns import read_groups
+from hdp_fast.statistics import bounded_columns, tallies
+from hdp_fast.statistics.bounded_columns import Groups, read_groups, read_keyed
 
 RELATIONS = ["replace_one", "add_remove"]
 EDGES = [0.0, 1.0, 2.5]
@@ -109,6 +109,98 @@ def test_texts_are_compared_with_keys_alike_whatever_holds_them():
             assert read_groups(by, keys, ("by", "groups")).codes.tolist() == [0, 1, -1]
     missing = polars.Series(["None", None])
     assert read_groups(missing, ["None"], ("by", "groups")).codes.tolist() == [0, -1]
+
+
+WHOLE = [0, 1, 2, -1, 127, 128, 255, 2**31, 2**53, 2**53 + 1, 2**63 - 1]
+DTYPES = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", ">i4", ">f8"]
+NUMBERS = [
+    [0, 1, 2], [True, False], [1.0, 2.5], [None, 1, 2], [0.1, 0.2], [-1, 300, 2**40, 1],
+    [math.nan, 1], [math.inf, -math.inf, 1e300], [2**52, 2**52 + 1], range(-128, 128), [1, "1"],
+    [0.1, 0.10000000149],
+]  # fmt: skip
+COLUMNS_OF_TEXTS = ["U1", "U3", "U9", ">U4"]
+TEXTS = [["a", "b"], ["abc", "", "a"], [None, "a"], ["a", "a\0"], ["longer than any", "é"], [1, 2]]
+
+
+def compare_each(values, keys):
+    """By the definition: the last of the keys that numpy holds equal, by a pass for each."""
+    places = np.full(len(values), -1)
+    for place, key in enumerate(keys):
+        places[np.broadcast_to(values == key, places.shape)] = place
+    return places.tolist()
+
+
+@each_case(("kind", "keys"), [(kind, keys) for kind in DTYPES for keys in NUMBERS])
+def test_places_of_numbers_are_those_of_a_pass_for_each_key(kind, keys):
+    dtype = np.dtype(kind)
+    some = WHOLE if dtype.kind != "f" else [*WHOLE, 0.1, 0.2, 2.5, math.nan, math.inf, -0.0]
+    if dtype.kind in "iu":
+        some = [one for one in WHOLE if np.iinfo(dtype).min <= one <= np.iinfo(dtype).max]
+    values = np.array(some).astype(dtype)
+    with np.errstate(all="ignore"):
+        expected = compare_each(values, keys)
+    found = read_groups(values, keys, ("by", "groups")).codes
+    assert found.tolist() == expected
+    shifted = read_groups(values[::-2], keys, ("by", "groups")).codes
+    assert shifted.tolist() == expected[::-2]
+
+
+@each_case(("kind", "keys"), [(kind, keys) for kind in COLUMNS_OF_TEXTS for keys in TEXTS])
+def test_places_of_texts_are_those_of_a_pass_for_each_key(kind, keys):
+    values = np.array(["a", "b", "abc", "", "ab", "é", "1", "a"] * 3).astype(kind)
+    texts = [key if key is None else str(key) for key in keys]
+    found = read_groups(values, keys, ("by", "groups")).codes
+    assert found.tolist() == compare_each(values, texts)
+    as_objects = read_groups(values.astype(object), keys, ("by", "groups")).codes
+    if "a\0" not in keys:
+        assert as_objects.tolist() == found.tolist()
+
+
+@each_case("entries", [["b", "a", None, "x"], [2, 1, None, 9], [0.5, 0.25, None, 9.0]])
+@each_case("missing", [False, True])
+def test_declared_categories_have_the_places_of_their_entries(entries, missing):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    kept = entries if missing else [entry for entry in entries if entry is not None]
+    keys = [*entries[:2], *([None] if isinstance(entries[0], str) else [])]
+    expected = [keys.index(entry) if entry in keys else -1 for entry in kept]
+    encoded = pyarrow.array(kept).dictionary_encode()
+    other = pyarrow.array(kept[::-1]).dictionary_encode()
+    columns = {
+        "category": pandas.Series(kept, dtype="category"),
+        "part": pandas.Series([*kept, kept[0]], dtype="category").iloc[:-1],
+        "index": pandas.CategoricalIndex(kept),
+        "dictionary": encoded,
+        "chunks": pyarrow.chunked_array([encoded, other])[: len(kept)],
+    }
+    if isinstance(entries[0], str):
+        columns["arrow"] = pyarrow.array(kept)
+        columns["string"] = pandas.Series(kept, dtype="string")
+    for name, column in columns.items():
+        assert read_groups(column, keys, ("by", "groups")).codes.tolist() == expected, name
+
+
+def test_a_key_that_holds_others_equals_no_entry():
+    for values in (np.array([1, 2]), np.array([1.0, 2.0]), np.array([1, 2], "M8[D]")):
+        assert read_groups(values, [(1, 2), 5], ("by", "groups")).codes.tolist() == [-1, -1]
+
+
+def test_counts_of_parts_add_up_to_those_of_all(monkeypatch):
+    """Whatever the blocks are, with groups and without."""
+    values = np.arange(1_000) % 7
+    keys, column = read_keyed(values, range(5), ("values", "categories"))
+    members = read_groups(np.arange(1_000) % 3, [0, 1], ("by", "groups"))
+    parts = [slice(0, 300), slice(300, 301), slice(301, 1_000)]
+    for by in (None, members):
+        whole = tallies.count_cells(column, len(keys), by)
+        total = 0
+        for part in parts:
+            some = read_keyed(values[part], range(5), ("values", "categories"))[1]
+            group = None if by is None else Groups(by.keys, by.codes[part])
+            total = total + tallies.count_cells(some, len(keys), group)
+        assert (total == whole).all()
+        monkeypatch.setattr(bounded_columns, "_CELLS", 10)
+        assert (tallies.count_cells(column, len(keys), by) == whole).all()
+        monkeypatch.undo()
 
 
 def test_groups_have_histograms_of_their_own():

@@ -223,9 +223,12 @@ class AdaptationClassifier(AdaptationEstimator, PrivateClassifier):  # type: ign
         Raises:
             ValueError: As in decision_function.
         """
-        rows, model = self._read_rows(X), self.model_
+        return super().predict_proba(X)
+
+    def _share_rows(self, rows: Floats) -> Floats:
         if self.domain_sizes_ is None:
-            return super().predict_proba(X)
+            return super()._share_rows(rows)
+        model = self.model_
         scores = model.scores(rows)
         if isinstance(model, MomentAdaptation):
             share = ((1 + scores) / 2).clip(0.0, 1.0)

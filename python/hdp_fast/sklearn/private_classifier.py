@@ -176,7 +176,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             ValueError: fit has not been called (a NotFittedError), X is no array of numbers, or
                 its columns are others or in another order.
         """
-        scores: Floats = self._score_rows(self._read_rows(X))
+        scores: Floats = self._predict_blocks(X, self._score_rows)
         return scores
 
     def _score_rows(self, rows: Floats) -> Floats:
@@ -207,7 +207,10 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         Raises:
             ValueError: As in decision_function.
         """
-        rows = self._read_rows(X)
+        shares: Floats = self._predict_blocks(X, self._share_rows)
+        return shares
+
+    def _share_rows(self, rows: Floats) -> Floats:
         model: Any = self.model_
         if isinstance(model, LinearModel):
             return softmax(to_halves(model.scores(rows)))

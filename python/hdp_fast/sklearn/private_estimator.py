@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from inspect import currentframe
 from traceback import walk_stack
@@ -23,7 +24,7 @@ from ..budget import account
 from ..budget.account import Budget
 from ..data import Label, Number, Schema
 from ..data.goal import Goal
-from ..data.rows import Bounds, Rows
+from ..data.rows import Bounds, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
@@ -397,14 +398,15 @@ class PrivateLinearEstimator(SeededEstimator):
         }
         return Schema(rule, columns), classes
 
-    def _read_rows(self, X: Any) -> Floats:
-        """The centered rows of records to predict on."""
+    def _predict_blocks(self, X: Any, predict: Callable[[Floats], Floats]) -> Floats:
+        """What a function makes of the centered rows of records, a block of records at a time."""
         check_is_fitted(self)
         centered: Rows = self.rows_
-        if centered.schema is None:
-            bounded = self.bounds is not None
-            X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
-        return centered(X)
+        if centered.schema is not None:
+            return predict(centered(X))
+        bounded = self.bounds is not None
+        X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
+        return np.concatenate([predict(centered(X[block])) for block in blocks_of(len(X))])
 
 
 def read_targets(targets: Any) -> Floats:

@@ -176,12 +176,15 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             ValueError: fit has not been called (a NotFittedError), X is no array of numbers, or
                 its columns are others or in another order.
         """
-        rows, model = self._read_rows(X), self.model_
-        scores = model.scores(rows)
-        scores = scores[:, 0] if isinstance(model, StatisticsModel) else scores
+        scores = self._predict_blocks(X, self._score_rows)
         middle, half = self._target_scale
         targets: Floats = scores.clip(-1.0, 1.0) * half + middle
         return targets
+
+    def _score_rows(self, rows: Floats) -> Floats:
+        model: Any = self.model_
+        scores: Floats = model.scores(rows)
+        return scores[:, 0] if isinstance(model, StatisticsModel) else scores
 
     def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Computes the coefficient of determination.

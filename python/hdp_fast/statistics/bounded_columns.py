@@ -214,9 +214,10 @@ def _compare_each(keys: Sequence[Any], values: NDArray[Any]) -> Integers:
     """By a pass for each key: numpy knows how its other dtypes are compared."""
     codes = np.full(len(values), -1, np.int64)
     for place, key in enumerate(keys):
-        if isinstance(key, tuple | range):  # No entry equals it, but numpy would compare its parts.
-            continue
-        codes[np.broadcast_to(values == key, codes.shape)] = place
+        # No entry equals a key that holds others, but numpy would compare entries with these.
+        if not isinstance(key, tuple | range):
+            with np.errstate(all="ignore"):
+                codes[np.broadcast_to(values == key, codes.shape)] = place
     return codes
 
 
