@@ -361,3 +361,27 @@ def test_blocks_have_so_many_cells_and_change_no_sum(monkeypatch):
     assert (add_up(rows, count) == whole).all()
     assert max(seen) == 30
     assert sum(seen) == rows.size
+
+
+@each_case(
+    "options", [{}, {"by": np.arange(900) % 3, "groups": [0, 2]}, {"ids": np.arange(900) % 500}]
+)
+@each_case("name", ["count", "mean", "variance", "covariance", "quantiles"])
+def test_a_dict_of_columns_is_what_their_matrix_is(name, options):
+    """Of whatever dtypes they are."""
+    columns = {
+        "a": np.arange(900) % 5,
+        "b": np.random.default_rng(4).random(900).astype(np.float32),
+        "c": np.arange(900) % 2 == 0,
+    }
+    matrix = np.stack(list(columns.values()), axis=1)
+    options = {**options, "epsilon": 1.0, "random_state": 2}
+    options |= {} if name == "count" else {"low": 0, "high": 4}
+    options |= {"levels": [0.5]} if name == "quantiles" else {}
+    release = getattr(statistics, name)
+    first, second = release(columns, **options), release(matrix, **options)
+    names = {"x0": "a", "x1": "b", "x2": "c"}
+    text = repr(second)
+    for old, new in names.items():
+        text = text.replace(repr(old), repr(new))
+    assert repr(first) == text

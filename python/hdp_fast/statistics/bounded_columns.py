@@ -351,8 +351,35 @@ def keep_rows(
     return persons.select(rows), kept
 
 
-def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:
+class ColumnRows:
+    """Columns of one length that are read as rows, of which no copy is made but of a block."""
+
+    def __init__(self, columns: Sequence[NDArray[Any]]) -> None:
+        """Keep the columns."""
+        self._columns = columns
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows, and of columns."""
+        return len(self), len(self._columns)
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return len(self._columns[0])
+
+    def __getitem__(self, rows: Any) -> NDArray[Any]:
+        """Some rows, or with a slice of columns beside them, these alone."""
+        some, kept = rows if isinstance(rows, tuple) else (rows, slice(None))
+        dtype = np.result_type(*self._columns)
+        return np.stack([column[some] for column in self._columns[kept]], axis=1).astype(
+            dtype, copy=False
+        )
+
+
+def read_columns(values: Any) -> tuple[Any, FeatureNames]:
     """The records as rows, and the names of their columns; None for a single vector.
+
+    Rows are an array, or for a dict something that gives a block of them like one.
 
     Raises: ShapeError unless there are one or two dimensions, ParameterError for another dtype.
     """
@@ -361,7 +388,7 @@ def read_columns(values: Any) -> tuple[NDArray[Any], FeatureNames]:
         columns = [numbers("values", values[name]) for name in values]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             raise ShapeError("values has columns that differ in length, but each has every record")
-        return np.stack(columns, axis=1), names
+        return ColumnRows(columns), names
     rows = numbers("values", values)
     if rows.ndim == 1:
         return rows[:, None], None
