@@ -371,9 +371,8 @@ class ColumnRows:
         """Some rows, or with a slice of columns beside them, these alone."""
         some, kept = rows if isinstance(rows, tuple) else (rows, slice(None))
         dtype = np.result_type(*self._columns)
-        return np.stack([column[some] for column in self._columns[kept]], axis=1).astype(
-            dtype, copy=False
-        )
+        columns = [column[some] for column in self._columns[kept]]
+        return np.stack(columns, axis=1, dtype=dtype)
 
 
 def read_columns(values: Any) -> tuple[Any, FeatureNames]:
