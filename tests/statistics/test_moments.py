@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -385,3 +386,34 @@ def test_a_dict_of_columns_is_what_their_matrix_is(name, options):
     for old, new in names.items():
         text = text.replace(repr(old), repr(new))
     assert repr(first) == text
+
+
+BLOCK = {"low": 0, "high": 1, "epsilon": 1.0}
+# A pass of any of these holds a block of records, whatever their number is.
+MOST_BYTES = 6 << 20
+PASSES = {
+    "mean": lambda rows: statistics.mean(rows, **BLOCK),
+    "sum": lambda rows: statistics.sum(rows, **BLOCK, neighbors="add_remove"),
+    "count": lambda rows: statistics.count(rows, epsilon=1.0),
+    "variance": lambda rows: statistics.variance(rows, **BLOCK),
+    "covariance": lambda rows: statistics.covariance(rows, **BLOCK),
+    "quantiles": lambda rows: statistics.quantiles(rows, [0.5], **BLOCK, steps=1_000),
+    "histogram": lambda rows: statistics.histogram(rows[:, 0], edges=[0, 0.5, 1], epsilon=1.0),
+    "dict": lambda rows: statistics.mean({"a": rows[:, 0], "b": rows[:, 1]}, **BLOCK),
+    "integers": lambda rows: statistics.histogram(
+        rows.view(np.int32)[:, 0], categories=range(20), epsilon=1.0
+    ),
+}
+
+
+@each_case("name", PASSES)
+def test_memory_beside_the_records_is_that_of_a_block(name):
+    rows = np.random.default_rng(1).random((1_000_000, 2), np.float32)
+    PASSES[name](rows[:1_000])
+    tracemalloc.start()
+    try:
+        PASSES[name](rows)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < MOST_BYTES
