@@ -170,6 +170,7 @@ def test_declared_categories_have_the_places_of_their_entries(entries, missing):
         "part": pandas.Series([*kept, kept[0]], dtype="category").iloc[:-1],
         "index": pandas.CategoricalIndex(kept),
         "dictionary": encoded,
+        "unsigned": encoded.cast(pyarrow.dictionary(pyarrow.uint8(), encoded.type.value_type)),
         "chunks": pyarrow.chunked_array([encoded, other])[: len(kept)],
     }
     if isinstance(entries[0], str):

@@ -87,7 +87,7 @@ def to_entries(name: str, value: Any) -> Entries:
     return read
 
 
-def to_categories(name: str, value: Any) -> tuple[Any, NDArray[np.int64]] | None:
+def to_categories(name: str, value: Any) -> tuple[Any, NDArray[Any]] | None:
     """Different entries of a column of pandas or pyarrow, and the place of each one among them.
 
     They are the declared categories, or the texts of a column of Arrow. A missing entry has the
@@ -95,15 +95,15 @@ def to_categories(name: str, value: Any) -> tuple[Any, NDArray[np.int64]] | None
 
     Raises: ParameterError if its own code fails.
     """
-    made: tuple[Any, NDArray[np.int64]] | None = _attempt(name, value, lambda: _encode(value))
+    made: tuple[Any, NDArray[Any]] | None = _attempt(name, value, lambda: _encode(value))
     return made
 
 
-def _encode(value: Any) -> tuple[Any, NDArray[np.int64]] | None:
+def _encode(value: Any) -> tuple[Any, NDArray[Any]] | None:
     if _is_instance(value, "pandas", "Series", "Index", "api.extensions.ExtensionArray"):
         dtype, entries = value.dtype, getattr(value, "array", value)
         if isinstance(dtype, sys.modules["pandas"].CategoricalDtype):
-            codes = np.asarray(entries.codes, np.int64)
+            codes = np.asarray(entries.codes)
             return None if dtype.categories is None else (dtype.categories, codes)
         if getattr(dtype, "storage", "") != "pyarrow":
             return None
@@ -117,7 +117,9 @@ def _encode(value: Any) -> tuple[Any, NDArray[np.int64]] | None:
         return None
     if hasattr(value, "chunks"):  # Each chunk may have a dictionary of its own.
         value = value.unify_dictionaries().combine_chunks()
-    return value.dictionary, np.asarray(value.indices.fill_null(-1), np.int64)
+    places = np.asarray(value.indices.fill_null(0)).astype(np.int64)
+    places[np.asarray(value.indices.is_null())] = -1
+    return value.dictionary, places
 
 
 def refuse_wide(name: str, dtype: Any) -> None:
