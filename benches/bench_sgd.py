@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 
 from hdp_fast.learners import PrivateSGD
 from hdp_fast.learners.linear_model import validate_labels
+from hdp_fast.learners.noisy_descent import Grid, IntegerRows
 from hdp_fast.weights import DenseWeights
 
 RECORDS, NOISE, KAPPA = 1_000_000, 5.0, 0.05
 # The paper's private experiment has eight features and one draw a step.
 FEATURES, STEPS, NUMPY_STEPS = 8, 1_000_000, 5_000
 WIDE, BATCH, BATCHES, CLASSES = 200, 256, 400, 10
+# Columns of a step on all records: fifty numbers with their squares.
+FULL = 101
 # Rows that stay in the second cache.
 CACHED = 500
 NOISES = {"none": None, "idealized": "idealized", "exact": "exact"}
@@ -147,6 +151,36 @@ def class_products(X: Rows, y: NDArray[np.int64], rows: NDArray[np.int64]) -> Ro
         shares[places, y[indices]] -= 1
         w -= X.dtype.type(0.1 / BATCH) * (B.T @ shares)
     return w
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def bench_all_records(race: Race, limits: Limits, classes: int) -> None:
+    """A step on all records, as integers of 16 bits; numpy: both products, softmax, no integers.
+
+    Its limit is what a read of the integers takes.
+    """
+    n, columns = race.scaled("n", RECORDS), 1 if classes == 2 else classes
+    rng, grid = np.random.default_rng(4), Grid(12, 2**26, Fraction(1))
+    entries = rng.integers(-(2**13), 2**13, (n, FULL), dtype=np.int16)
+    codes = rng.integers(0, classes, n).astype(np.int16)
+    rows, weights = IntegerRows(entries, codes, classes, grid), rng.normal(size=(FULL, columns))
+    # Computed once in a descent.
+    assert len(rows.limits) == n
+    for threads in (1, 2):
+        race.ours(lambda: rows.add_gradients(weights), threads=(threads,))
+        race.limit("integers read once", limits.read(entries.nbytes, threads), threads=threads)
+    X, Y = entries / 2.0**14, np.eye(classes)[codes]
+    w = np.hstack([np.zeros((FULL, 1)), weights]) if classes == 2 else weights
+    race.numpy("products and softmax", lambda: full_products(X, Y, w), threads=(1, 2))
+    race.run(n, "row")
+
+
+def full_products(X: Rows, Y: Rows, w: Rows) -> Rows:
+    """The gradient of the softmax loss in numpy, unclipped."""
+    shares = np.exp(X @ w)
+    shares /= shares.sum(axis=1, keepdims=True)
+    shares -= Y
+    return X.T @ shares
 
 
 SEARCHES = [

@@ -14,6 +14,7 @@ _Ratio: TypeAlias = tuple[int, int]
 _Key: TypeAlias = bytes | None
 _Mechanism: TypeAlias = tuple[str, float, float, int, float]
 _Records: TypeAlias = tuple[NDArray[np.float32] | _Floats, int, NDArray[np.int16] | _Floats]
+_IntegerRecords: TypeAlias = tuple[NDArray[np.int16], int, NDArray[np.int16], int, _Floats]
 _Weights: TypeAlias = tuple[float, float, float] | _Floats
 _Terms: TypeAlias = list[tuple[_Mechanism, int]]
 
@@ -140,6 +141,19 @@ def sgd_learn(
     plan: _SGDPlan,
     seed: _Key,
 ) -> _Floats: ...
+def full_batch_limits(entries: NDArray[np.int16], columns: int, length: float) -> _Floats: ...
+def full_batch_sum(
+    records: _IntegerRecords, grid: tuple[float, int, float], weights: _Floats
+) -> _Integers: ...
+def full_batch_descend(
+    records: _IntegerRecords,
+    grid: tuple[float, int, float],
+    steps: tuple[float, float, int],
+    noise: _Integers,
+) -> tuple[_Floats, float]: ...
+def full_batch_margins(
+    records: _IntegerRecords, unit: float, weights: _Floats, edges: _Floats
+) -> _Integers: ...
 def adaptation_pass(
     records: _Records,
     loss: str,

@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from processes import exit_code, forked, forking
 
 from hdp_fast import accounting, gf2, noise, parity, statistics
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
+from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows
 from hdp_fast.learners.statistics_features import feature_sums
 from hdp_fast.stability import HazardTable
 from hdp_fast.weights import DenseWeights
@@ -55,6 +57,16 @@ def descent():
     return lambda: learner.learn(X, y)
 
 
+def full_batches():
+    records = IntegerRows(
+        np.ones((200_000, 50), np.int16),
+        np.zeros(200_000, np.int16),
+        2,
+        Grid(10, 2**22, Fraction(1)),
+    )
+    return lambda: records.descend(DescentPlan(20_000, 1, 1, 1), np.zeros((20_000, 50, 1), int))
+
+
 def conjunctions():
     X = COINS.integers(0, 2, (50_000, 250), dtype=np.uint8)
     learner = ExponentialLearner(Conjunctions(250, 3), epsilon=1.0)
@@ -85,7 +97,7 @@ def composition():
 
 KERNELS = [
     *(rank, no_parity, table, Gaussian_noise, weighted_draws),
-    *(draws, descent, conjunctions, moments, bins, features, composition),
+    *(draws, descent, full_batches, conjunctions, moments, bins, features, composition),
 ]
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from descent_reference import count_margins, margins_of
 
 from hdp_fast import Budget, accounting
 from hdp_fast.data import Category, Label, Number, Schema, read_frame
@@ -20,13 +21,7 @@ from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import centered_classes
 from hdp_fast.learners.centered_classes import bound_norm, release_classes
 from hdp_fast.learners.centered_rows import center, center_evenly
-from hdp_fast.learners.margin_scale import (
-    count_margins,
-    estimate_scale,
-    guess_scale,
-    margin_edges,
-    margins_of,
-)
+from hdp_fast.learners.margin_scale import estimate_scale, guess_scale, margin_edges
 
 RNG = np.random.default_rng
 D = 3

@@ -5,7 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from descent_reference import (
+    count_margins,
+    margins_of,
+    residuals_of,
+    scores_of,
+    subtract_labels,
+    sum_of,
+)
 
+from hdp_fast.exceptions import HdpFastError
 from hdp_fast.learners import noisy_descent
 from hdp_fast.learners.noisy_descent import (
     DescentPlan,
@@ -15,7 +24,6 @@ from hdp_fast.learners.noisy_descent import (
     descend,
     find_sigma,
     plan_descent,
-    subtract_labels,
 )
 
 RNG = np.random.default_rng
@@ -26,11 +34,11 @@ LINE = np.array([-70.0, -3.0, -0.5, -1e-9, 0.0, 0.3, 1.0, 1e-4, 64.0, 1e9])
 
 
 def take(rows, codes, classes=2, grid=COARSE):
-    return IntegerRows.take(np.array(rows, float), np.array(codes), classes, grid)
+    return IntegerRows.take([np.array(rows, float)], np.array(codes), classes, grid)
 
 
 def every_record(classes):
-    rows = [(*pair, 1.0) for pair in itertools.product(LINE, LINE)]
+    rows = [(*pair, end) for pair in itertools.product(LINE, LINE) for end in (1.0, -1.0)]
     return [(row, code) for row in rows for code in range(classes)]
 
 
@@ -86,45 +94,109 @@ def test_cuts_lengthen_no_gradient(classes):
     weights = weights[:, :1] if classes == 2 else weights
     for row, code in zip(rows, codes, strict=True):
         one = take([row], [code], classes)
-        integers, part = one.entries[0], one.add_gradients(weights)
+        integers, part = one.entries[0].astype(np.int64), one.add_gradients(weights)
         assert (np.abs(integers) <= np.abs(row) * 2**14).all()
-        ((_, scores),) = one.score(weights)
+        scores = (integers @ weights)[None] * 2.0**-14
         rest = subtract_labels(scores, np.array([code]))[0] * 2.0**COARSE.bits
         real = np.outer(integers, rest)
         shrunk = real * min(1, COARSE.length / max(np.linalg.norm(real), 1))
-        assert (np.abs(part) <= np.abs(shrunk) * (1 + 1e-12)).all()
+        # But for scores in single precision.
+        slack = np.abs(integers)[:, None] * 1e-4
+        assert (np.abs(part) <= np.abs(shrunk) + slack).all()
         assert (part * shrunk >= 0).all()
         # No more than a digit of each residual is lost.
         assert (np.abs(part - shrunk) <= 1.001 * np.abs(integers)[:, None] + 1).all()
 
 
-def test_sums_are_exact_in_any_order():
-    """Integers of python against sums of floats, whose order is that of a library."""
-    n, d = 5_000, 7
-    rows, codes = RNG(6).normal(size=(n, d)), RNG(7).integers(0, 2, n)
-    grid = calibrate_descent(plan_descent(1e4, 2), n, Fraction(1))
-    assert n * grid.length < 2**53
-    weights = RNG(8).normal(size=(d, 1)) * 3
-    records = take(rows, codes, grid=grid)
-    total = records.add_gradients(weights)
-    scores = np.concatenate([part for _, part in records.score(weights)])
-    rest = subtract_labels(scores, codes)[:, 0] * 2.0**grid.bits
-    residuals = np.trunc(np.clip(rest, -records.limits, records.limits))
-    exact = [
-        sum(int(z) * int(r) for z, r in zip(records.entries[:, place], residuals, strict=True))
-        for place in range(d)
-    ]
-    assert exact == total[:, 0].tolist()
-    order = RNG(9).permutation(n)
-    again = take(rows[order], codes[order], grid=grid)
-    np.testing.assert_array_equal(again.add_gradients(weights), total)
-    fractions = [Fraction(part) for part in scores[:50, 0]]
-    exponent = Fraction(2) ** -14
-    for row, score in zip(records.entries[:50], fractions, strict=True):
-        # The weights are cut, and the score of what they are cut to is exact.
-        near = sum(Fraction(z) * Fraction(w) for z, w in zip(row, weights[:, 0], strict=True))
-        assert abs(near * exponent - score) < 1e-5
-        assert (score / exponent).denominator <= 2**40
+def problem(n, d, classes, seed=6):
+    """Records, some of which are shrunk and some cut, and weights."""
+    rng = RNG(seed)
+    rows = rng.normal(size=(n, d)) * rng.lognormal(size=(n, 1)) / np.sqrt(d)
+    grid = Grid(bits=12, length=2**25 + 3, sigma=Fraction(1))
+    records = take(rows, rng.integers(0, classes, n), classes, grid)
+    return records, 3 * rng.normal(size=(d, 1 if classes == 2 else classes))
+
+
+@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_sums_are_those_of_integers_on_every_arm(arm, classes, monkeypatch):
+    """At all awkward widths and numbers of rows: edges of vectors, of blocks and of parts."""
+    monkeypatch.setenv("HDP_FAST_ISA", arm)
+    sizes = [(n, 5) for n in (1, 2, 7, 8, 9, 1_023, 1_024, 1_025, 2_100)]
+    for n, d in [*sizes, *((200, d) for d in (1, 2, 7, 8, 9, 15, 16, 17, 64, 65, 200))]:
+        records, weights = problem(n, d, classes)
+        assert records.add_gradients(weights).tolist() == sum_of(records, weights).tolist()
+        edges = np.sort(RNG(d).normal(size=16)) * 3
+        margins = margins_of(scores_of(records.entries, weights), records.codes)
+        counts = records.count_margins(weights, edges)
+        assert counts.tolist() == count_margins([margins], edges).tolist()
+        assert counts.sum() == n * (classes - 1)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_threads_change_no_bit_of_a_descent(classes, monkeypatch):
+    n, d = 70_000, 9
+    records, _ = problem(n, d, classes)
+    plan = DescentPlan(steps=5, rate=2.0, clip_norm=0.4, growth=1.0)
+    drawn = RNG(9).integers(-(2**30), 2**30, (5, d, records.columns))
+    paths = []
+    for arm, threads in itertools.product(["portable", "avx2", "gfni"], ["1", "2", "3"]):
+        monkeypatch.setenv("HDP_FAST_ISA", arm)
+        monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+        path = descend(records, plan, drawn)
+        paths.append((path.weights.tobytes(), path.along, path.deviation))
+    assert len(set(paths)) == 1
+
+
+def test_sums_do_not_depend_on_the_order_of_records():
+    records, weights = problem(5_000, 7, 2)
+    order = RNG(9).permutation(5_000)
+    again = IntegerRows(records.entries[order], records.codes[order], 2, records.grid)
+    assert again.add_gradients(weights).tolist() == records.add_gradients(weights).tolist()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_record_of_a_sum_is_as_short_as_it_must_be(classes):
+    """|z|**2 |r|**2 in integers of Python, with limits that most records are shrunk to."""
+    for size in (0.0, 1.0, 1e3, 1e30, np.inf):
+        records, weights = problem(3_000, 6, classes)
+        records = IntegerRows(records.entries, records.codes, classes, FINE._replace(bits=20))
+        with np.errstate(all="ignore"):
+            weights = np.nan_to_num(weights * size, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        longest = 0
+        for place in range(0, 3_000, 7):
+            one = IntegerRows(
+                records.entries[[place]], records.codes[[place]], classes, records.grid
+            )
+            part = one.add_gradients(weights).astype(object)
+            longest = max(longest, (part**2).sum())
+        assert longest <= FINE.length**2
+        if size < 1e30:
+            assert longest > (0.999 * FINE.length) ** 2
+            residuals = residuals_of(records, weights).astype(object)
+            squares = (records.entries.astype(object) ** 2).sum(axis=1)
+            assert (squares * (residuals**2).sum(axis=1)).max() <= FINE.length**2
+
+
+def test_arguments_that_would_break_the_proof_are_refused():
+    records, weights = problem(10, 3, 3)
+    for broken in (
+        {"grid": records.grid._replace(length=2**53 // 10 + 1)},
+        {"grid": records.grid._replace(bits=31)},
+        {"grid": records.grid._replace(length=0)},
+        {"codes": np.full(10, 3, np.int16)},
+        {"codes": np.full(10, -1, np.int16)},
+        {"codes": records.codes[:9]},
+        {"classes": 1},
+        {"classes": 1025},
+    ):
+        fields = {name: getattr(records, name) for name in ("entries", "codes", "classes", "grid")}
+        with pytest.raises(HdpFastError):
+            IntegerRows(**(fields | broken)).add_gradients(weights)
+    with pytest.raises(HdpFastError):
+        records.add_gradients(weights[:2])
+    with pytest.raises(HdpFastError):
+        records.descend(DescentPlan(4, 1.0, 1.0, 1.0), np.zeros((1, 3, 3), np.int64))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -302,7 +302,7 @@ def full_batch(steps, sigma, most=1.0):
     grid = Grid(bits=10, length=2**22, sigma=Fraction(sigma))
 
     def run(label):
-        records = IntegerRows.take(np.array([[4.0]]), np.array([label]), 2, grid)
+        records = IntegerRows.take([np.array([[4.0]])], np.array([label]), 2, grid)
         if most != 1:
             records.__dict__["limits"] = records.limits * most
         drawn = noise.rounded_gaussian(grid.sigma, (steps, 1, 1))

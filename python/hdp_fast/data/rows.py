@@ -349,6 +349,32 @@ class Rows:
         return Predictor(intercept, dict(zip(self.names, coefficients.tolist(), strict=True)))
 
 
+@dataclass(frozen=True)
+class PlainRows:
+    """The plain rows of an array of records, made where they are asked for: no copy of all of them.
+
+    Attributes:
+        unit: The map to plain rows.
+        records: The records, shape (n, columns).
+    """
+
+    unit: Rows
+    records: NDArray[Any]
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.records)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of all rows together."""
+        return self.records.shape
+
+    def __getitem__(self, some: slice) -> Floats:
+        """The rows of some records."""
+        return self.unit(self.records[some])
+
+
 def blocks_of(n: int) -> list[slice]:
     """The places of n rows, so many at a time that what is made of them meanwhile is small."""
     return [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]

@@ -15,13 +15,13 @@ from .._support.validate import refuse
 from ..accounting.discrete_gaussian import MOST_BITS
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
-from ..data.rows import Rows, blocks_of
+from ..data.rows import PlainRows, Rows, blocks_of
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .centered_rows import center, center_evenly, center_with_noise, count_powers
 from .descents import SGDPlan
 from .linear_model import LinearLoss, LinearModel, SoftmaxModel, largest_softmax_loss
-from .margin_scale import count_margins, estimate_scale, guess_scale, margin_edges, margins_of
+from .margin_scale import estimate_scale, guess_scale, margin_edges
 from .moment_equation import LogisticMoments
 from .noisy_descent import (
     DescentNoise,
@@ -83,7 +83,13 @@ class _Plan(NamedTuple):
 
 
 def release_classes(
-    unit: Rows, rows: Floats, codes: Integers, classes: int, goal: Goal, *, name: str
+    unit: Rows,
+    rows: Floats | PlainRows,
+    codes: Integers,
+    classes: int,
+    goal: Goal,
+    *,
+    name: str,
 ) -> ReleasedClasses:
     """Charge the budget, release means where they are clear, a noisy descent and a scale.
 
@@ -109,7 +115,7 @@ def release_classes(
         raise ShapeError("there are no rows, but a model must be learned from one at least")
     codes = codes.astype(np.int64)
     if not goal.protects:
-        return _fit_exactly(unit, rows, codes, classes)
+        return _fit_exactly(unit, rows[:], codes, classes)
     plan = _plan(unit, len(rows), classes, goal, name)
     # As many records as have gradients as long as their noise.
     note_few(len(rows), len(rows) * plan.stated.noise, goal.epsilon)
@@ -122,7 +128,7 @@ def release_classes(
                 unit, rows, plan.means, squares=plan.squares, random_state=stream
             )
         bound = _bound_rows(centered, even=plan.means is None)
-        scaled = _scale_rows(centered, rows, bound)
+        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
         records = IntegerRows.take(scaled, codes, classes, plan.grid)
         learned, (factor, spread) = _learn(records, plan, stream)
         model = _make_model(_restore(centered, learned * factor), bound, classes, plan.stated)
@@ -218,10 +224,7 @@ def _learn(
     drawn = noise.rounded_gaussian(plan.grid.sigma, shape, random_state=stream)
     path = descend(records, descent, drawn)
     edges = margin_edges(float(np.linalg.norm(path.weights)) or 1.0)
-    parts = (
-        margins_of(scores, records.codes[block]) for block, scores in records.score(path.weights)
-    )
-    counts = count_margins(parts, edges)
+    counts = records.count_margins(path.weights, edges)
     counts = counts + noise.rounded_gaussian(plan.margins, counts.shape, random_state=stream)
     prior = guess_scale(plan.clear, descent.growth, path.along, path.deviation)
     pairs = records.classes - 1

@@ -18,7 +18,7 @@ from .._support.types import Floats
 from .._support.validate import one_of
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
-from ..data.rows import Rows
+from ..data.rows import PlainRows, Rows
 from ..record import PrivacyRecord, rng_of
 from .centered_classes import release_classes
 from .centered_rows import center, center_evenly, count_powers, settle_means
@@ -143,7 +143,7 @@ class CenteredModel:
 
 def release_linear(
     unit: Rows,
-    rows: Floats,
+    rows: Floats | PlainRows,
     labels: NDArray[Any],
     task: LinearTask,
     goal: Goal,
@@ -169,11 +169,14 @@ def release_linear(
     """
     one_of("method", method, task.methods)
     persons = goal.persons
-    rows, labels = persons.select(rows), persons.select(labels)
+    # What is selected, or read more than once, is made as a whole.
+    rows = rows if persons.keep is None else persons.select(rows[:])
+    labels = persons.select(labels)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)
+    rows = rows[:]
     if task.classes is None and method in {"auto", "evidence"}:
         made = release_targets(unit, rows, labels, goal, name=name)
         return CenteredModel(made.rows, made.model, "evidence", made.record)

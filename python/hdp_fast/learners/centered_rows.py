@@ -11,7 +11,7 @@ import numpy as np
 from .. import noise
 from .._support.types import Floats, Integers
 from ..accounting.discrete_gaussian import calibrate_means
-from ..data.rows import Rows, Squares, blocks_of
+from ..data.rows import PlainRows, Rows, Squares, blocks_of
 
 # No variance counts as smaller.
 _LEAST_VARIANCE = 1e-6
@@ -44,7 +44,7 @@ def center(
 
 def center_with_noise(
     unit: Rows,
-    rows: Floats,
+    rows: Floats | PlainRows,
     grid: tuple[int, Fraction],
     *,
     squares: bool,
@@ -84,7 +84,7 @@ def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
     return np.hstack([rows, *(numbers**power for power in powers)])
 
 
-def _add_powers(unit: Rows, rows: Floats, squares: bool, bits: int) -> Integers:
+def _add_powers(unit: Rows, rows: Floats | PlainRows, squares: bool, bits: int) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
     parts = (_powers(unit, rows[block], squares) * 2.0**bits for block in blocks_of(len(rows)))
     sums: Integers = sum(np.floor(part).astype(np.int64).sum(axis=0) for part in parts)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
-from .._support.types import Floats, Integers
+from .._support.types import Floats
 
 # Ends of the bins of margins: the outermost, in units of the norm of the weights, and those inside.
 _OUTERMOST, _PARTS, _RATIO = 0.7, 7, 1.5
@@ -21,38 +20,10 @@ _FOLLOW, _NOISE_OF_PATH, _USUAL = 3.89, 0.086, 0.24
 _LOGARITHMS = np.arange(-50, 13) / 10
 
 
-def margins_of(scores: Floats, codes: Integers) -> Floats:
-    """How much the true class's score is above that of each other, shape (m, K - 1).
-
-    Whatever factor a softmax model's scores are multiplied with, its margins are, too. Among the
-    records of any two classes the label is logistic in their margin, if it is softmax in all
-    scores: the factor that is right for all pairs is right for the model.
-    """
-    m, columns = scores.shape
-    if columns == 1:
-        return np.where(codes == 1, scores[:, 0], -scores[:, 0])[:, None]
-    others = np.ones(scores.shape, bool)
-    others[np.arange(m), codes] = False
-    differences: Floats = scores[np.arange(m), codes][:, None] - scores[others].reshape(m, -1)
-    return differences
-
-
 def margin_edges(norm: float) -> Floats:
     """Ends of bins on both sides of 0 for weights of this norm; the outer bins have no end."""
     edges = _OUTERMOST * norm * 2.0 ** (-np.arange(_PARTS) / _RATIO)
     return np.concatenate([-edges, [0.0], edges[::-1]])
-
-
-def count_margins(parts: Iterable[Floats], edges: Floats) -> Integers:
-    """Counts of margins in bins: a record that is replaced moves all its K - 1 at most.
-
-    So the distance of neighbors is at most sqrt(2) (K - 1).
-    """
-    counts = np.zeros(len(edges) - 1, np.int64)
-    for margins in parts:
-        places = np.searchsorted(edges[1:-1], margins.ravel(), side="right")
-        counts += np.bincount(places, minlength=len(counts))
-    return counts
 
 
 def guess_scale(clear: float, growth: float, along: float, deviation: float) -> float:

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .. import _core
 from .._support.types import Floats, Integers
-from ..data.rows import blocks_of
 
 # Measured on 14 tables, 300 to 6,000 records, epsilon .1 to 8: accuracy is flat around each.
 _MOMENTUM = 0.85
 _FEWEST_STEPS, _MOST_STEPS, _STEPS = 8, 120, 4.0
 # From here on gradients may be longer, for their noise is small.
 _CLEAR_CLIP, _MOST_GROWTH = 200, 8.0
-# The digits of rows; no entry counts as larger than so many times the root mean squared norm.
-_ROW_BITS, _LARGEST_ENTRY = 14, 64.0
-_ENTRY_BITS = _ROW_BITS + 6
+# The digits of rows, in two bytes: no entry counts as larger than twice the root mean squared norm,
+# and none of centered rows is.
+_ROW_BITS, _LARGEST_ENTRY = 14, 2.0**15 - 1
 # The digits of residuals: as many as sums and noise leave room for.
 _MOST_BITS, _LEAST_BITS = 20, 6
-_SUM_BITS, _NOISE_BITS, _SCORE_BITS = 53, 48, 50
-# More than the rounding of a norm, a root and a quotient.
-_SHORTER = 1 - 2.0**-30
+_SUM_BITS, _NOISE_BITS = 53, 48
 # Deviations are multiples of 1 / 1,024: draws are slow with longer fractions.
 _SIGMA_BITS = 10
 
@@ -147,36 +146,45 @@ class IntegerRows:
 
     - A record's part is the integer vector z and a vector r of integer residuals, one for each
       column of weights; it adds the outer product z r, of Frobenius norm |z| |r|.
-    - r is shrunk to a norm of at most grid.length / |z|: norms, roots and quotients are rounded by
-      less than the factor that `limits` is multiplied with. Its entries are cut towards 0 then,
-      which makes none larger. So |z| |r| <= grid.length, and two such parts are at most twice as
-      far apart, which two records with opposite labels come close to.
-    - Products are integers of at most grid.length, and sums of n of them stay below 2**53: every
-      order of additions gives the same float64, which is exact. So do the scores that r is made of.
-      What the compiled module or an exponential rounds decides at most which r one record has.
+    - r is shrunk to a norm of at most grid.length / |z|: |z|**2 is an exact integer, and norms,
+      roots and quotients are rounded by less than the factor that limits are multiplied with. Its
+      entries are cut towards 0 then, which makes none larger. So |z| |r| <= grid.length, and two
+      such parts are at most twice as far apart, which two records with opposite labels come close
+      to.
+    - Products are integers of at most grid.length, and sums of n of them stay below 2**53, which
+      the core checks: all are exact, in any order and on any number of threads.
+    - What r one record has is all that floating point decides: scores in single precision, in an
+      order that is fixed for a row, and an exponential that is the same on every machine.
 
     Attributes:
-        entries: Integers as float64, shape (n, d).
-        codes: Numbers of the classes, shape (n,).
+        entries: Integers, int16, shape (n, d): two bytes for each.
+        codes: Numbers of the classes, int16, shape (n,).
         classes: How many there are; two have one column of weights.
         grid: The integers of the descent.
     """
 
-    entries: Floats
-    codes: Integers
+    entries: NDArray[np.int16]
+    codes: NDArray[np.int16]
     classes: int
     grid: Grid
 
     @classmethod
-    def take(cls, rows: Floats, codes: Integers, classes: int, grid: Grid) -> IntegerRows:
-        """Cut rows of a mean squared norm of about 1 to integers, in their own memory."""
-        largest = 2.0**_ENTRY_BITS
-        for block in blocks_of(len(rows)):
-            part = rows[block]
-            np.multiply(part, 2.0**_ROW_BITS, out=part)
-            np.clip(part, -largest, largest, out=part)
-            np.trunc(part, out=part)
-        return cls(rows, codes, classes, grid)
+    def take(
+        cls, parts: Iterable[Floats], codes: Integers, classes: int, grid: Grid
+    ) -> IntegerRows:
+        """Cut rows of a mean squared norm of about 1 to integers.
+
+        parts: rows, so many at a time that what is made of them meanwhile is small.
+        """
+        entries, place = np.empty((0, 0), np.int16), 0
+        for part in parts:
+            if not place:
+                entries = np.empty((len(codes), part.shape[1]), np.int16)
+            cut = np.clip(part * 2.0**_ROW_BITS, -_LARGEST_ENTRY, _LARGEST_ENTRY)
+            # Towards 0, as integers are made of floats.
+            entries[place : place + len(part)] = cut
+            place += len(part)
+        return cls(entries, codes.astype(np.int16), classes, grid)
 
     @property
     def columns(self) -> int:
@@ -186,47 +194,42 @@ class IntegerRows:
     @cached_property
     def limits(self) -> Floats:
         """The largest norm of each record's residuals, shape (n,)."""
-        squares = np.concatenate(
-            [np.einsum("ij,ij->i", *(self.entries[block],) * 2) for block in self._blocks]
-        )
-        lengths = np.sqrt(np.maximum(squares, 1.0))
-        limits: Floats = self.grid.length / lengths * _SHORTER
-        return limits
+        width = self.entries.shape[1]
+        return _core.full_batch_limits(self.entries.ravel(), width, float(self.grid.length))
 
     def add_gradients(self, weights: Floats) -> Integers:
         """The sum of all records' shrunk gradients, shape (d, columns), as integers."""
-        total = np.zeros(weights.shape)
-        for block, scores in self.score(weights):
-            rest = subtract_labels(scores, self.codes[block]) * 2.0**self.grid.bits
-            lengths = np.sqrt((rest**2).sum(axis=1))
-            shares = self.limits[block] / np.maximum(lengths, 1.0)
-            residuals = np.trunc(rest * np.minimum(shares, 1.0)[:, None])
-            total += (residuals.T @ self.entries[block]).T
-        return total.astype(np.int64)
+        sums = _core.full_batch_sum(self._records, self._places, weights.T.ravel())
+        return sums.reshape(weights.T.shape).T
 
-    def score(self, weights: Floats) -> Iterator[tuple[slice, Floats]]:
-        """Blocks of rows, and their scores by weights that are cut to a grid, exact."""
-        digits = _SCORE_BITS - _ENTRY_BITS - math.log2(len(weights)) / 2
-        exponent = math.floor(digits - math.log2(max(float(np.linalg.norm(weights)), 1e-3)))
-        grid, unit = np.rint(np.ldexp(weights, exponent)), 2.0 ** -(_ROW_BITS + exponent)
-        for block in self._blocks:
-            yield block, self.entries[block] @ grid * unit
+    def count_margins(self, weights: Floats, edges: Floats) -> Integers:
+        """Counts, between edges, of how far the true class's score is above that of each other.
+
+        The outer bins have no end. A record has K - 1 margins, and one that is replaced moves all
+        of them at most: the distance of neighbors is sqrt(2) (K - 1).
+
+        Whatever factor a softmax model's scores are multiplied with, its margins are, too. Among
+        the records of any two classes the label is logistic in their margin, if it is softmax in
+        all scores: the factor that is right for all pairs is right for the model.
+        """
+        unit, *_ = self._places
+        return _core.full_batch_margins(self._records, unit, weights.T.ravel(), edges[1:-1].copy())
+
+    def descend(self, plan: DescentPlan, drawn: Integers) -> tuple[Floats, float]:
+        """The mean of the last models of a descent, and how far gradients were along them."""
+        steps = plan.rate, _MOMENTUM, plan.averaged
+        order = drawn.transpose(0, 2, 1)
+        mean, along = _core.full_batch_descend(self._records, self._places, steps, order.ravel())
+        return mean.reshape(order.shape[1:]).T, along
 
     @property
-    def _blocks(self) -> list[slice]:
-        return blocks_of(len(self.entries))
+    def _records(self) -> tuple[Any, ...]:
+        width = self.entries.shape[1]
+        return self.entries.ravel(), width, self.codes, self.classes, self.limits
 
-
-def subtract_labels(scores: Floats, codes: Integers) -> Floats:
-    """Probabilities of classes less what is: the gradient of the loss by the scores."""
-    if scores.shape[1] == 1:
-        power = np.exp(-np.abs(scores))
-        rest: Floats = np.where(scores < 0, power, 1.0) / (1 + power) - codes[:, None]
-        return rest
-    power = np.exp(scores - scores.max(axis=1, keepdims=True))
-    rest = power / power.sum(axis=1, keepdims=True)
-    rest[np.arange(len(codes)), codes] -= 1
-    return rest
+    @property
+    def _places(self) -> tuple[float, int, float]:
+        return 2.0**-_ROW_BITS, self.grid.bits, float(self.grid.length)
 
 
 class Path(NamedTuple):
@@ -255,21 +258,12 @@ def descend(records: IntegerRows, plan: DescentPlan, drawn: Integers) -> Path:
 
     drawn: integers, shape (steps, d, columns); 0 without noise.
 
-    Cost: O(n d columns) for each step.
+    Cost: O(n d columns) for each step, all in one call of the core: two bytes are read for each of
+    the n d entries.
 
     Source: Polyak 1964; Bassily, Smith and Thakurta 2014 for full batches.
     """
-    n, grid = len(records.entries), records.grid
-    weights = np.zeros(drawn.shape[1:])
-    speed, total, along = (np.zeros_like(weights) for _ in range(3))
-    for step, noise in enumerate(drawn):
-        gradient = (records.add_gradients(weights) + noise) * (grid.unit / n)
-        if step >= plan.steps - plan.averaged:
-            along += gradient * weights
-        speed = _MOMENTUM * speed + gradient
-        weights = weights - plan.rate * speed
-        if step >= plan.steps - plan.averaged:
-            total += weights
-    mean = total / plan.averaged
-    of_step = float(grid.sigma) * grid.unit / n * float(np.linalg.norm(mean))
-    return Path(mean, float(along.sum()) / plan.averaged, of_step / math.sqrt(plan.averaged))
+    mean, along = records.descend(plan, drawn)
+    of_step = float(records.grid.sigma) * records.grid.unit / len(records.entries)
+    deviation = of_step * float(np.linalg.norm(mean)) / math.sqrt(plan.averaged)
+    return Path(mean, along, deviation)

@@ -11,7 +11,7 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data import Label, Schema
-from ..data.rows import Rows
+from ..data.rows import PlainRows, Rows
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import CLASS_METHODS, ClassTask
 from ..learners.moment_equation import softmax, to_halves
@@ -154,7 +154,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
-    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats, NDArray[Any], float]:
+    def _prepare(
+        self, X: Any, y: ArrayLike
+    ) -> tuple[Rows, Floats | PlainRows, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()
         classes = read_classes(self.classes)

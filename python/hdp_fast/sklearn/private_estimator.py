@@ -24,7 +24,7 @@ from ..budget import account
 from ..budget.account import Budget
 from ..data import Label, Number, Schema
 from ..data.goal import Goal
-from ..data.rows import Bounds, Rows, blocks_of
+from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
@@ -166,7 +166,7 @@ class PrivateLinearEstimator(SeededEstimator):
         return tags
 
     @abstractmethod
-    def _prepare(self, X: Any, y: Any) -> tuple[Rows, Floats, NDArray[Any], float]:
+    def _prepare(self, X: Any, y: Any) -> tuple[Rows, Floats | PlainRows, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, labels, and epsilon."""
 
     @property
@@ -183,7 +183,7 @@ class PrivateLinearEstimator(SeededEstimator):
             raise ParameterError(f"bounds = {self.bounds!r} and schema = a Schema, but {rule}")
         return epsilon
 
-    def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[Rows, Floats, Any]:
+    def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[Rows, Floats | PlainRows, Any]:
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
         if self.schema is not None:
             unit = Rows.of_schema(self.schema)
@@ -209,7 +209,7 @@ class PrivateLinearEstimator(SeededEstimator):
             unit = Rows.spanned_by(records)
         else:
             unit = Rows.within(self.bounds, records.shape[1])
-        return unit, unit(records), labels
+        return unit, PlainRows(unit, records), labels
 
     def _keep_names(self, X: Any) -> None:
         names = names_of(X)
@@ -221,7 +221,7 @@ class PrivateLinearEstimator(SeededEstimator):
     def _release(
         self,
         unit: Rows,
-        rows: Floats,
+        rows: Floats | PlainRows,
         labels: NDArray[Any],
         epsilon: float,
         budget: Budget | None,

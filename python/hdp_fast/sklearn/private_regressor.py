@@ -13,7 +13,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data import Label, Schema
-from ..data.rows import Rows
+from ..data.rows import PlainRows, Rows
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TARGET_METHODS, TargetTask
 from .private_estimator import PrivateLinearEstimator, note_score
@@ -148,7 +148,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
-    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats, Floats, float]:
+    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats | PlainRows, Floats, float]:
         """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
         if self.target_bounds is not None:

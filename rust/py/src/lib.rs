@@ -8,6 +8,7 @@ mod array;
 mod calibration;
 mod error;
 mod features;
+mod full_batch;
 mod gf2;
 mod halfspaces;
 mod linear;
@@ -58,6 +59,8 @@ mod _core {
     use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]
     use features::Features;
+    #[pymodule_export]
+    use full_batch::{full_batch_descend, full_batch_limits, full_batch_margins, full_batch_sum};
     #[pymodule_export]
     use gf2::{BitMatrix, dot, rank};
     #[pymodule_export]

@@ -32,12 +32,14 @@
 //! ```
 
 mod draws;
+mod full_batch;
 mod losses;
 mod noise;
 mod plan;
 mod steps;
 
 pub use draws::Draws;
+pub use full_batch::{IntegerRecords, Path, Places, Steps, descend, limits};
 pub use losses::{Loss, Objective};
 pub use noise::{Noise, UNITS};
 pub use plan::{Domain, Output, Plan};
