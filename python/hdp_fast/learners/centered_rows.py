@@ -80,14 +80,18 @@ def count_powers(squares: bool) -> int:
 def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
     """Plain rows, and the powers of their numbers."""
     numbers = rows[:, unit.is_number]
-    powers = range(2, count_powers(squares) + 1)
-    return np.hstack([rows, *(numbers**power for power in powers)])
+    powers = [numbers]
+    for _ in range(2, count_powers(squares) + 1):
+        # A product rounds alike everywhere, and a power takes ten times as long.
+        powers.append(powers[-1] * numbers)
+    return np.hstack([rows, *powers[1:]])
 
 
 def _add_powers(unit: Rows, rows: Floats | PlainRows, squares: bool, bits: int) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
     parts = (_powers(unit, rows[block], squares) * 2.0**bits for block in blocks_of(len(rows)))
-    sums: Integers = sum(np.floor(part).astype(np.int64).sum(axis=0) for part in parts)
+    # Integers are made of floats above 0 as floor makes them.
+    sums: Integers = sum(part.astype(np.int64).sum(axis=0) for part in parts)
     return sums
 
 

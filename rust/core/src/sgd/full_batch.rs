@@ -24,6 +24,8 @@
 //!     gradient = (sums + noise) unit;  speed = momentum speed + gradient;  weights -= rate speed
 //! ```
 
+use bytemuck::pod_align_to;
+
 use crate::error::{Error, Result};
 use crate::memory::zeros;
 use crate::params::positive;
@@ -124,8 +126,9 @@ impl Work for Limits<'_> {
         for (row, limit) in self.rows.chunks_exact(self.columns).zip(self.limits) {
             let mut squared = 0i64;
             for &z in row {
+                // At most 2^30, and no row has 2^33 of them: checks for what cannot be would keep the loop from vectors.
                 let z = i32::from(z);
-                squared += i64::from(z * z);
+                squared = squared.wrapping_add(i64::from(z.wrapping_mul(z)));
             }
             *limit = self.length / (squared.max(1) as f64).sqrt() * SHORTER;
         }
@@ -247,11 +250,13 @@ impl<'a> IntegerRecords<'a> {
             run.check()?;
             let rows = size.min(end - start);
             let (wide, scores) = (&mut wide[..rows * self.columns], &mut scores[..rows * self.models()]);
-            let entries = &self.entries[start * self.columns..][..wide.len()];
+            let (entries, next) = self.entries[start * self.columns..].split_at(wide.len());
             vectorized(run.isa, Widen { entries, wide });
-            let block = RowBlock { entries: wide, columns: self.columns, ahead: &[] };
+            // The next block is half as long as this one in single precision: all of it comes meanwhile.
+            let (_, ahead, _) = pod_align_to(&next[..next.len().min(entries.len())]);
+            let block = RowBlock { entries: wide, columns: self.columns, ahead };
             block_products(run.isa, block, model, scores);
-            act(Block { start, rows }, scores, block);
+            act(Block { start, rows }, scores, RowBlock { ahead: &[], ..block });
         }
         Ok(())
     }
