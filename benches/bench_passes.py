@@ -1,6 +1,6 @@
 """Whole jobs in a process each: CPU time, and the peak of memory beyond the records.
 
-Run `python benches/bench_passes.py`: about a minute and 2 GB of memory. Statistics of 10^6 and 10^7
+Run `python benches/bench_passes.py`: two minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
 records stand beside numpy and pandas, which protect no one; a command stands beside the import of
 numpy. Times are those of the processor, of one thread; the least of three runs.
 """
