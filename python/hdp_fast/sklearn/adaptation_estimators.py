@@ -89,6 +89,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
             return self
         is_target = read_domains(sample_domain, len(rows))
         check_charge(budget, epsilon)
+        rows = rows[:]
         public = rows[~is_target if self.private == "target" else is_target]
         centered, norm = center_by_public(unit, public, self.delta)
         domains = Domains(centered.scale(rows), labels, is_target, self.private, norm)
