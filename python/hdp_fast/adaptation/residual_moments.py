@@ -185,9 +185,10 @@ def release_residuals(
         _note_before(n, deviations[0], features.columns, goal.epsilon)
     # Clipped before they are divided, so that none overflows.
     targets = residuals.clip(-clip, clip) / clip
-    sums = add_up(description, rows, targets, MOST_BITS if drawn is None else drawn.bits)
+    bits = MOST_BITS if drawn is None else drawn.bits
+    sums = add_up(description, rows, targets, bits)
     with nullcontext() if record is None else spend(goal.budget, record):
-        return add_noise(description, sums, n, drawn, record, goal.random_state)
+        return add_noise(description, sums, n, bits, drawn, record, goal.random_state)
 
 
 def _make_record(

@@ -30,6 +30,8 @@ TEXTS = (".csv", ".tsv", ".txt")
 _CHUNK_ROWS = 1 << 14
 # Bytes of a packed text that are looked at together. A line of a table is shorter.
 _CHUNK_BYTES = 1 << 24
+# A line of values, quoted line breaks included, is shorter.
+_LONGEST_RECORD = 1 << 28
 # What a thread of pyarrow reads at a time.
 _BLOCK_BYTES = 1 << 20
 # The csv module reads this much in about the time that the import of pyarrow takes.
@@ -103,9 +105,61 @@ def read_text(path: Path, delimiter: str, max_bytes: int) -> dict[str, Column]:
     name = name_of(path)
     with read_safely(name, f"table separated by {kind}, in UTF-8"):
         content = _read_bytes(path, name, max_bytes)
-        is_fast = len(content) > _SHORT_BYTES and arrow.is_installed()
-        columns = _read_fast(content, name, delimiter) if is_fast else None
-        return _read_exactly(content, name, delimiter) if columns is None else columns
+        return _read_block(content, name, delimiter)
+
+
+def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
+    """The columns of a table of text, of a block of its rows at a time.
+
+    A block ends where a line does and no quote is open.
+
+    It raises the errors of read_text.
+    """
+    name = name_of(path)
+    with read_safely(name, "table of text, in UTF-8"), _open_bytes(path) as handle:
+        head, kept = _split_head(handle)
+        while piece := handle.read(_CHUNK_BYTES):
+            kept += piece
+            end = _last_end(kept)
+            if end:
+                yield _read_block(head + kept[:end], name, delimiter)
+                kept = kept[end:]
+            elif len(kept) > _LONGEST_RECORD:
+                raise ValueError("a line without an end")
+        if kept.strip():
+            yield _read_block(head + kept, name, delimiter)
+
+
+def _split_head(handle: IO[bytes]) -> tuple[bytes, bytes]:
+    """The line of names, and what was read beyond it."""
+    content = b""
+    while (piece := handle.read(_CHUNK_BYTES)) and not _first_end(content := content + piece):
+        if len(content) > _LONGEST_RECORD:
+            raise ValueError("a line without an end")
+    end = _first_end(content) or len(content)
+    return content[:end], content[end:]
+
+
+def _first_end(content: bytes) -> int:
+    """Where the first line ends that is not within quotes; 0 where none does."""
+    end = content.find(b"\n") + 1
+    while end and content.count(b'"', 0, end) % 2:
+        end = content.find(b"\n", end) + 1
+    return end
+
+
+def _last_end(content: bytes) -> int:
+    """Where the last line ends that is not within quotes; 0 where none does."""
+    end, odd = content.rfind(b"\n") + 1, content.count(b'"') % 2
+    while end and (odd + content.count(b'"', end)) % 2:
+        end = content.rfind(b"\n", 0, end - 1) + 1
+    return end
+
+
+def _read_block(content: bytes, name: str, delimiter: str) -> dict[str, Column]:
+    is_fast = len(content) > _SHORT_BYTES and arrow.is_installed()
+    columns = _read_fast(content, name, delimiter) if is_fast else None
+    return _read_exactly(content, name, delimiter) if columns is None else columns
 
 
 def _read_bytes(path: Path, name: str, max_bytes: int) -> bytes:

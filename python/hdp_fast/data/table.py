@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from .reading import (
     reserve_memory,
 )
 
+# The rows of a block, where a file is read by blocks.
+BLOCK_ROWS = 1 << 16
 _SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet", ".arrow", ".feather")
 
 
@@ -252,6 +255,31 @@ def _read_batches(path: Path, file: Any, max_bytes: int) -> Any:
         size += batches[-1].nbytes
         check_size(path, size, max_bytes)
     return arrow.load().Table.from_batches(batches, file.schema)
+
+
+def read_batches(path: Path, columns: list[str] | None) -> Iterator[Table]:
+    """The rows of a .parquet, .arrow or .feather file, a block at a time.
+
+    It raises the errors of read_table.
+    """
+    if path.suffix.lower() == ".parquet":
+        parquet = _load(path, "parquet")
+        with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(BLOCK_ROWS, columns=columns):
+                yield _make_block(path, batch)
+        return
+    ipc = _load(path, "ipc")
+    kind = f"{path.suffix} file in Arrow's file format"
+    with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
+        for place in range(file.num_record_batches):
+            batch = file.get_batch(place)
+            batch.validate(full=True)
+            yield _make_block(path, batch if columns is None else batch.select(columns))
+
+
+def _make_block(path: Path, batch: Any) -> Table:
+    whole = arrow.load().Table.from_batches([batch])
+    return Table(_arrow_columns(path, whole), batch.num_rows, str(path))
 
 
 def _load(path: Path, module: str) -> Any:

@@ -280,10 +280,10 @@ def _release_moments(
     n, columns = rows.shape
     description = _describe(columns, bound)
     if not goal.protects:
-        return add_noise(description, add_up(description, rows, targets, MOST_BITS), n)
+        return add_noise(description, add_up(description, rows, targets, MOST_BITS), n, MOST_BITS)
     drawn = calibrate(description, n, *slopes.moments)
     sums = add_up(description, rows, targets, drawn.bits)
-    return add_noise(description, sums, n, drawn, None, goal.random_state)
+    return add_noise(description, sums, n, drawn.bits, drawn, None, goal.random_state)
 
 
 # Public numbers ----------------------------------------------------------------------------------

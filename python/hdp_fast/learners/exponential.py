@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._core import Features
-from .._support.feature_names import names_of
+from .._support.feature_names import FeatureNames, names_of
 from .._support.notes import keep_result
 from .._support.parameters import Checked, Parameters, Rules, store
 from .._support.random_state import check_random_state, make_key
@@ -29,7 +29,9 @@ from .._support.validate import (
 )
 from ..accounting.mechanisms import BoundedRange, Neighbors, Pure, relation
 from ..budget.account import Budget, spend
+from ..data.chunks import Chunks, fold_all, refuse_owners
 from ..data.persons import read_persons
+from ..data.states import State, describe_settings, part_names
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
@@ -39,6 +41,7 @@ from .stored_classes import sauer_bound
 
 Selection = Literal["exponential", "permute_and_flip"]
 
+_JOB = "learners.ExponentialLearner"
 # Sample sizes are rounded up from this much more than the formula, whose floats may fall short.
 _SLACK = 1 + 1e-12
 
@@ -180,11 +183,38 @@ class ExponentialLearner(Checked, Parameters):
         """
         return dataclasses.replace(self, epsilon=epsilon)
 
+    def fold(self, X: Any, y: ArrayLike, *, part: str | None = None) -> State:
+        """Counts the errors of every hypothesis on some of the records, for learn.
+
+        Args:
+            X: Records, as learn takes them.
+            y: Their labels, as learn takes them.
+            part: A public name of this part of the records, by which a part that is added twice is
+                refused; None gives it none.
+
+        Returns:
+            The private state of these records: a count for each hypothesis.
+
+        Raises:
+            ShapeError: As in learn.
+            ParameterError: As in learn.
+
+        Cost:
+            That of the errors method of the class.
+        """
+        errors = np.asarray(self.hypotheses.errors(X, y), np.int64)
+        rows = len(array("y", y))
+        return State(_JOB, self._settings, rows, {"errors": errors}, part_names(part))
+
+    @property
+    def _settings(self) -> dict[str, str]:
+        return describe_settings(hypotheses=self.hypotheses)
+
     @keep_result
     def learn(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
@@ -194,8 +224,9 @@ class ExponentialLearner(Checked, Parameters):
         """Chooses a hypothesis by its errors on the records.
 
         Args:
-            X: The records, shape (m, d), as the errors method of the class takes them.
-            y: The labels, 0/1 of shape (m,).
+            X: The records, shape (m, d), as the errors method of the class takes them; or
+                data.Chunks of them with their labels; or the State that fold made of them.
+            y: The labels, 0/1 of shape (m,). None beside Chunks or a State.
             ids: Whose row it is, shape (m,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row.
             rows_per_person: The most rows of a person that are used, the others being left out;
@@ -231,6 +262,13 @@ class ExponentialLearner(Checked, Parameters):
             2020.
         """
         check_random_state(random_state)
+        if isinstance(X, Chunks | State):
+            refuse_owners(ids, rows_per_person)
+            state = fold_all(self.fold, X, y)
+            state.require(_JOB, self._settings, "a state must be made by this learner")
+            return self._choose(state, self._record(random_state), 1, budget, random_state)
+        if y is None:
+            raise ParameterError("y = None, but arrays of records must come with their labels")
         persons = read_persons(ids, rows_per_person, array("y", y).size)
         record = persons.state(self._record(random_state))
         names = names_of(X)
@@ -239,12 +277,24 @@ class ExponentialLearner(Checked, Parameters):
             if len(X) != len(y):
                 raise ShapeError(f"y has shape {y.shape}, but X has {len(X)} records")
             X, y = persons.select(X), persons.select(y)
-        scores = -self.hypotheses.errors(X, y)
+        state = self.fold(X, y)
+        return self._choose(state, record, persons.rows, budget, random_state, names)
+
+    def _choose(
+        self,
+        state: State,
+        record: PrivacyRecord,
+        rows: int,
+        budget: Budget | None,
+        random_state: RandomState,
+        names: FeatureNames = None,
+    ) -> ExponentialResult:
+        """Draw a hypothesis by the errors in a state, where a person has so many rows at most."""
         monotonic = self.neighbors == Neighbors.ADD_REMOVE
-        rate = selection_rate(self.epsilon, persons.rows, monotonic).as_integer_ratio()
+        rate = selection_rate(self.epsilon, rows, monotonic).as_integer_ratio()
         method = "exponential_mechanism" if self.mechanism == "exponential" else self.mechanism
         with spend(budget, record):
-            index = _core.select(method, scores, rate, make_key(random_state))
+            index = _core.select(method, -state.sums["errors"], rate, make_key(random_state))
         hypothesis = self.hypotheses.hypothesis(index)
         return ExponentialResult(
             index, hypothesis, self.hypotheses, record, feature_names_in_=names

@@ -131,12 +131,18 @@ def noise_mu_squared(released: Released, noise: StatisticsNoise) -> Fraction:
 
 @lru_cache(maxsize=256)
 def calibrate_statistics(
-    released: Released, *, epsilon: float, delta: float, ratio: float, n: int | None
+    released: Released,
+    *,
+    epsilon: float,
+    delta: float,
+    ratio: float,
+    n: int | None,
+    bits: int | None = None,
 ) -> StatisticsNoise:
     """Return the least noise that makes a release (epsilon, delta)-DP, to a billionth.
 
     ratio: deviation of the diagonal of the second moments over that of the sums. n: the number of
-    records, or None where it is private.
+    records, or None where it is private. bits: those of the features, if they are cut already.
 
     Raises:
         ParameterError: No noise that is drawn is enough.
@@ -145,7 +151,7 @@ def calibrate_statistics(
     if mu * 1e9 < 1:
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
     while True:
-        noise = _divide(released, mu, Fraction(ratio), n, epsilon)
+        noise = _divide(released, mu, Fraction(ratio), (n, bits), epsilon)
         if statistics_epsilon(released, noise, delta) <= epsilon:
             return noise
         mu *= _STRETCH
@@ -158,7 +164,11 @@ def statistics_epsilon(released: Released, noise: StatisticsNoise, delta: float)
 
 
 def _divide(
-    released: Released, mu: float, ratio: Fraction, n: int | None, epsilon: float
+    released: Released,
+    mu: float,
+    ratio: Fraction,
+    sizes: tuple[int | None, int | None],
+    epsilon: float,
 ) -> StatisticsNoise:
     """Share a squared budget out, and round every deviation up."""
     share = COUNT_SHARE if released.adds else Fraction(0)
@@ -168,7 +178,7 @@ def _divide(
     sums = _root_up(price / (total * (1 - share)))
     diagonal = sums * ratio
     count = _root_up(1 / (total * share)) if share else None
-    bits = _choose_bits(released, float(max(sums, diagonal)), n, epsilon)
+    bits = _choose_bits(released, float(max(sums, diagonal)), *sizes, epsilon)
     unit = 1 << bits
     scale = unit * released.classes if released.classes else unit**2
     noise = StatisticsNoise(
@@ -184,27 +194,35 @@ def _divide(
     )
 
 
-def _choose_bits(released: Released, deviation: float, n: int | None, epsilon: float) -> int:
+def _choose_bits(
+    released: Released, deviation: float, n: int | None, bits: int | None, epsilon: float
+) -> int:
     """Return the finest grid on which sums and noise fit into int64, a function of public facts."""
-    records = (MOST_RECORDS if n is None else n).bit_length()
     noise = max(math.ceil(math.log2(deviation)), 0)
-    labels = math.ceil(math.log2(released.classes or 1))
     room = _NOISE_BITS - noise
     if released.second_moments or released.classes is None:
         room //= 2
-    # Products of features are summed exactly by feature_sums, wanted or not.
-    most = (
-        MOST_BITS,
-        (_SUM_BITS - records) // 2,
-        _SUM_BITS - records - labels,
-        _NOISE_BITS - noise - labels,
-        room,
-    )
-    bits = min(most)
+    most = min(_NOISE_BITS - noise - _label_bits(released), room)
+    if bits is None:
+        bits = min(most, choose_digits(released, MOST_RECORDS if n is None else n))
+    elif bits > most:
+        rule = f"the noise leaves {most} digits, and the state has {bits}: fold with more capacity"
+        raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
     if bits < _LEAST_BITS:
         rule = "the noise leaves too few digits for exact sums"
         raise ParameterError(f"epsilon = {epsilon:g}, but {rule}")
     return bits
+
+
+def choose_digits(released: Released, records: int) -> int:
+    """Return the bits of the finest grid on which sums of so many records fit into int64."""
+    room = _SUM_BITS - records.bit_length()
+    # Products of features are summed exactly by feature_sums, wanted or not.
+    return min(MOST_BITS, room // 2, room - _label_bits(released))
+
+
+def _label_bits(released: Released) -> int:
+    return math.ceil(math.log2(released.classes or 1))
 
 
 def _root_up(square: Fraction) -> Fraction:

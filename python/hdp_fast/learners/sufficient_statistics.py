@@ -24,12 +24,15 @@ from .._support.validate import (
     flag,
     instance,
     number,
+    positive_int,
     probability,
     read_only,
     refuse,
 )
 from ..budget.account import Budget, spend
+from ..data.chunks import Chunks, refuse_owners
 from ..data.goal import Goal, check_goal
+from ..data.states import State, describe_settings, part_names
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .feature_maps import FeatureMap
@@ -41,6 +44,7 @@ from .statistics_noise import (
     Released,
     StatisticsNoise,
     calibrate_statistics,
+    choose_digits,
     note_before,
     note_signal,
 )
@@ -48,6 +52,10 @@ from .statistics_noise import (
 _SOURCE = (
     "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
 )
+
+
+_MOST_CAPACITY = 1 << 40
+_JOB = "learners.SufficientStatistics"
 
 
 class PrivateSums(NamedTuple):
@@ -81,6 +89,9 @@ class SufficientStatistics(Checked):
             from 0.01 to 100.
         neighbors: "replace_one", where the number of records is public, or "add_remove", where it
             is released with noise in the same budget.
+        capacity: The most records that all parts of a fold hold together, public, up to 2^40. It
+            decides on the digits of a state: features are cut to multiples of 2^-20 up to 2^20
+            records, of 2^-14 up to 2^31, and of 2^-10 for 2^40.
 
     Raises:
         ParameterError: A setting lies outside its range, or not exactly one of classes and
@@ -111,6 +122,7 @@ class SufficientStatistics(Checked):
     second_moments: bool = False
     ratio: float = 1.0
     neighbors: str = "replace_one"
+    capacity: int = MOST_RECORDS
 
     RULES: ClassVar[Rules] = {
         "features": partial(instance, kind=FeatureMap, what="a FeatureMap"),
@@ -119,6 +131,7 @@ class SufficientStatistics(Checked):
         "second_moments": flag,
         "ratio": partial(bounded, low=0.01, high=100),
         "neighbors": curator_relation,
+        "capacity": partial(positive_int, most=_MOST_CAPACITY),
     }
 
     def __post_init__(self) -> None:
@@ -130,11 +143,34 @@ class SufficientStatistics(Checked):
                 f"classes = {self.classes!r} and label_bound = {self.label_bound}, but {rule}"
             )
 
+    def fold(self, X: Any, y: ArrayLike, *, part: str | None = None) -> State:
+        """Adds up what some of the records contribute, exactly: a part of what release takes.
+
+        Args:
+            X: Private records, as release takes them.
+            y: Their labels, as release takes them.
+            part: A public name of this part of the records, by which a part that is added twice is
+                refused; None gives it none.
+
+        Returns:
+            The private state of these records, for `+` and release. Its size does not depend on
+            their number.
+
+        Raises:
+            ShapeError: As in release.
+            ParameterError: As in release.
+
+        Cost:
+            That of release.
+        """
+        bits = choose_digits(describe_release(self), self.capacity)
+        return self._fold(X, y, bits=bits, parts=part_names(part))
+
     @keep_result
     def release(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         epsilon: float,
         delta: float,
@@ -149,8 +185,10 @@ class SufficientStatistics(Checked):
         nothing to learn, and afterwards where the released numbers look like noise alone.
 
         Args:
-            X: The private records, n rows as the feature map takes them, n at most `2**31`.
-            y: Their labels, shape (n,): entries of classes, or finite real targets.
+            X: The private records, n rows as the feature map takes them, n at most `2**31`; or
+                data.Chunks of them with their labels; or the State that fold made of them.
+            y: Their labels, shape (n,): entries of classes, or finite real targets. None beside
+                Chunks or a State.
             epsilon: Privacy parameter, above 0; math.inf adds no noise and protects no one.
             delta: Privacy parameter, strictly between 0 and 1.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
@@ -171,6 +209,7 @@ class SufficientStatistics(Checked):
                 range, no noise that is drawn is enough, or a release without noise comes with a
                 budget. All rows are checked, those that are left out as well.
             BudgetExceeded: The budget has less than epsilon or delta left.
+            Exception: What the functions of Chunks raise; nothing is spent then.
 
         Guarantee:
             (epsilon, delta)-DP under neighbors, for each row, or with ids for each person: the mu
@@ -185,11 +224,30 @@ class SufficientStatistics(Checked):
             A pass over X; n d (K + columns of X), and n d^2 more for second moments.
         """
         goal = self._read_goal(epsilon, delta, budget, random_state)
+        if isinstance(X, Chunks | State):
+            refuse_owners(ids, rows_per_person)
+            state = X if isinstance(X, State) else self._fold_chunks(X, y, goal)
+            return release_state(self, state, goal)
+        if y is None:
+            raise ParameterError("y = None, but arrays of records must come with their labels")
         X = array("X", X)
         n = _count_rows(X)
         labels = self._encode(y, n)
         goal = goal.of_people(ids, rows_per_person, n)
         return release_settled(self, goal.persons.select(X), goal.persons.select(labels), goal)
+
+    def _fold_chunks(self, chunks: Chunks, y: Any, goal: Goal) -> State:
+        """The state of Chunks with the digits that an array of all their records would have."""
+        if y is not None:
+            raise ParameterError("y was passed beside Chunks, which hold the labels")
+        n = 1 if self.neighbors == "add_remove" else chunks.count()
+        return chunks.fold(partial(self._fold, bits=choose_bits(self, n, goal)))
+
+    def _fold(
+        self, X: Any, y: ArrayLike, *, bits: int, parts: frozenset[str] = frozenset()
+    ) -> State:
+        X = array("X", X)
+        return fold_settled(self, X, self._encode(y, _count_rows(X)), bits, parts)
 
     @property
     def _labels(self) -> NDArray[Any]:
@@ -230,11 +288,59 @@ def release_settled(
     labels: the index of each record's class, or targets in units of their bound.
     goal: one that is checked, of the description's relation.
     """
-    n = len(labels)
+    bits = choose_bits(description, len(labels), goal)
+    return release_state(description, fold_settled(description, X, labels, bits), goal)
+
+
+def choose_bits(description: SufficientStatistics, n: int, goal: Goal) -> int:
+    """The digits of the features of n records, whose sums are released at once."""
     if goal.epsilon == math.inf:
-        return add_noise(description, add_up(description, X, labels, MOST_BITS), n)
+        return MOST_BITS
+    return calibrate(description, n, *goal.persons.gaussian_share(*goal.price)).bits
+
+
+def fold_settled(
+    description: SufficientStatistics,
+    X: Any,
+    labels: NDArray[Any],
+    bits: int,
+    parts: frozenset[str] = frozenset(),
+) -> State:
+    """The state of records that are checked and selected, with features of so many bits."""
+    sums = add_up(description, X, labels, bits)
+    found = {"sums": sums.sums} | ({} if sums.moments is None else {"moments": sums.moments})
+    return State(_JOB, _describe_state(description, bits), len(labels), found, parts)
+
+
+def _describe_state(description: SufficientStatistics, bits: int) -> dict[str, str]:
+    """The settings on which the integers of a state depend."""
+    return describe_settings(
+        features=description.features,
+        classes=None if description.classes is None else description._labels,
+        label_bound=description.label_bound,
+        second_moments=description.second_moments,
+        bits=bits,
+    )
+
+
+def release_state(
+    description: SufficientStatistics, state: State, goal: Goal
+) -> ReleasedStatistics:
+    """The release of a state; see SufficientStatistics.release.
+
+    goal: one that is checked, of the description's relation.
+    """
+    bits = int(state.settings.get("bits", 0))
+    rule = "a state must be made by this job"
+    state.require(_JOB, _describe_state(description, bits), rule)
+    if description.neighbors == "replace_one" and state.rows > description.capacity:
+        refuse("capacity", description.capacity, f"the state holds {state.rows:,} records")
+    n, sums = state.rows, PrivateSums(state.sums["sums"], state.sums.get("moments"))
+    if goal.epsilon == math.inf:
+        return add_noise(description, sums, n, bits)
     epsilon, delta = goal.price
-    drawn = calibrate(description, n, *goal.persons.gaussian_share(epsilon, delta))
+    share = goal.persons.gaussian_share(epsilon, delta)
+    drawn = calibrate(description, n, *share, bits)
     deviations = deviations_of(description, drawn)
     record = goal.persons.state(_make_record(description, drawn, deviations, goal))
     width = 1 if description.classes is None else len(description._labels) - 1
@@ -244,9 +350,8 @@ def release_settled(
         note_large_delta(delta, n)
         square = float(describe_release(description).label_square)
         note_before(n, square, deviations[0], freedom, epsilon)
-    sums = add_up(description, X, labels, drawn.bits)
     with spend(goal.budget, record):
-        statistics = add_noise(description, sums, n, drawn, record, goal.random_state)
+        statistics = add_noise(description, sums, n, bits, drawn, record, goal.random_state)
     note_signal(statistics.cross_moments, statistics.sums_deviation, freedom)
     return statistics
 
@@ -287,9 +392,15 @@ def describe_release(description: SufficientStatistics) -> Released:
 
 
 def calibrate(
-    description: SufficientStatistics, n: int, epsilon: float, delta: float
+    description: SufficientStatistics,
+    n: int,
+    epsilon: float,
+    delta: float,
+    bits: int | None = None,
 ) -> StatisticsNoise:
     """Return the least noise with which n records are protected.
+
+    bits: those of the features, where a state has them already.
 
     Raises:
         ParameterError: No noise that is drawn is enough.
@@ -297,7 +408,9 @@ def calibrate(
     released = describe_release(description)
     known = None if released.adds else n
     ratio = description.ratio
-    return calibrate_statistics(released, epsilon=epsilon, delta=delta, ratio=ratio, n=known)
+    return calibrate_statistics(
+        released, epsilon=epsilon, delta=delta, ratio=ratio, n=known, bits=bits
+    )
 
 
 def deviations_of(
@@ -333,16 +446,17 @@ def add_noise(
     description: SufficientStatistics,
     sums: PrivateSums,
     n: int,
+    bits: int,
     drawn: StatisticsNoise | None = None,
     record: PrivacyRecord | None = None,
     random_state: RandomState = None,
 ) -> ReleasedStatistics:
     """Add the noise, and return the statistics; no noise protects no one."""
-    bits, deviations, moments = MOST_BITS, (0.0, 0.0, 0.0), sums.moments
+    deviations, moments = (0.0, 0.0, 0.0), sums.moments
     noisy, count = sums.sums, n
     if drawn is not None:
         stream = make_stream(random_state)
-        bits, deviations = drawn.bits, deviations_of(description, drawn)
+        deviations = deviations_of(description, drawn)
         noisy = noisy + _draw_noise(drawn.sums, noisy.shape, stream)
         if drawn.records is not None:
             count = max(n + int(_draw_noise(drawn.records, (1,), stream)[0]), 1)

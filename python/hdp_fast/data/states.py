@@ -1,0 +1,227 @@
+"""What a fold leaves of private records: exact integers, which add up in any order, anywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from .._support.types import Integers
+from .._support.validate import instance, refuse
+from ..exceptions import ParameterError, ShapeError
+
+_FORMAT, _VERSION = "hdp_fast.state", 1
+_NOTICE = "PRIVATE: exact sums of records, without noise. Keep it as safe as the records."
+_MOST_HEADER, _MOST_PARTS = 1 << 26, 1 << 20
+# Longer settings are compared by their digests.
+_LONGEST_SETTING = 80
+_FEW = 8
+_DIGEST = 32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class State:
+    """The exact integers of some private records, for one job.
+
+    Jobs, such as learners.SufficientStatistics, make states by `fold` and use them up by `release`.
+    States of parts of the records add up by `+`, in any order and any tree, to the bits of the
+    state of all of them. Sums wrap around at 2**64, so that no value of a record raises.
+
+    A state is private: no noise is in it. Who has it and all records but one knows that one. Its
+    text shows no number of it, and its bytes say in their first line what they are.
+
+    Attributes:
+        job: What made it, such as "learners.SufficientStatistics".
+        settings: The job's public settings, as texts.
+        rows: The number of its records, which is as private as the sums where neighbors differ in
+            it.
+        sums: Arrays of int64 by name.
+        parts: The names of the parts that it holds, of those that were folded with a name.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data import State
+        >>> from hdp_fast.learners import FeatureMap, SufficientStatistics
+        >>> job = SufficientStatistics(FeatureMap.identity(1), classes=[0, 1])
+        >>> states = [job.fold([[0.5]] * 10, [0, 1] * 5, part=f"day {day}") for day in (1, 2)]
+        >>> states[0] + State.from_bytes(states[1].to_bytes())
+        <State of learners.SufficientStatistics: private sums of 2 named parts, without noise>
+    """
+
+    job: str
+    settings: Mapping[str, str]
+    rows: int
+    sums: Mapping[str, Integers]
+    parts: frozenset[str] = field(default_factory=frozenset)
+
+    def __add__(self, other: State) -> State:
+        """The state of the records of both.
+
+        Raises: ParameterError where the other is of another job or other settings, and names them,
+        or where both hold a part of one name.
+        """
+        if not isinstance(other, State):
+            return NotImplemented
+        self.require(other.job, other.settings, "states must be of one job to add up")
+        twice = sorted(self.parts & other.parts)
+        if twice:
+            raise ParameterError(f"the part {twice[0]!r} is in both states, and must count once")
+        sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
+        parts = self.parts | other.parts
+        return replace(self, rows=self.rows + other.rows, sums=sums, parts=parts)
+
+    def __radd__(self, other: Any) -> State:
+        """The state itself after 0, so that `sum` adds states."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __repr__(self) -> str:
+        """What it is of; no number of it."""
+        many = f"{len(self.parts):,} named part{'s' * (len(self.parts) != 1)}"
+        what = f"private sums of {many if self.parts else 'records'}, without noise"
+        return f"<State of {self.job}: {what}>"
+
+    def named(self, part: str) -> State:
+        """The same state, of a part with this name.
+
+        Args:
+            part: The public name of the part, such as its path.
+
+        Returns:
+            The state.
+
+        Raises:
+            ParameterError: part is no text.
+        """
+        return replace(self, parts=self.parts | part_names(part))
+
+    def require(self, job: str, settings: Mapping[str, str], rule: str) -> None:
+        """Checks that the state is of this job with these settings.
+
+        Args:
+            job: The job's name.
+            settings: Its settings, as describe_settings makes them.
+            rule: What the error says of a difference.
+
+        Raises:
+            ParameterError: It is of another one; the text names the first setting that differs.
+        """
+        if self.job != job:
+            raise ParameterError(f"the state is of {self.job} and not of {job}, but {rule}")
+        for name in {**self.settings, **settings}:
+            ours, theirs = self.settings.get(name), settings.get(name)
+            if ours != theirs:
+                raise ParameterError(f"{name} = {ours} in a state, and {theirs} here, but {rule}")
+
+    def to_bytes(self) -> bytes:
+        """Writes the state, for another process or machine: as private as the records.
+
+        Returns:
+            A line that says what it is, one of public settings as JSON, the integers in the order
+            of little-endian machines, and the SHA-256 digest of all that. The length does not
+            depend on the number of records, but for that of its digits.
+        """
+        header = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "job": self.job,
+            "settings": dict(self.settings),
+            "rows": self.rows,
+            "parts": sorted(self.parts),
+            "sums": {name: list(values.shape) for name, values in self.sums.items()},
+        }
+        lines = f"{_NOTICE}\n{json.dumps(header)}\n".encode()
+        body = b"".join(values.astype("<i8").tobytes() for values in self.sums.values())
+        return lines + body + hashlib.sha256(lines + body).digest()
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Self:
+        """Reads what to_bytes wrote.
+
+        Args:
+            content: The bytes.
+
+        Returns:
+            The state.
+
+        Raises:
+            ParameterError: The bytes are no whole state of this version. The text shows nothing of
+                them.
+        """
+        try:
+            return cls._read(bytes(content))
+        except ParameterError:
+            raise
+        except Exception:
+            raise _malformed() from None
+
+    @classmethod
+    def _read(cls, content: bytes) -> Self:
+        written, digest = content[:-_DIGEST], content[-_DIGEST:]
+        if hashlib.sha256(written).digest() != digest:
+            raise _malformed()
+        _, line, body = written.split(b"\n", 2)
+        header = json.loads(line) if len(line) < _MOST_HEADER else {}
+        if header["format"] != _FORMAT:
+            raise _malformed()
+        if header["version"] != _VERSION:
+            refuse("version", header["version"], f"states of version {_VERSION} are read")
+        sums, place = {}, 0
+        for name, shape in header["sums"].items():
+            end = place + 8 * int(np.prod(shape, dtype=object))
+            values = np.frombuffer(body[place:end], "<i8").reshape(shape)
+            sums[name], place = values.astype(np.int64), end
+        if place != len(body):
+            raise _malformed()
+        parts = frozenset(header["parts"])
+        return cls(header["job"], header["settings"], int(header["rows"]), sums, parts)
+
+
+def _malformed() -> ParameterError:
+    return ParameterError("content is no whole state, but it must be what State.to_bytes wrote")
+
+
+def describe_settings(**settings: Any) -> dict[str, str]:
+    """Public settings as texts that are equal where they are: long ones are their digests."""
+    return {name: _describe(value) for name, value in settings.items()}
+
+
+def _describe(value: Any) -> str:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = [field.name for field in dataclasses.fields(value) if field.init]
+        inner = {name: _describe(getattr(value, name)) for name in fields}
+        text = f"{type(value).__name__} {inner}"
+    elif isinstance(value, np.ndarray):
+        content = np.ascontiguousarray(value.astype(str) if value.dtype.hasobject else value)
+        kept = str(content.tolist()) if content.size < _FEW else _digest(content.tobytes())
+        text = f"{content.dtype} {content.shape} {kept}"
+    elif callable(value):
+        text = f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+    else:
+        text = repr(value)
+    return text if len(text) <= _LONGEST_SETTING else _digest(text.encode())
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256 {hashlib.sha256(content).hexdigest()[:32]}"
+
+
+def part_names(part: str | None) -> frozenset[str]:
+    """The names that a state of this part has."""
+    if part is None:
+        return frozenset()
+    return frozenset([instance("part", part, str, "a text, the public name of the part")])
+
+
+def add_states(states: Iterable[State]) -> State:
+    """The sum of states, of which there must be one at least."""
+    total: State | None = None
+    for state in states:
+        total = state if total is None else total + state
+    if total is None:
+        raise ShapeError("the parts hold no row, but there must be one at least")
+    return total

@@ -1,0 +1,253 @@
+"""Chunks: every source folds to the bits of one array, whatever the parts and the workers are."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hdp_fast import Budget
+from hdp_fast.data import Chunks, delimited
+from hdp_fast.data.delimited import read_text, read_text_blocks
+from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
+from hdp_fast.learners import FeatureMap, SufficientStatistics
+
+N, CUTS = 1000, (0, 1, 300, 640, 1000)
+JOB = SufficientStatistics(
+    FeatureMap.identity(3, norm_bound=2.0), classes=[0, 1], second_moments=True, capacity=N
+)
+
+
+def table():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(N, 3)), columns=["a", "b", "c"])
+    return frame.assign(y=rng.integers(0, 2, N))
+
+
+TABLE = table()
+PARTS = [TABLE[start:end] for start, end in itertools.pairwise(CUTS)]
+X, Y = TABLE[["a", "b", "c"]].to_numpy(), TABLE["y"].to_numpy()
+WHOLE = JOB.fold(X, Y)
+
+
+def write(folder, kind):
+    folder.mkdir()
+    for place, part in enumerate(PARTS):
+        path = folder / f"{place}.{kind}"
+        if kind == "npz":
+            np.savez(path, **{name: part[name].to_numpy() for name in part})
+        elif kind == "feather":
+            part.reset_index(drop=True).to_feather(path)
+        else:
+            part.to_parquet(path, row_group_size=100)
+    return folder
+
+
+def folders(tmp_path):
+    import dask.dataframe
+    import polars
+    import pyarrow.dataset
+
+    path = write(tmp_path / "parts", "parquet")
+    yield "folder", path, 4
+    yield "text of a folder", str(path), 4
+    yield "pattern", str(path / "*.parquet"), 4
+    yield "list of files", sorted(path.iterdir()), 4
+    yield "npz", write(tmp_path / "npz", "npz"), 4
+    yield "feather", write(tmp_path / "feather", "feather"), 4
+    yield "dataset", pyarrow.dataset.dataset(path), 4
+    yield "reader", pyarrow.dataset.dataset(path).scanner().to_reader(), 1
+    yield "polars", polars.scan_parquet(path / "*.parquet"), 1
+    yield "dask", dask.dataframe.read_parquet(path), 4
+    yield "frames", PARTS, 4
+    yield "polars frames", [polars.from_pandas(part) for part in PARTS], 4
+    yield "dicts", [{name: part[name].to_numpy() for name in part} for part in PARTS], 4
+    yield "functions", [partial(PARTS.__getitem__, place) for place in range(4)], 4
+    yield "a mixture", [PARTS[0], path / "1.parquet", partial(iter, PARTS[2:])], 3
+
+
+def test_every_source_has_the_bits_of_one_array(tmp_path):
+    for name, source, many in folders(tmp_path):
+        chunks = Chunks(source, label="y")
+        assert len(chunks) == many, name
+        state = chunks.fold(JOB.fold)
+        assert state.rows == N, name
+        for array, values in WHOLE.sums.items():
+            assert (state.sums[array] == values).all(), name
+
+
+def test_pairs_and_arrays_need_no_label(tmp_path):
+    pairs = [(X[start:end], Y[start:end]) for start, end in itertools.pairwise(CUTS)]
+    state = Chunks(pairs).fold(JOB.fold)
+    assert (state.sums["moments"] == WHOLE.sums["moments"]).all()
+    np.save(tmp_path / "X.npy", X)
+    blocks = Chunks(tmp_path / "X.npy").map(lambda blocks, name: [part for (part,) in blocks])
+    assert (np.concatenate(next(blocks)) == X).all()
+
+
+def test_a_release_is_that_of_the_array(tmp_path):
+    chunks = Chunks(write(tmp_path / "parts", "parquet"), label="y")
+    job = SufficientStatistics(JOB.features, classes=[0, 1], second_moments=True)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    ours = job.release(chunks, epsilon=1.0, delta=1e-6, budget=budget, random_state=3)
+    theirs = job.release(X, Y, epsilon=1.0, delta=1e-6, random_state=3)
+    assert (ours.sums == theirs.sums).all()
+    assert (ours.moments == theirs.moments).all()
+    assert ours.bits == theirs.bits
+    assert budget.spent == (1.0, 1e-6)
+
+
+def test_columns_are_chosen(tmp_path):
+    path = write(tmp_path / "parts", "parquet")
+    job = SufficientStatistics(FeatureMap.identity(2, norm_bound=2.0), classes=[0, 1])
+    ours = Chunks(path, columns=["c", "a"], label="y").fold(job.fold)
+    theirs = job.fold(X[:, [2, 0]], Y)
+    assert (ours.sums["sums"] == theirs.sums["sums"]).all()
+    with pytest.raises(HdpFastError):
+        Chunks(path, columns=["d"], label="y").fold(job.fold)
+
+
+def test_parts_carry_their_names(tmp_path):
+    path = write(tmp_path / "parts", "parquet")
+    state = Chunks(path, label="y").fold(JOB.fold)
+    assert state.parts == {str(file) for file in path.iterdir()}
+    with pytest.raises(ParameterError, match="must count once"):
+        Chunks([path, path / "1.parquet"], label="y").fold(JOB.fold)
+
+
+def test_parts_without_rows_count_nothing(tmp_path):
+    path = write(tmp_path / "parts", "parquet")
+    PARTS[0][:0].to_parquet(path / "empty.parquet")
+    assert Chunks(path, label="y").fold(JOB.fold).rows == N
+    with pytest.raises(ShapeError, match="the parts hold no row"):
+        Chunks(path / "empty.parquet", label="y").fold(JOB.fold)
+    assert Chunks(path).count() == N
+
+
+def test_a_reader_is_read_once():
+    import pyarrow as pa
+
+    chunks = Chunks(pa.Table.from_pandas(TABLE).to_reader(), label="y")
+    assert chunks.fold(JOB.fold).rows == N
+    with pytest.raises(ParameterError, match="it is read once"):
+        chunks.fold(JOB.fold)
+
+
+@pytest.mark.parametrize("wrong", [5, None, {}, [], ["nothing/*.csv"], [7], "no_such_folder"])
+def test_what_is_no_source_is_refused(wrong, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError):
+        Chunks(wrong).fold(JOB.fold)
+
+
+def test_workers_are_a_number():
+    for wrong in (0, 1.5, "two"):
+        with pytest.raises(ParameterError, match="workers"):
+            Chunks([X], workers=wrong)
+
+
+# Workers -----------------------------------------------------------------------------------------
+
+
+def test_workers_make_the_same_bits(tmp_path):
+    import joblib
+
+    path = write(tmp_path / "parts", "parquet")
+    chunks = [Chunks(path, label="y", workers=2)]
+    with joblib.parallel_config("threading", n_jobs=2):
+        chunks.append(Chunks(path, label="y"))
+        states = [some.fold(JOB.fold) for some in chunks]
+    for state in states:
+        for name, values in WHOLE.sums.items():
+            assert (state.sums[name] == values).all()
+
+
+def die_once(place, folder):
+    """A part whose first reader dies, once others are read."""
+    mark = Path(folder) / f"{place}.died"
+    if place in (1, 2, 3) and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return PARTS[place]
+
+
+def die_always(folder):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_that_dies_three_times_changes_nothing(tmp_path):
+    parts = [partial(die_once, place, tmp_path) for place in range(4)]
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    chunks = Chunks(parts, label="y", workers=2)
+    assert chunks.count() == N
+    assert len(list(tmp_path.glob("*.died"))) == 3
+    for mark in tmp_path.glob("*.died"):
+        mark.unlink()
+    ours = JOB.release(chunks, epsilon=1.0, delta=1e-6, budget=budget, random_state=5)
+    theirs = JOB.release(X, Y, epsilon=1.0, delta=1e-6, random_state=5)
+    assert (ours.sums == theirs.sums).all()
+    assert budget.spent == (1.0, 1e-6)
+
+
+def test_a_part_that_kills_every_worker_ends_the_run_and_spends_nothing(tmp_path):
+    from concurrent.futures.process import BrokenProcessPool
+
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    chunks = Chunks([partial(die_always, tmp_path), *PARTS], label="y", workers=2)
+    with pytest.raises(BrokenProcessPool):
+        JOB.release(chunks, epsilon=1.0, delta=1e-6, budget=budget)
+    assert budget.spent == (0, 0)
+
+
+def test_what_a_part_raises_is_raised():
+    def broken():
+        raise OSError("the disk is gone")
+
+    for workers in (None, 2):
+        with pytest.raises(OSError, match="the disk is gone"):
+            Chunks([*PARTS, broken], label="y", workers=workers).fold(JOB.fold)
+
+
+def test_without_joblib_parts_are_read_in_order(tmp_path):
+    code = (
+        "import sys; sys.modules['joblib'] = None\n"
+        "from hdp_fast.data import Chunks\n"
+        "import numpy as np\n"
+        "print(Chunks([np.ones((2, 3))] * 4).count())\n"
+        "try: Chunks([np.ones((2, 3))], workers=2).count()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "8\nworkers = 2 needs joblib: pip install joblib\n"
+
+
+# Tables of text ----------------------------------------------------------------------------------
+
+TEXTS = [
+    'a,b\n1,2\n3,4\n',
+    'a,b\n1,"x\ny"\n3,""\n"5,""6""",7',
+    '\ufeff"a\nb",c\r\n1,2\r\n\r\n"3\r\n",4\r\n',
+    'a\n1\n' * 1 + '2\n' * 50,
+    'a,b\n',
+    'a,b',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TEXTS)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 13, 64])
+def test_blocks_of_text_are_the_whole_text(text, size, tmp_path, monkeypatch):
+    path = tmp_path / "people.csv"
+    path.write_bytes(text.encode())
+    whole = read_text(path, ",", 1 << 30)
+    monkeypatch.setattr(delimited, "_CHUNK_BYTES", size)
+    blocks = list(read_text_blocks(path, ","))
+    for name, column in whole.items():
+        cells = [column.texts[code] for code in column.codes]
+        parts = [block[name] for block in blocks]
+        assert [part.texts[code] for part in parts for code in part.codes] == cells
