@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -251,3 +252,25 @@ def test_blocks_of_text_are_the_whole_text(text, size, tmp_path, monkeypatch):
         cells = [column.texts[code] for code in column.codes]
         parts = [block[name] for block in blocks]
         assert [part.texts[code] for part in parts for code in part.codes] == cells
+
+
+# Memory ------------------------------------------------------------------------------------------
+
+
+def misplace(values):
+    """The same entries where no processor would put them, as a network may."""
+    memory = np.zeros(values.nbytes + 1, np.uint8)
+    moved = np.frombuffer(memory.data, values.dtype, values.size, 1).reshape(values.shape)
+    moved.flags.writeable = True
+    moved[...] = values
+    assert not moved.flags.aligned
+    return moved
+
+
+def test_arrays_and_jobs_from_a_network_lie_anywhere():
+    moved = pickle.loads(pickle.dumps(JOB))
+    for name in ("origin", "factor"):
+        object.__setattr__(moved.features, name, misplace(getattr(JOB.features, name)))
+    for job, records, labels in ((JOB, misplace(X), misplace(Y)), (moved, X, Y)):
+        state = job.fold(records, labels)
+        assert (state.sums["moments"] == WHOLE.sums["moments"]).all()

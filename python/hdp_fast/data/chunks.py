@@ -267,19 +267,17 @@ def _run(jobs: Sequence[Callable[[], T]], workers: int | None) -> Iterator[T]:
 def _send(
     joblib: Any, jobs: list[tuple[int, Callable[[], T]]], workers: int | None
 ) -> Iterable[tuple[int, T]]:
-    here = joblib is None or workers == 1
-    if not here and workers is None:
-        here = joblib.parallel.get_active_backend()[1] in (None, 1)
-    if here:
+    if joblib is None:
         return (_call(*job) for job in jobs)
-    calls = (joblib.delayed(_call)(*job) for job in jobs)
     options = {} if workers is None else {"n_jobs": workers}
     try:
         parallel = joblib.Parallel(return_as="generator_unordered", **options)
     except ValueError:
         # Some backends return all results at once.
         parallel = joblib.Parallel(**options)
-    results: Iterable[tuple[int, T]] = parallel(calls)
+    if parallel.n_jobs == 1:
+        return (_call(*job) for job in jobs)
+    results: Iterable[tuple[int, T]] = parallel(joblib.delayed(_call)(*job) for job in jobs)
     return results
 
 

@@ -200,8 +200,9 @@ def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iter
     if joblib is None or is_inside():
         # Other threads would wait for the turn that this thread is in.
         return (task(*values) for values in arguments)
-    backend, jobs = joblib.parallel.get_active_backend()
-    if not getattr(backend, "supports_sharedmem", False) and jobs not in (None, 1):
+    backend, _ = joblib.parallel.get_active_backend()
+    # A backend such as dask's names no number of jobs, and has its own.
+    if not getattr(backend, "supports_sharedmem", False) and joblib.Parallel().n_jobs != 1:
         arguments = ((private.pack(public[-1]), *public) for private, *public in arguments)
         run = joblib.delayed(_run_remotely)
         calls = (run(task, *values) for values in arguments)

@@ -514,12 +514,12 @@ class FeatureMap(JsonObject):
         bounds = np.tile([-math.inf, math.inf], (d, 1)) if self.bounds is None else self.bounds
         matrix = None
         if self.matrix is not None and self.offset is not None:
-            matrix = (self.matrix.reshape(-1), self.offset)
+            matrix = (_align(self.matrix).reshape(-1), _align(self.offset))
         return {
-            "low": np.ascontiguousarray(bounds[:, 0]),
-            "high": np.ascontiguousarray(bounds[:, 1]),
-            "origin": self.origin,
-            "factor": self.factor,
+            "low": _align(bounds[:, 0]),
+            "high": _align(bounds[:, 1]),
+            "origin": _align(self.origin),
+            "factor": _align(self.factor),
             "matrix": matrix,
             "waves": self.waves,
             "constant": self.constant,
@@ -671,6 +671,11 @@ def _call_each(function: Function, rows: NDArray[Any], columns: int) -> Floats:
             except BaseException:
                 value[:] = np.nan
     return values
+
+
+def _align(values: Floats) -> Floats:
+    """The array as the compiled module reads it: what another process sent may lie anywhere."""
+    return np.require(values, requirements="CA")
 
 
 def _public_numbers(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Floats:

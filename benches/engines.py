@@ -1,0 +1,248 @@
+"""One fold on every engine at hand: the same bits, its time, and workers that are killed.
+
+A table of parquet parts is folded by learners.SufficientStatistics: one part after the other, by
+joblib's threads and processes, by dask, Spark and ray, each as the guide docs/guides/many_parts.md
+shows it. What is not installed is named; `make engines` installs it all. Then workers are killed
+while they read, three times in a run. --speed gives two processes work of half a minute.
+
+Run `python benches/engines.py`: a minute without Spark and ray.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hdp_fast import Budget
+from hdp_fast.data import Chunks, State
+from hdp_fast.learners import FeatureMap, SufficientStatistics
+
+D = 8
+NAMES = [f"x{place}" for place in range(D)]
+JOB = SufficientStatistics(
+    FeatureMap.identity(D, norm_bound=3.0), classes=[0, 1], second_moments=True, capacity=1 << 30
+)
+GOAL = {"epsilon": 1.0, "delta": 1e-9}
+
+
+def main() -> None:
+    """Print a line for each engine, and one for each kind of worker that is killed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--parts", type=int, default=16)
+    parser.add_argument("--rows", type=int, default=50_000, help="of a part")
+    parser.add_argument("--speed", action="store_true", help="one worker and two, on work of 30 s")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as folder:
+        if arguments.speed:
+            show_speed()
+            return
+        write_parts(Path(folder), arguments.parts, arguments.rows)
+        table = pd.read_parquet(folder)
+        whole = JOB.fold(table[NAMES], table["y"])
+        print(f"{len(table):,} records of {D} columns in {arguments.parts} parts")
+        print(f"{'engine':<28}{'states':>8}{'bits':>9}{'release':>9}{'seconds':>9}")
+        for name, fold in ENGINES.items():
+            show(name, fold, Path(folder), whole)
+        show_killed(Path(folder), whole)
+
+
+def write_parts(folder: Path, parts: int, rows: int) -> None:
+    """Parquet files of normal columns, and of a label that depends on two of them."""
+    for part in range(parts):
+        make_part(part, rows).to_parquet(folder / f"{part:03}.parquet", index=False)
+
+
+def make_part(part: int, rows: int) -> pd.DataFrame:
+    """The same numbers for the same part, wherever they are made."""
+    X = np.random.default_rng(part).normal(size=(rows, D))
+    return pd.DataFrame(X, columns=NAMES).assign(y=(X[:, 0] > X[:, 1]).astype(np.int64))
+
+
+def show(name: str, fold: Callable[[Path], tuple[State, int]], folder: Path, whole: State) -> None:
+    """The line of an engine: whether its integers, and a seeded release, are those of one fold."""
+    begun = time.perf_counter()
+    try:
+        state, many = fold(folder)
+    except ImportError as error:
+        print(f"{name:<28}   {error.name} is not installed")
+        return
+    seconds = time.perf_counter() - begun
+    ours, theirs = (JOB.release(each, **GOAL, random_state=1) for each in (state, whole))
+    released = "equal" if (ours.sums == theirs.sums).all() else "DIFFER"
+    print(f"{name:<28}{many:>8}{compare(state, whole):>9}{released:>9}{seconds:>9.1f}", flush=True)
+
+
+def compare(state: State, whole: State) -> str:
+    same = all((state.sums[name] == values).all() for name, values in whole.sums.items())
+    return "equal" if same and state.rows == whole.rows else "DIFFER"
+
+
+# Engines -----------------------------------------------------------------------------------------
+
+
+def in_order(folder: Path) -> tuple[State, int]:
+    chunks = Chunks(folder, label="y")
+    return chunks.fold(JOB.fold), len(chunks)
+
+
+def by_threads(folder: Path) -> tuple[State, int]:
+    with importlib.import_module("joblib").parallel_config("threading", n_jobs=2):
+        return in_order(folder)
+
+
+def by_processes(folder: Path) -> tuple[State, int]:
+    chunks = Chunks(folder, label="y", workers=2)
+    return chunks.fold(JOB.fold), len(chunks)
+
+
+def by_dask_backend(folder: Path) -> tuple[State, int]:
+    """Sends the parts by joblib to the cluster: nothing but their paths travels."""
+    joblib, cluster = importlib.import_module("joblib"), open_dask()
+    with cluster, joblib.parallel_config("dask"):
+        return in_order(folder)
+
+
+def by_dask(folder: Path) -> tuple[State, int]:
+    """The partitions of a frame of dask, folded where they lie."""
+    frames = importlib.import_module("dask.dataframe")
+    with open_dask() as client:
+        parts = frames.read_parquet(folder).to_delayed()
+        states = client.gather(client.map(fold_frame, client.compute(parts), pure=False))
+    return sum(states), len(states)
+
+
+def open_dask() -> Any:
+    """A client of two processes of one thread each."""
+    distributed = importlib.import_module("distributed")
+    how = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    return distributed.Client(**how)
+
+
+def fold_frame(frame: Any) -> State:
+    return JOB.fold(frame[NAMES], frame["y"])
+
+
+def by_spark(folder: Path) -> tuple[State, int]:
+    """Folds each batch where it lies, by mapInArrow; a state travels as bytes."""
+    sql = importlib.import_module("pyspark.sql")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = sql.SparkSession.builder.master("local[2]").config("spark.ui.enabled", False)
+    session = spark.config("spark.log.level", "ERROR").getOrCreate()
+    try:
+        table = session.read.parquet(str(folder))
+        rows = table.mapInArrow(fold_batches, "state binary").collect()
+    finally:
+        session.stop()
+    states = [State.from_bytes(bytes(row.state)) for row in rows]
+    return sum(states), len(states)
+
+
+def fold_batches(batches: Iterator[Any]) -> Iterator[Any]:
+    import pyarrow
+
+    for batch in batches:
+        state = fold_frame(batch.to_pandas())
+        yield pyarrow.RecordBatch.from_pydict({"state": [state.to_bytes()]})
+
+
+def by_ray(folder: Path) -> tuple[State, int]:
+    ray = importlib.import_module("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    try:
+        fold = ray.remote(fold_file)
+        states = ray.get([fold.remote(path) for path in sorted(folder.iterdir())])
+    finally:
+        ray.shutdown()
+    return sum(states), len(states)
+
+
+def fold_file(path: Path) -> State:
+    return fold_frame(pd.read_parquet(path))
+
+
+ENGINES: dict[str, Callable[[Path], tuple[State, int]]] = {
+    "one after the other": in_order,
+    "joblib, 2 threads": by_threads,
+    "joblib, 2 processes": by_processes,
+    "joblib on dask, 2 processes": by_dask_backend,
+    "dask, 2 processes": by_dask,
+    "Spark, local[2]": by_spark,
+    "ray, 2 processes": by_ray,
+}
+
+
+# Workers that are killed --------------------------------------------------------------------------
+
+
+def show_killed(folder: Path, whole: State) -> None:
+    """A run in which three workers are killed while they read a part."""
+    print("\nworkers killed in the middle of a run")
+    for name, run in (("joblib, 2 processes", kill_processes), ("joblib on dask", kill_on_dask)):
+        for mark in folder.parent.glob(f"{folder.name}-*.died"):
+            mark.unlink()
+        budget = Budget(**GOAL)
+        paths = sorted(folder.iterdir())
+        parts = [partial(read_or_die, path, place, folder) for place, path in enumerate(paths)]
+        try:
+            state = run(parts)
+        except ImportError as error:
+            print(f"{name:<28}   {error.name} is not installed")
+            continue
+        JOB.release(state, **GOAL, budget=budget)
+        marks = list(folder.parent.glob(f"{folder.name}-*.died"))
+        spent = "once" if budget.spent == tuple(GOAL.values()) else str(budget.spent)
+        print(f"{name:<28}{len(marks)} killed, bits {compare(state, whole)}, charged {spent}")
+        for mark in marks:
+            mark.unlink()
+
+
+def read_or_die(path: Path, place: int, folder: Path) -> pd.DataFrame:
+    """The part; three of them kill the worker that reads them first."""
+    mark = folder.parent / f"{folder.name}-{place}.died"
+    if place in (3, 7, 11) and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return pd.read_parquet(path)
+
+
+def kill_processes(parts: list[Callable[[], Any]]) -> State:
+    return Chunks(parts, label="y", workers=2).fold(JOB.fold)
+
+
+def kill_on_dask(parts: list[Callable[[], Any]]) -> State:
+    joblib, client = importlib.import_module("joblib"), open_dask()
+    with client, joblib.parallel_config("dask"):
+        return Chunks(parts, label="y").fold(JOB.fold)
+
+
+# Two workers beside one ---------------------------------------------------------------------------
+
+
+def show_speed() -> None:
+    """Parts that are made where they are folded: half a minute of work for one worker."""
+    os.environ.setdefault("HDP_FAST_NUM_THREADS", "1")
+    parts = [partial(make_part, part, 2_000_000) for part in range(48)]
+    seconds = {}
+    for workers in (1, 2):
+        begun = time.perf_counter()
+        Chunks(parts, label="y", workers=workers).fold(JOB.fold)
+        seconds[workers] = time.perf_counter() - begun
+    print(f"one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s: {seconds[1] / seconds[2]:.2f}")
+
+
+if __name__ == "__main__":
+    main()
