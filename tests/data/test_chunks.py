@@ -138,6 +138,7 @@ def test_a_reader_is_read_once():
     assert chunks.fold(JOB.fold).rows == N
     with pytest.raises(ParameterError, match="it is read once"):
         chunks.fold(JOB.fold)
+    assert Chunks(pa.Table.from_pandas(TABLE).to_reader()).peek().num_rows == 0
 
 
 @pytest.mark.parametrize("wrong", [5, None, {}, [], ["nothing/*.csv"], [7], "no_such_folder"])

@@ -14,6 +14,7 @@ from cases import each_case
 from hdp_fast import Budget, statistics
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Bounds
+from hdp_fast.data.states import Tally
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import ranks
 from hdp_fast.statistics.bounded_columns import Groups
@@ -26,7 +27,7 @@ RELATIONS = ["replace_one", "add_remove"]
 
 def count_at(records):
     """The counts of records that are points of the grid."""
-    return ranks.GridCounts(*np.unique(np.array(records, np.int64), return_counts=True))
+    return Tally(*np.unique(np.array(records, np.int64), return_counts=True))
 
 
 def distance(records, point, level):

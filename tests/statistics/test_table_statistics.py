@@ -4,11 +4,13 @@ import json
 import math
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 from cases import each_case
 
 from hdp_fast import Budget, ParameterError, statistics
-from hdp_fast.data import Category, Label, Number, Schema, read_frame
+from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.statistics import Task, describe
 
@@ -143,3 +145,31 @@ def test_describe_refuses_before_anything_is_spent(options, words):
         describe(**given)
     assert budget.spent.epsilon == 0
     assert statistics.columns_of(SCHEMA)["bought"] == Number(0, 1, (0.5,))
+
+
+@pytest.mark.parametrize("by", [None, "sex"])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_parts_of_a_table_release_what_the_table_does(by, neighbors):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "age": rng.uniform(0, 90, 3000),
+            "sex": rng.choice(["f", "m"], 3000),
+            "job": rng.choice(["a", "b", "c"], 3000),
+            "rich": rng.choice(["yes", "no"], 3000),
+        }
+    )
+    schema = Schema(
+        Label("rich", positive=("yes",)),
+        {"age": Number(0, 90), "sex": Category(("f", "m")), "job": Category(("a", "b"))},
+    )
+    options = {"epsilon": 4.0, "by": by, "neighbors": neighbors, "random_state": 3}
+    whole = statistics.describe(frame, schema, **options)
+    parts = Chunks([frame[:1], frame[1:1], frame[1:2000], frame[2000:]])
+    budget = Budget(epsilon=4.0, neighbors=neighbors)
+    pieces = statistics.describe(parts, schema, **options, budget=budget)
+    assert pieces.rows == whole.rows
+    assert pieces.records == whole.records
+    assert budget.spent[0] <= 4.0
+    reader = pa.Table.from_pandas(frame).to_reader(max_chunksize=1000)
+    assert statistics.describe(Chunks(reader), schema, **options).rows == whole.rows

@@ -2,7 +2,16 @@
 
 import numpy as np
 
-from hdp_fast import adaptation, collection, labels, learners, local, stability, transfer
+from hdp_fast import (
+    adaptation,
+    collection,
+    labels,
+    learners,
+    local,
+    stability,
+    statistics,
+    transfer,
+)
 from hdp_fast.advice.sizes import Sizes
 from hdp_fast.data import Label, Number, Schema
 from hdp_fast.learners.noisy_steps import NoisySteps
@@ -61,6 +70,7 @@ EXAMPLES = {
     "LinearSeparator": learners.LinearSeparator,
     "NoisySteps": lambda: NoisySteps(steps=3, noise_multiplier=1.0),
     "PrivateSGD": lambda: learners.PrivateSGD(loss="hinge", steps=3, noise_multiplier=1.0),
+    "Job": lambda: statistics.Job("mean", low=0, high=1),
     "SufficientStatistics": lambda: learners.SufficientStatistics(
         learners.FeatureMap.identity(2), classes=[0, 1]
     ),

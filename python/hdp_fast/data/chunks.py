@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.validate import function, list_texts, positive_int, refuse
-from ..exceptions import ParameterError
+from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
 from .delimited import TEXTS, delimiter_of, read_text_blocks
 from .frames import take_columns
@@ -47,10 +47,12 @@ class Part:
     Attributes:
         name: What it is called in states, None for one that has no name.
         open: Reads it, block by block, as often as it is called.
+        head: Makes a block without rows, of one that can be read a single time.
     """
 
     name: str | None
     open: Callable[[], Iterable[Any]]
+    head: Callable[[], Any] | None = None
 
 
 class Chunks:
@@ -78,8 +80,8 @@ class Chunks:
         ParameterError: source is none of these, or holds nothing.
 
     Cost:
-        A block of 2^20 numbers, or of 2^16 rows of a table, in memory at a time for each worker;
-        a .npz file, and a line of text that is not complete, as a whole.
+        A block of `2**20` numbers, or of `2**16` rows of a table, in memory at a time for each
+        worker; a .npz file as a whole.
 
     Examples:
         >>> import numpy as np
@@ -132,10 +134,35 @@ class Chunks:
         return [*self._columns, self._label]
 
     def count(self) -> int:
-        """Counts the records, which takes a pass over them where files do not say how many."""
+        """Counts the records, by a pass over them, once.
+
+        Returns:
+            The number of rows of all parts.
+
+        Raises:
+            Exception: As in fold.
+        """
         if self._rows is None:
             self._rows = sum(self.map(_count_rows))
         return self._rows
+
+    def peek(self) -> Any:
+        """Reads the first block that has a row, by which columns are known.
+
+        Returns:
+            A table, a frame or an array; without rows where a part can be read a single time.
+
+        Raises:
+            ShapeError: There is none.
+            Exception: As in fold.
+        """
+        for part in self._parts:
+            if part.head is not None:
+                return part.head()
+            for block in part.open():
+                if count_rows(block):
+                    return block
+        raise ShapeError("the parts hold no row, but there must be one at least")
 
     def fold(self, fold: Callable[..., State]) -> State:
         """Adds up the states of all parts.
@@ -408,19 +435,24 @@ def _library_of(source: Any) -> str:
 def _parts_of_arrow(source: Any, columns: list[str] | None) -> list[Part]:
     if not callable(getattr(source, "read_next_batch", None)):
         return []
-    return [Part(None, partial(_read_once, source, columns))]
+    return [Part(None, _ReadOnce(source, columns), source.schema.empty_table)]
 
 
-def _read_once(reader: Any, columns: list[str] | None) -> Iterator[Any]:
-    """The batches of a RecordBatchReader, which can be read a single time."""
-    read = False
-    for batch in reader:
-        read = True
-        if batch.num_rows:
-            yield batch if columns is None else batch.select(columns)
-    if not read:
-        rule = "it is read once, and this job needs more passes: pass a Dataset, or files"
-        raise ParameterError(f"source is a RecordBatchReader at its end, but {rule}")
+class _ReadOnce:
+    """The batches of a RecordBatchReader, which are there a single time."""
+
+    def __init__(self, reader: Any, columns: list[str] | None) -> None:
+        self._reader, self._columns = reader, columns
+
+    def __call__(self) -> Iterator[Any]:
+        """Its batches; refused when it is called again."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            rule = "it is read once, and this job needs more passes: pass a Dataset, or files"
+            raise ParameterError(f"source is a RecordBatchReader at its end, but {rule}")
+        for batch in reader:
+            if batch.num_rows:
+                yield batch if self._columns is None else batch.select(self._columns)
 
 
 def _parts_of_polars(source: Any, columns: list[str] | None) -> list[Part]:

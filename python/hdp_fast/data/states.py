@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from .._support.types import Integers
 from .._support.validate import instance, refuse
 from ..exceptions import ParameterError, ShapeError
+
+T = TypeVar("T")
 
 _FORMAT, _VERSION = "hdp_fast.state", 1
 _NOTICE = "PRIVATE: exact sums of records, without noise. Keep it as safe as the records."
@@ -24,13 +26,35 @@ _FEW = 8
 _DIGEST = 32
 
 
+class Tally(NamedTuple):
+    """Integers at some places of a long vector that is 0 elsewhere.
+
+    Those of parts of the records add up in any order, and never list more than all places.
+
+    Attributes:
+        places: The places in increasing order.
+        values: The integer at each of them.
+    """
+
+    places: Integers
+    values: Integers
+
+    def merge(self, other: Tally) -> Tally:
+        """Those of the records of both parts."""
+        both = np.concatenate((self.places, other.places))
+        places, of_each = np.unique(both, return_inverse=True)
+        values = np.zeros(len(places), np.int64)
+        np.add.at(values, of_each, np.concatenate((self.values, other.values)))
+        return Tally(places, values)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class State:
     """The exact integers of some private records, for one job.
 
     Jobs, such as learners.SufficientStatistics, make states by `fold` and use them up by `release`.
     States of parts of the records add up by `+`, in any order and any tree, to the bits of the
-    state of all of them. Sums wrap around at 2**64, so that no value of a record raises.
+    state of all of them. Sums wrap around at `2**64`, so that no value of a record raises.
 
     A state is private: no noise is in it. Who has it and all records but one knows that one. Its
     text shows no number of it, and its bytes say in their first line what they are.
@@ -41,6 +65,7 @@ class State:
         rows: The number of its records, which is as private as the sums where neighbors differ in
             it.
         sums: Arrays of int64 by name.
+        tallies: Integers of long vectors by name, of which few are not 0.
         parts: The names of the parts that it holds, of those that were folded with a name.
 
     Examples:
@@ -58,6 +83,7 @@ class State:
     rows: int
     sums: Mapping[str, Integers]
     parts: frozenset[str] = field(default_factory=frozenset)
+    tallies: Mapping[str, Tally] = field(default_factory=dict)
 
     def __add__(self, other: State) -> State:
         """The state of the records of both.
@@ -72,8 +98,9 @@ class State:
         if twice:
             raise ParameterError(f"the part {twice[0]!r} is in both states, and must count once")
         sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
-        parts = self.parts | other.parts
-        return replace(self, rows=self.rows + other.rows, sums=sums, parts=parts)
+        tallies = {name: self.tallies[name].merge(other.tallies[name]) for name in self.tallies}
+        parts, rows = self.parts | other.parts, self.rows + other.rows
+        return replace(self, rows=rows, sums=sums, parts=parts, tallies=tallies)
 
     def __radd__(self, other: Any) -> State:
         """The state itself after 0, so that `sum` adds states."""
@@ -123,7 +150,8 @@ class State:
         Returns:
             A line that says what it is, one of public settings as JSON, the integers in the order
             of little-endian machines, and the SHA-256 digest of all that. The length does not
-            depend on the number of records, but for that of its digits.
+            depend on the number of records, but for that of its digits; where quantiles are
+            counted, it grows with the points of the grid that records have.
         """
         header = {
             "format": _FORMAT,
@@ -133,9 +161,11 @@ class State:
             "rows": self.rows,
             "parts": sorted(self.parts),
             "sums": {name: list(values.shape) for name, values in self.sums.items()},
+            "tallies": {name: len(tally.places) for name, tally in self.tallies.items()},
         }
         lines = f"{_NOTICE}\n{json.dumps(header)}\n".encode()
-        body = b"".join(values.astype("<i8").tobytes() for values in self.sums.values())
+        arrays = [*self.sums.values(), *(part for tally in self.tallies.values() for part in tally)]
+        body = b"".join(values.astype("<i8").tobytes() for values in arrays)
         return lines + body + hashlib.sha256(lines + body).digest()
 
     @classmethod
@@ -170,15 +200,19 @@ class State:
             raise _malformed()
         if header["version"] != _VERSION:
             refuse("version", header["version"], f"states of version {_VERSION} are read")
-        sums, place = {}, 0
-        for name, shape in header["sums"].items():
-            end = place + 8 * int(np.prod(shape, dtype=object))
-            values = np.frombuffer(body[place:end], "<i8").reshape(shape)
-            sums[name], place = values.astype(np.int64), end
-        if place != len(body):
+        values, place = np.frombuffer(body, "<i8").astype(np.int64), 0
+
+        def take(*shape: int) -> Integers:
+            nonlocal place
+            start, place = place, place + int(np.prod(shape, dtype=object))
+            return values[start:place].reshape(shape)
+
+        sums = {name: take(*shape) for name, shape in header["sums"].items()}
+        tallies = {name: Tally(take(many), take(many)) for name, many in header["tallies"].items()}
+        if place != len(values):
             raise _malformed()
-        parts = frozenset(header["parts"])
-        return cls(header["job"], header["settings"], int(header["rows"]), sums, parts)
+        settings, parts = header["settings"], frozenset(header["parts"])
+        return cls(header["job"], settings, int(header["rows"]), sums, parts, tallies)
 
 
 def _malformed() -> ParameterError:
@@ -225,3 +259,42 @@ def add_states(states: Iterable[State]) -> State:
     if total is None:
         raise ShapeError("the parts hold no row, but there must be one at least")
     return total
+
+
+def bundle(job: str, states: Sequence[State], rows: int) -> State:
+    """One state of several jobs on the same records, which `unbundle` takes apart again."""
+    settings: dict[str, str] = {}
+    sums: dict[str, Integers] = {}
+    tallies: dict[str, Tally] = {}
+    for place, state in enumerate(states):
+        settings |= {f"{place}.{name}": text for name, text in state.settings.items()}
+        settings[f"{place}."] = state.job
+        sums |= {f"{place}.{name}": values for name, values in state.sums.items()}
+        tallies |= {f"{place}.{name}": tally for name, tally in state.tallies.items()}
+    return State(job, settings, rows, sums, frozenset(), tallies)
+
+
+def unbundle(state: State) -> list[State]:
+    """The states that `bundle` put together, each of all records."""
+
+    def of(place: int, named: Mapping[str, T]) -> dict[str, T]:
+        start = f"{place}."
+        return {name.removeprefix(start): value for name, value in named.items()
+                if name.startswith(start)}  # fmt: skip
+
+    many = sum(name.endswith(".") for name in state.settings)
+    states = []
+    for place in range(many):
+        settings = of(place, state.settings)
+        job = settings.pop("")
+        states.append(
+            State(
+                job,
+                settings,
+                state.rows,
+                of(place, state.sums),
+                state.parts,
+                of(place, state.tallies),
+            )
+        )
+    return states

@@ -675,7 +675,7 @@ def _call_each(function: Function, rows: NDArray[Any], columns: int) -> Floats:
 
 def _align(values: Floats) -> Floats:
     """The array as the compiled module reads it: what another process sent may lie anywhere."""
-    return np.require(values, requirements="CA")
+    return np.require(values, requirements=["C", "A"])
 
 
 def _public_numbers(name: str, value: ArrayLike, shape: tuple[int | None, ...]) -> Floats:

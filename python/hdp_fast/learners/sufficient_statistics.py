@@ -89,9 +89,9 @@ class SufficientStatistics(Checked):
             from 0.01 to 100.
         neighbors: "replace_one", where the number of records is public, or "add_remove", where it
             is released with noise in the same budget.
-        capacity: The most records that all parts of a fold hold together, public, up to 2^40. It
-            decides on the digits of a state: features are cut to multiples of 2^-20 up to 2^20
-            records, of 2^-14 up to 2^31, and of 2^-10 for 2^40.
+        capacity: The most records that all parts of a fold hold together, public, up to `2**40`. It
+            decides on the digits of a state: features are cut to multiples of `2**-20` where it is
+            at most `2**20`, of `2**-14` for `2**31`, and of `2**-10` for `2**40`.
 
     Raises:
         ParameterError: A setting lies outside its range, or not exactly one of classes and

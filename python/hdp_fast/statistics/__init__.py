@@ -9,6 +9,7 @@ releases many of them of a table with a schema, one epsilon split among them.
 
 from .._support.lazy import list_only
 from .covariances import covariance
+from .jobs import Job
 from .moments import count, mean, sum, variance
 from .ranks import quantiles
 from .results import Covariance, Histogram, Quantiles, Statistic, TopCategories
@@ -18,6 +19,7 @@ from .tallies import histogram, top_k
 __all__ = [
     "Covariance",
     "Histogram",
+    "Job",
     "Quantiles",
     "Statistic",
     "TableStatistics",

@@ -45,16 +45,13 @@ def read_bounds(low: Any, high: Any, names: FeatureNames, width: int) -> Bounds:
     return bounds
 
 
-def public_number(rows: NDArray[Any], neighbors: str) -> int | None:
-    """The number of records where it is public, else None.
+def check_number(n: int, neighbors: str, *, grouped: bool) -> None:
+    """Refuses no records, where their number is public and they are one group.
 
-    Raises: ShapeError where it is public and 0.
+    Raises: ShapeError.
     """
-    if neighbors != "replace_one":
-        return None
-    if not len(rows):
+    if neighbors == "replace_one" and not grouped and not n:
         raise ShapeError("values has no record, but their public number must be at least 1")
-    return len(rows)
 
 
 def add_up(

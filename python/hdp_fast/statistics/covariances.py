@@ -15,8 +15,8 @@ from ..data.goal import Goal, check_goal
 from .bounded_columns import (
     Groups,
     add_up,
+    check_number,
     keep_rows,
-    public_number,
     read_bounds,
     read_columns,
     read_members,
@@ -117,8 +117,7 @@ def covariance(
     members = read_members(by, groups, len(rows))
     goal = goal.of_people(ids, rows_per_person, len(rows))
     rows, members = keep_rows(goal.persons, rows, members)
-    if members is None:
-        public_number(rows, neighbors)
+    check_number(len(rows), neighbors, grouped=members is not None)
     bounds = read_bounds(low, high, names, width)
     keys = None if members is None else members.keys
     public = settle_columns(names, bounds, keys, neighbors, len(rows))

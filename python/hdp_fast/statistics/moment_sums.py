@@ -19,8 +19,8 @@ from ..data.rows import Bounds
 from .bounded_columns import (
     Groups,
     add_up,
+    check_number,
     keep_rows,
-    public_number,
     read_bounds,
     read_columns,
     read_members,
@@ -110,8 +110,7 @@ def read_private_columns(
     members = read_members(by, groups, len(rows))
     persons = read_persons(*owners, len(rows))
     rows, members = keep_rows(persons, rows, members)
-    if members is None:
-        public_number(rows, goal.neighbors)
+    check_number(len(rows), goal.neighbors, grouped=members is not None)
     bounds = read_bounds(*ends, names, rows.shape[1])
     keys = None if members is None else members.keys
     public = settle_columns(names, bounds, keys, goal.neighbors, len(rows))

@@ -21,14 +21,15 @@ from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..data.goal import Goal, check_goal
 from ..data.rows import Bounds
+from ..data.states import Tally
 from ..exceptions import ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import (
     Groups,
     blocks_of_cells,
+    check_number,
     keep_rows,
-    public_number,
     read_bounds,
     read_columns,
     read_members,
@@ -36,7 +37,7 @@ from .bounded_columns import (
 from .release_noise import note_noise
 from .results import Quantiles
 
-_MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
+MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
 _LARGEST_SCALE, _LARGEST_SHIFT = 1 << 50, 1 << 40
 # Up to here permute-and-flip visits each point; with more, its error is that of the other.
 _FEW_POINTS = 1 << 12
@@ -144,41 +145,63 @@ def quantiles(
         True
     """
     goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence)
-    parts = _read_levels(levels)
-    points = positive_int("steps", steps, _MOST_STEPS)
+    choice = Choice(levels, steps, interval)
+    choice.check()
     rows, names = read_columns(values)
     members = read_members(by, groups, len(rows))
     goal = goal.of_people(ids, rows_per_person, len(rows))
     rows, members = keep_rows(goal.persons, rows, members)
-    if members is None:
-        public_number(rows, neighbors)
-    width = rows.shape[1]
-    bounds = read_bounds(low, high, names, width)
-    interval = flag("interval", interval)
-    choices = width * len(parts) * (3 if interval else 1)
-    rates = [choose_rate(level, goal, choices, grouped=members is not None) for level in parts]
-    many = "" if members is None else f" in each of {len(members.keys)} groups"
+    check_number(len(rows), neighbors, grouped=members is not None)
+    bounds = read_bounds(low, high, names, rows.shape[1])
+    keys = None if members is None else members.keys
+    plan = plan_quantiles(choice, bounds, keys, goal, n=len(rows))
+    return plan.release(count_points(rows, bounds, plan.points, members), names, keys)
+
+
+class Choice(NamedTuple):
+    """Which quantiles are chosen, as the arguments of `quantiles`."""
+
+    levels: Any
+    steps: int
+    interval: bool
+
+    def check(self) -> tuple[list[Fraction], int, bool]:
+        """The levels as fractions, the steps, and whether there are intervals.
+
+        Raises: ShapeError and ParameterError as `quantiles` does.
+        """
+        points = positive_int("steps", self.steps, MOST_STEPS)
+        return _read_levels(self.levels), points, flag("interval", self.interval)
+
+
+def plan_quantiles(
+    choice: Choice, bounds: Bounds, keys: tuple[Any, ...] | None, goal: Goal, *, n: int
+) -> QuantilePlan:
+    """How quantiles are chosen, from public facts alone; warns where n records show nothing.
+
+    n: the number of records, which is used under "replace_one" alone.
+    """
+    parts, points, interval = choice.check()
+    choices = len(bounds.low) * len(parts) * (3 if interval else 1)
+    rates = [choose_rate(level, goal, choices, grouped=keys is not None) for level in parts]
+    many = "" if keys is None else f" in each of {len(keys)} groups"
     row_record = PrivacyRecord(
         mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
         source="McKenna and Sheldon 2020" if points < _FEW_POINTS else "McSherry and Talwar 2007",
-        neighbors=neighbors,
+        neighbors=goal.neighbors,
         epsilon=goal.epsilon,
         noise=_NOISE[points < _FEW_POINTS],
-        rng=rng_of(random_state),
+        rng=rng_of(goal.random_state),
     )
     record = goal.persons.state(row_record)
-    plan = QuantilePlan(
-        list(zip(parts, rates, strict=True)), points, bounds, goal, interval, record
-    )
-    errors = plan.rank_errors
-    if neighbors == "replace_one" and any(
-        error >= max(level, 1 - level) * len(rows)
-        for level, error in zip(parts, errors, strict=True)
+    pairs = list(zip(parts, rates, strict=True))
+    plan = QuantilePlan(pairs, points, bounds, goal, interval, record)
+    errors = zip(parts, plan.rank_errors, strict=True)
+    if goal.neighbors == "replace_one" and any(
+        error >= max(level, 1 - level) * n for level, error in errors
     ):
-        note_noise("quantiles", len(rows), goal.epsilon)
-    counted = count_points(rows, bounds, points, members)
-    keys = None if members is None else members.keys
-    return plan.release(counted, names, keys)
+        note_noise("quantiles", n, goal.epsilon)
+    return plan
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +244,7 @@ class QuantilePlan:
 
     def release(
         self,
-        counted: Sequence[Sequence[GridCounts]],
+        counted: Sequence[Sequence[Tally]],
         names: FeatureNames,
         keys: tuple[Any, ...] | None,
     ) -> Quantiles | dict[Any, Any]:
@@ -240,9 +263,7 @@ class QuantilePlan:
                 )
         return groups[0] if keys is None else dict(zip(keys, groups, strict=True))
 
-    def _choose(
-        self, place: int, records: GridCounts, stream: np.random.Generator | None
-    ) -> Quantiles:
+    def _choose(self, place: int, records: Tally, stream: np.random.Generator | None) -> Quantiles:
         """The quantiles of the records of one group, in one column."""
         pieces = cut_at_records(records, self.points)
         drawn = [
@@ -260,7 +281,7 @@ class QuantilePlan:
         return Quantiles(value, stated, error, self.goal.confidence, self.record, *kept)
 
     def _draw_intervals(
-        self, share: Floats, records: GridCounts, stream: np.random.Generator | None
+        self, share: Floats, records: Tally, stream: np.random.Generator | None
     ) -> list[Floats]:
         pairs = [
             draw_ends(records, self.points, choice, shift, stream)
@@ -301,31 +322,9 @@ def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> i
     return one
 
 
-class GridCounts(NamedTuple):
-    """How many records stand at each point of a grid that has any.
-
-    Those of parts of the records add up in any order, and never list more than all points.
-
-    Attributes:
-        points: The points in increasing order.
-        counts: The number of records at each of them, at least 1.
-    """
-
-    points: Integers
-    counts: Integers
-
-    def merge(self, other: GridCounts) -> GridCounts:
-        """Those of the records of both parts."""
-        both = np.concatenate((self.points, other.points))
-        points, places = np.unique(both, return_inverse=True)
-        counts = np.zeros(len(points), np.int64)
-        np.add.at(counts, places, np.concatenate((self.counts, other.counts)))
-        return GridCounts(points, counts)
-
-
 def count_points(
     rows: NDArray[Any], bounds: Bounds, points: int, members: Groups | None = None
-) -> list[list[GridCounts]]:
+) -> list[list[Tally]]:
     """How many records of a part stand at each point of the grid 0, ..., points.
 
     They are counted by column, in each group, or in one where there are none.
@@ -337,7 +336,7 @@ def count_points(
     return [_count_columns(rows[order[slice(*pair)]], bounds, points) for pair in pairwise(ends)]
 
 
-def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[GridCounts]:
+def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[Tally]:
     counted = []
     for place, ends in enumerate(zip(bounds.low, bounds.high, strict=True)):
         own = Bounds(*(np.array([end]) for end in ends))
@@ -351,17 +350,17 @@ def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[Grid
     return counted
 
 
-def _count_sorted(blocks: Iterable[Integers]) -> GridCounts:
+def _count_sorted(blocks: Iterable[Integers]) -> Tally:
     records = np.concatenate([np.empty(0, np.int64), *blocks])
-    return GridCounts(*np.unique(records, return_counts=True))
+    return Tally(*np.unique(records, return_counts=True))
 
 
-def _count_dense(blocks: Iterable[Integers], points: int) -> GridCounts:
+def _count_dense(blocks: Iterable[Integers], points: int) -> Tally:
     total = np.zeros(points + 1, np.int64)
     for block in blocks:
         np.add.at(total, block, 1)
     taken = np.flatnonzero(total)
-    return GridCounts(taken, total[taken])
+    return Tally(taken, total[taken])
 
 
 @dataclass(frozen=True)
@@ -395,15 +394,15 @@ class Pieces:
         return np.maximum(off, 0, out=off)
 
 
-def cut_at_records(records: GridCounts, points: int, added: dict[int, int] | None = None) -> Pieces:
+def cut_at_records(records: Tally, points: int, added: dict[int, int] | None = None) -> Pieces:
     """The pieces of the grid 0, ..., points, for records that are points of it.
 
     added: how many public records that are no one's stand at some points; n does not count them.
     """
     values, counts = records
     for point, number in (added or {}).items():
-        public = GridCounts(np.array([point]), np.array([number]))
-        values, counts = GridCounts(values, counts).merge(public)
+        public = Tally(np.array([point]), np.array([number]))
+        values, counts = Tally(values, counts).merge(public)
     upto = np.cumsum(counts, dtype=np.int64)
     starts = np.concatenate(([0], values + 1))
     widths = np.concatenate((values, [points + 1])) - starts
@@ -414,12 +413,12 @@ def cut_at_records(records: GridCounts, points: int, added: dict[int, int] | Non
         np.concatenate((np.ones_like(values), widths[some])),
         np.concatenate((upto - counts, between[some])),
         np.concatenate((upto, between[some])),
-        int(records.counts.sum()),
+        int(records.values.sum()),
     )
 
 
 def draw_ends(
-    records: GridCounts,
+    records: Tally,
     points: int,
     choice: tuple[Fraction, Fraction],
     shift: int,

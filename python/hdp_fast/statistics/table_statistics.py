@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any, NamedTuple
@@ -26,26 +26,22 @@ from .._support.validate import (
     sequence,
 )
 from ..budget.account import Budget, check_budget
+from ..data.chunks import Chunks, fold_all
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column
 from ..data.frames import take_columns
 from ..data.schema import Schema
+from ..data.states import State, bundle, unbundle
 from ..data.table import Table
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord
-from . import moments
-from .ranks import quantiles
+from .jobs import Job
 from .results import Histogram, Quantiles, Statistic
-from .tallies import histogram, top_k
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _DIGITS = 12
 _USUAL_CHOICES = 3
-_MOMENTS: Mapping[str, Callable[..., Any]] = {
-    "mean": moments.mean,
-    "sum": moments.sum,
-    "variance": moments.variance,
-}
+_MOMENTS = ("mean", "sum", "variance")
 # These take one column.
 _ALONE = ("histogram", "top_k")
 
@@ -129,7 +125,8 @@ def describe(
     and one that is none of the categories is counted nowhere. It is what `hdp-fast stats` runs.
 
     Args:
-        table: A data.Table or a data frame, as data.read_frame takes it, of private rows.
+        table: A data.Table or a data frame, as data.read_frame takes it, of private rows; or
+            data.Chunks of such, each of which is read once, where it lies.
         schema: Public data.Schema: bounds of numbers, and the values of categories. A label by a
             rule is a column of numbers, 1 where the rule applies.
         epsilon: Privacy parameter of all of it together, finite and above 0.
@@ -160,7 +157,7 @@ def describe(
         value in the table causes an error.
 
     Cost:
-        A pass over the columns of each release.
+        A pass over the columns of each release; over Chunks one for all.
 
     Source:
         The functions of each statistic name theirs; basic composition: Dwork et al. 2006.
@@ -186,14 +183,18 @@ def describe(
     if by is not None and not (isinstance(by, str) and isinstance(kinds.get(by), Category)):
         refuse("by", by, "the schema must have it as a category, whose values are public")
     check_budget(budget)
-    private = take_columns("table", table, None)
-    if not private.rows:
+    chunked = isinstance(table, Chunks)
+    private = take_columns("table", table.peek() if chunked else table, None)
+    if not private.rows and not chunked:
         raise ShapeError("table has no rows, but it must have at least one")
     if tasks is None:
         tasks = _plan_usual(schema, by, private.columns)
     settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
     releases = _Releases(schema, settings, settled)
-    rows = releases.run(private, budget, make_stream(random_state))
+    for name in releases.names:
+        private.column(name)
+    state = fold_all(releases.fold, table if chunked else private)
+    rows = releases.release(state, budget, make_stream(random_state))
     return TableStatistics(tuple(rows), tuple(releases.records))
 
 
@@ -307,9 +308,10 @@ class _Releases:
         self._epsilon = _divide(settings.epsilon, parts)
         self._delta = None if settings.delta is None else _divide(settings.delta, parts)
         self.records: list[PrivacyRecord] = []
+        self._jobs = [self._job_of(task) if self._weight(task) else None for task in tasks]
         with warnings.catch_warnings(), drop_notes():
             warnings.simplefilter("ignore")
-            self._run(_make_up(schema), None, None)
+            self._release(self.fold(_make_up(schema)), None, None)
         # What is spent depends on no row.
         self._price_of_all = [
             sum(Decimal(repr(amount)) for amount in amounts)
@@ -317,25 +319,40 @@ class _Releases:
         ]
         self.records.clear()
 
-    def run(
-        self, table: Table, budget: Budget | None, random_state: RandomState
+    @property
+    def names(self) -> set[str]:
+        """The columns that are read."""
+        named = {name for task in self._tasks for name in task.columns}
+        return named | ({self._settings.by} if self._settings.by else set())
+
+    def fold(self, table: Any) -> State:
+        """The private state of some of the rows, for all releases together.
+
+        Raises:
+            ParameterError: The table lacks a column.
+        """
+        part, by = take_columns("table", table, None), None
+        if self._keys is not None:
+            by = self._codes(part, str(self._settings.by), self._keys)
+        states = [
+            job.fold(self._values(task, part), by=by)
+            for task, job in zip(self._tasks, self._jobs, strict=True)
+            if job is not None
+        ]
+        return bundle("statistics.describe", states, part.rows)
+
+    def release(
+        self, state: State, budget: Budget | None, random_state: RandomState
     ) -> list[dict[str, Any]]:
         """The rows of the result; `records` has what was spent.
 
         Raises:
-            ParameterError: The table lacks a column.
             BudgetExceeded: Less is left than all releases cost; nothing is spent then.
         """
-        for name in self._names():
-            table.column(name)
         if budget is not None and self._price_of_all:
             # All shares at once, so that the ledger refuses before the first is spent.
             budget = budget.sequential(*map(float, self._price_of_all), name="statistics.describe")
-        return self._run(table, budget, random_state)
-
-    def _names(self) -> set[str]:
-        named = {name for task in self._tasks for name in task.columns}
-        return named | ({self._settings.by} if self._settings.by else set())
+        return self._release(state, budget, random_state)
 
     def _weight(self, task: Task) -> int:
         """How many shares of the budget a release takes; a public number of rows is free."""
@@ -352,70 +369,72 @@ class _Releases:
         delta = None if self._delta is None else float(_floor(self._delta * weight))
         return float(_floor(self._epsilon * weight)), delta
 
-    def _run(
-        self, table: Table, budget: Budget | None, random_state: RandomState
-    ) -> list[dict[str, Any]]:
-        return [
-            row for task in self._tasks for row in self._release(task, table, budget, random_state)
-        ]
-
     def _release(
-        self, task: Task, table: Table, budget: Budget | None, random_state: RandomState
+        self, state: State, budget: Budget | None, random_state: RandomState
     ) -> list[dict[str, Any]]:
-        if not self._weight(task):
-            return [_row("count", value=table.rows, low=table.rows, high=table.rows)]
-        epsilon, delta = self._price(task)
-        shared: dict[str, Any] = {
-            "epsilon": epsilon,
-            "neighbors": self._settings.neighbors,
-            "confidence": self._settings.confidence,
-            "budget": budget,
-            "random_state": random_state,
-        }
-        if task.statistic not in ("quantiles", "top_k"):
-            shared["delta"] = delta
-        keys: tuple[str, ...] | None = None
-        if self._settings.by is not None:
-            kind = self._kinds[self._settings.by]
-            keys = kind.values if isinstance(kind, Category) else ()
-            codes = self._codes(table, self._settings.by, keys)
-            shared |= {"by": codes, "groups": range(len(keys))}
-        result = getattr(self, f"_release_{task.statistic}", self._release_moment)(
-            task, table, shared
-        )
+        states, rows = iter(unbundle(state)), []
+        for task, job in zip(self._tasks, self._jobs, strict=True):
+            if job is None:
+                value = state.rows
+                rows.append(_row("count", value=value, low=value, high=value))
+                continue
+            epsilon, delta = self._price(task)
+            options: dict[str, Any] = {"delta": delta}
+            if task.statistic == "quantiles":
+                options = {"levels": task.detail}
+            if task.statistic == "top_k":
+                options = {"k": task.detail}
+            result = job.release(
+                next(states),
+                epsilon=epsilon,
+                **options,
+                confidence=self._settings.confidence,
+                budget=budget,
+                random_state=random_state,
+            )
+            rows += self._describe_groups(task, result)
+        return rows
+
+    def _describe_groups(self, task: Task, result: Any) -> list[dict[str, Any]]:
+        keys = self._keys
         if keys is None:
             return list(self._describe(task, result, None))
         return [
             row for code, part in result.items() for row in self._describe(task, part, keys[code])
         ]
 
-    def _release_count(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
-        return moments.count(np.ones(table.rows), **shared)
+    @property
+    def _keys(self) -> tuple[str, ...] | None:
+        """The public values of the groups; None without groups."""
+        return None if self._settings.by is None else self._categories(self._settings.by)
 
-    def _release_moment(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
-        return _MOMENTS[task.statistic](self._values(task, table), **self._bounds(task), **shared)
+    def _job_of(self, task: Task) -> Job:
+        """The job of a release, on what `_values` makes of a table."""
+        settings: dict[str, Any] = {"neighbors": self._settings.neighbors}
+        if self._keys is not None:
+            settings["groups"] = range(len(self._keys))
+        kinds = [self._kinds[name] for name in task.columns]
+        if task.statistic in _ALONE:
+            (kind,) = kinds
+            if isinstance(kind, Number):
+                settings["edges"] = _edges(kind)
+            else:
+                settings["categories"] = range(len(kind.values))
+        elif kinds:
+            settings |= self._bounds(task)
+        return Job(task.statistic, **settings)
 
-    def _release_quantiles(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
-        values = self._values(task, table)
-        return quantiles(values, task.detail, **self._bounds(task), **shared)
-
-    def _release_histogram(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
+    def _values(self, task: Task, table: Table) -> Any:
+        """What the job of a release takes of a table."""
+        if task.statistic == "count":
+            return np.ones(table.rows)
+        if task.statistic not in _ALONE:
+            return {name: self._numbers(table, name) for name in task.columns}
         (name,) = task.columns
         kind = self._kinds[name]
         if isinstance(kind, Number):
-            (values,) = self._values(task, table).values()
-            return histogram(values, edges=_edges(kind), **shared)
-        codes = self._codes(table, name, kind.values)
-        return histogram(codes, categories=range(len(kind.values)), **shared)
-
-    def _release_top_k(self, task: Task, table: Table, shared: Mapping[str, Any]) -> Any:
-        (name,) = task.columns
-        values = self._categories(name)
-        codes = self._codes(table, name, values)
-        return top_k(codes, task.detail, categories=range(len(values)), **shared)
-
-    def _values(self, task: Task, table: Table) -> dict[str, Floats]:
-        return {name: self._numbers(table, name) for name in task.columns}
+            return self._numbers(table, name)
+        return self._codes(table, name, kind.values)
 
     def _numbers(self, table: Table, name: str) -> Floats:
         label = self._schema.label

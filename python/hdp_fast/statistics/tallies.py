@@ -101,9 +101,7 @@ def histogram(
         True
     """
     goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
-    if (edges is None) == (categories is None):
-        raise ParameterError("edges or categories must be passed, and not both")
-    column, bins = _by_edges(values, edges) if categories is None else _by_key(values, categories)
+    column, bins = read_bins(values, edges, categories)
     members = read_members(by, groups, column.n)
     goal = goal.of_people(ids, rows_per_person, column.n)
     column, members = _keep_entries(goal.persons, column, members)
@@ -162,6 +160,16 @@ def count_cells(column: CodedColumn, width: int, members: Groups | None = None) 
             cells = codes * width + cells
         total += np.bincount(cells[kept], minlength=len(total))
     return total.reshape(shape)
+
+
+def read_bins(values: Any, edges: Any, categories: Any) -> tuple[CodedColumn, tuple[Any, ...]]:
+    """The bins of the entries of a column, by edges or by categories, and what the bins are.
+
+    Raises: ParameterError unless one of both is passed; ShapeError unless values is a vector.
+    """
+    if (edges is None) == (categories is None):
+        raise ParameterError("edges or categories must be passed, and not both")
+    return _by_edges(values, edges) if categories is None else _by_key(values, categories)
 
 
 def _by_edges(values: ArrayLike, edges: Any) -> tuple[CodedColumn, tuple[Any, ...]]:

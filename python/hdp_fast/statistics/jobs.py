@@ -1,0 +1,339 @@
+"""Statistics of records in parts: each part is folded where it lies, and the sum released once."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._support.notes import keep_result
+from .._support.parameters import Checked, Rules, optional
+from .._support.types import RandomState
+from .._support.validate import curator_relation, instance, one_of, positive_int, refuse
+from ..budget.account import Budget
+from ..data.chunks import fold_all
+from ..data.columns import Column, NumberColumn
+from ..data.frames import take_columns
+from ..data.goal import check_goal
+from ..data.states import State, Tally, describe_settings, part_names
+from ..data.table import Table
+from ..exceptions import ParameterError
+from .bounded_columns import (
+    Groups,
+    add_up,
+    check_number,
+    read_bounds,
+    read_columns,
+    read_members,
+)
+from .covariances import add_products, release_products
+from .moment_sums import (
+    Moment,
+    PublicColumns,
+    make_count,
+    make_mean,
+    make_sum,
+    make_variance,
+    release_sums,
+    settle_columns,
+)
+from .ranks import MOST_STEPS, Choice, count_points, plan_quantiles
+from .tallies import choose_largest, count_cells, read_bins, release_counts
+
+_MOMENTS: Mapping[str, Callable[[PublicColumns], Moment]] = {
+    "count": make_count,
+    "sum": make_sum,
+    "mean": make_mean,
+    "variance": make_variance,
+}
+_OF_BINS = ("histogram", "top_k")
+_STATISTICS = (*_MOMENTS, "covariance", "quantiles", *_OF_BINS)
+
+
+@dataclass(frozen=True, eq=False)
+class Job(Checked):
+    """One statistic of private records that lie in parts.
+
+    `fold` makes of each part a state of exact integers, where the part lies; states add up by `+`,
+    in any order; and `release` adds noise once, to the sum. What is released has the bits of the
+    function of the same name on all the records together.
+
+    Attributes:
+        statistic: "count", "sum", "mean", "variance", "covariance", "quantiles", "histogram" or
+            "top_k", as the functions of this package.
+        low: Public lower bound of the columns, as that function takes it; not for "count",
+            "histogram" and "top_k".
+        high: Public upper bound, likewise.
+        edges: Public ends of the bins of a histogram of numbers.
+        categories: Public values of a histogram of categories, or of "top_k".
+        steps: Steps of the grid of quantiles.
+        groups: Public keys of groups; None makes no groups.
+        neighbors: "replace_one" or "add_remove".
+        columns: The columns of tables that are read: a list of names, or one name for a vector.
+            None takes all but that of the groups.
+        by: The column of tables that holds the groups.
+
+    Raises:
+        ParameterError: A setting is out of range, or is no setting of that statistic.
+
+    Guarantee:
+        That of release.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> job = statistics.Job("mean", low=0, high=100)
+        >>> parts = [np.full(6_000, 30.0), np.full(4_000, 40.0)]
+        >>> state = sum(job.fold(part) for part in parts)
+        >>> abs(job.release(state, epsilon=1.0).value - 34) < 0.2
+        True
+    """
+
+    statistic: str
+    _: KW_ONLY
+    low: Any = None
+    high: Any = None
+    edges: Any = None
+    categories: Any = None
+    steps: int = 1 << 20
+    groups: Any = None
+    neighbors: str = "replace_one"
+    columns: Any = None
+    by: str | None = None
+
+    RULES: ClassVar[Rules] = {
+        "statistic": partial(one_of, allowed=_STATISTICS),
+        "steps": partial(positive_int, most=MOST_STEPS),
+        "neighbors": curator_relation,
+        "by": optional(partial(instance, kind=str, what="the name of a column")),
+    }
+
+    def __post_init__(self) -> None:
+        """Validate the settings, and that they are those of the statistic."""
+        super().__post_init__()
+        bounded = self.statistic not in (*_OF_BINS, "count")
+        for name in ("low", "high"):
+            if (getattr(self, name) is None) == bounded:
+                rule = "must be given" if bounded else "is no setting"
+                raise ParameterError(f"{name} = {getattr(self, name)}, but it {rule} of this job")
+        if self.statistic == "top_k" and (self.groups is not None or self.edges is not None):
+            raise ParameterError("groups and edges must be None: top_k takes categories alone")
+        if self.statistic not in _OF_BINS:
+            for name in ("edges", "categories"):
+                if getattr(self, name) is not None:
+                    refuse(name, getattr(self, name), f"it is no setting of a {self.statistic}")
+        if (self.by is not None) and self.groups is None:
+            refuse("by", self.by, "groups must list its public keys")
+
+    def fold(self, values: Any, *, by: ArrayLike | None = None, part: str | None = None) -> State:
+        """Adds up, or counts, some of the records exactly.
+
+        Args:
+            values: Records as the function of the statistic takes them, or a data.Table, or with
+                `columns` any frame.
+            by: The group of each record, shape (n,); only for arrays, with `groups`.
+            part: A public name of this part of the records, by which a part that is added twice is
+                refused; None gives it none.
+
+        Returns:
+            The private state of these records.
+
+        Raises:
+            ShapeError: As the function of the statistic.
+            ParameterError: As the function of the statistic.
+
+        Cost:
+            A pass over the records.
+        """
+        values, by = self._choose(values, by)
+        if self.statistic in _OF_BINS:
+            column, bins = read_bins(values, self.edges, self.categories)
+            members = read_members(by, self.groups, column.n)
+            sums = {"counts": count_cells(column, len(bins) - (self.categories is None), members)}
+            return State(self._name, self._describe(None), column.n, sums, part_names(part))
+        rows, names = read_columns(values)
+        members = read_members(by, self.groups, len(rows))
+        public = self._settle(names, rows.shape[1], max(len(rows), 1))
+        sums, tallies = self._add_up(rows, public, members)
+        settings = self._describe(names if names is None else list(names), rows.shape[1])
+        return State(self._name, settings, len(rows), sums, part_names(part), tallies)
+
+    @keep_result
+    def release(
+        self,
+        records: Any,
+        *,
+        epsilon: float,
+        delta: float | None = None,
+        levels: ArrayLike = (0.25, 0.5, 0.75),
+        interval: bool = False,
+        k: int = 3,
+        confidence: float = 0.95,
+        budget: Budget | None = None,
+        random_state: RandomState = None,
+    ) -> Any:
+        """Releases the statistic of a state, once.
+
+        Args:
+            records: The State of all records, or data.Chunks of them, which are folded first; or
+                what fold takes.
+            epsilon: As the function of the statistic.
+            delta: As the function of the statistic; None for quantiles and "top_k".
+            levels: The levels of quantiles.
+            interval: Whether quantiles come with intervals.
+            k: How many categories "top_k" chooses.
+            confidence: As the function of the statistic.
+            budget: Budget of the relation of this job, charged once and before anything is drawn;
+                None charges nothing.
+            random_state: None draws from the operating system. An int or a Generator makes a
+                reproducible stream for tests, which protects no one.
+
+        Returns:
+            What the function of the statistic returns.
+
+        Raises:
+            ParameterError: An argument is out of range, or the state is of another job.
+            ShapeError: The number of records is public and 0.
+            BudgetExceeded: The budget has less than epsilon or delta left.
+            Exception: What the functions of Chunks raise; nothing is spent then.
+
+        Guarantee:
+            That of the function of the statistic, for all records of the state together, wherever
+            they were folded. A person whose rows lie in several parts has them all protected as
+            rows, and not together: data.bound_rows of the ids of all parts says which to keep.
+
+        Cost:
+            That of the noise; for Chunks a pass over the parts.
+        """
+        if delta is not None and self.statistic in ("quantiles", "top_k"):
+            refuse("delta", delta, f"{self.statistic} is pure: it must be None")
+        neighbors: Any = self.neighbors
+        goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+        state = fold_all(self.fold, records)
+        names, width = self._read_names(state)
+        state.require(self._name, self._describe(names, width), "a state must be made by this job")
+        check_number(state.rows, neighbors, grouped=self.groups is not None)
+        keys = self._keys
+        if self.statistic in _OF_BINS:
+            counts = state.sums["counts"]
+            _, bins = read_bins([], self.edges, self.categories)
+            if self.statistic == "top_k":
+                choices = positive_int("k", k, len(bins))
+                return choose_largest(counts[0], bins, choices, goal, n=state.rows)
+            return release_counts(counts, bins, keys, goal, n=state.rows)
+        public = self._settle(None if names is None else tuple(names), width or 1, state.rows)
+        if self.statistic == "quantiles":
+            choice = Choice(levels, self.steps, interval)
+            plan = plan_quantiles(choice, public.bounds, keys, goal, n=state.rows)
+            return plan.release(self._untally(state, public), public.names, keys)
+        sums = state.sums["sums"]
+        if self.statistic == "covariance":
+            return release_products(sums, public, goal)
+        return release_sums(self.statistic, _MOMENTS[self.statistic](public), sums, public, goal)
+
+    # The settings --------------------------------------------------------------------------------
+
+    @property
+    def _name(self) -> str:
+        return f"statistics.{self.statistic}"
+
+    @property
+    def _keys(self) -> tuple[Any, ...] | None:
+        members = None if self.groups is None else read_members([], self.groups, 0)
+        return None if members is None else members.keys
+
+    def _settle(self, names: tuple[str, ...] | None, width: int, n: int) -> PublicColumns:
+        ends: tuple[Any, Any] = (0, 1) if self.statistic == "count" else (self.low, self.high)
+        bounds = read_bounds(*ends, names, width)
+        return settle_columns(names, bounds, self._keys, self.neighbors, n)
+
+    def _describe(self, names: list[str] | None, width: int | None = None) -> dict[str, str]:
+        # Keys and bins as they were passed: a list and a tuple are one setting.
+        listed = {
+            name: None if getattr(self, name) is None else list(getattr(self, name))
+            for name in ("edges", "categories", "groups")
+        }
+        grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
+        ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
+        settings = describe_settings(**ends, **listed, **grid, neighbors=self.neighbors)
+        # Names are read back from a state, and stand there in full.
+        return {**settings, "columns": json.dumps(width if names is None else names)}
+
+    def _read_names(self, state: State) -> tuple[list[str] | None, int | None]:
+        """The names of the columns of a state, if they have any, and their number."""
+        columns = json.loads(state.settings.get("columns", "null"))
+        if isinstance(columns, list):
+            return columns, len(columns)
+        return None, columns
+
+    # Records -------------------------------------------------------------------------------------
+
+    def _choose(self, values: Any, by: Any) -> tuple[Any, Any]:
+        """The columns of a table that this job reads, and that of its groups."""
+        if self.columns is None and self.by is None and not isinstance(values, Table):
+            return values, by
+        table = take_columns("values", values, None)
+        if self.by is not None:
+            by = _entries_of(table.column(self.by))
+        if isinstance(self.columns, str):
+            return self._entries(table.column(self.columns)), by
+        names = self.columns
+        if names is None:
+            names = [name for name in table.columns if name != self.by]
+        if self.statistic in _OF_BINS:
+            if len(names) != 1:
+                refuse("columns", names, f"a {self.statistic} takes one column")
+            return self._entries(table.column(names[0])), by
+        return {name: table.column(name).row_numbers() for name in names}, by
+
+    def _entries(self, column: Column) -> Any:
+        if self.categories is None:
+            return column.row_numbers()
+        return _entries_of(column)
+
+    def _add_up(
+        self, rows: NDArray[Any], public: PublicColumns, members: Groups | None
+    ) -> tuple[dict[str, Any], dict[str, Tally]]:
+        if self.statistic == "covariance":
+            return {"sums": add_products(rows, public, members)}, {}
+        if self.statistic in _MOMENTS:
+            moment = _MOMENTS[self.statistic](public)
+            return {"sums": add_up(rows, moment.count, members)}, {}
+        counted = count_points(rows, public.bounds, self.steps, members)
+        places, values, start = [], [], 0
+        for one in (one for columns in counted for one in columns):
+            places.append(one.places + start)
+            values.append(one.values)
+            start += self.steps + 1
+        return {}, {"points": Tally(np.concatenate(places), np.concatenate(values))}
+
+    def _untally(self, state: State, public: PublicColumns) -> Sequence[Sequence[Tally]]:
+        """How many records stand at the points of each column of each group."""
+        tally, grid = state.tallies["points"], self.steps + 1
+        many = public.width * (1 if public.keys is None else len(public.keys))
+        ends = np.searchsorted(tally.places, grid * np.arange(many + 1))
+        each = [
+            Tally(tally.places[start:stop] - grid * place, tally.values[start:stop])
+            for place, (start, stop) in enumerate(itertools.pairwise(ends))
+        ]
+        return [each[start : start + public.width] for start in range(0, many, public.width)]
+
+
+def _plain(bound: Any) -> Any:
+    """A bound as it is compared: 0 and 0.0 are one."""
+    if isinstance(bound, Mapping):
+        return {str(name): float(end) for name, end in sorted(bound.items())}
+    return None if bound is None else np.asarray(bound, np.float64).tolist()
+
+
+def _entries_of(column: Column) -> Any:
+    """The entries of a column of a table: numbers, or texts."""
+    if isinstance(column, NumberColumn):
+        return column.row_numbers()
+    return np.array(column.texts, object)[column.codes]
