@@ -257,3 +257,39 @@ def test_missing_cells_count_as_the_schema_says(capsys, folder):
             assert abs(values[0] - 50) < 1
         else:
             assert values[0] < 100 < 1_900 < values[1]
+
+
+def test_parts_release_what_one_file_does(capsys, tmp_path, monkeypatch):
+    whole = statistics_of("--epsilon", "1", "--seed", "3", capsys=capsys)
+    header, *lines = csv(ROWS).splitlines(keepends=True)
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for place, start in enumerate((0, 1, 700)):
+        end = (1, 700, None)[place]
+        (folder / f"{place}.csv").write_text(header + "".join(lines[start:end]))
+    files = sorted(map(str, folder.iterdir()))
+    for words, name in (
+        ([str(folder)], str(folder)),
+        ([f"{folder}/*.csv"], f"{folder}/*.csv"),
+        (files, f"{files[0]} and 2 more"),
+        ([str(folder), "--workers", "2"], str(folder)),
+    ):
+        monkeypatch.setitem(globals(), "STATS", ["stats", *words, *STATS[2:]])
+        parts = statistics_of("--epsilon", "1", "--seed", "3", capsys=capsys)
+        assert parts["private"] == {"file": name, "rows": 2_000}
+        assert parts["statistics"] == whole["statistics"]
+        monkeypatch.undo()
+        monkeypatch.chdir(tmp_path)
+
+
+def test_parts_that_cannot_be_read_spend_nothing(capsys, tmp_path):
+    Budget.open("ledger.budget", epsilon=1.0)
+    words = ["--schema", "schema.json", "--epsilon", "1", "--budget", "ledger.budget"]
+    for parts, error in (
+        (["no_folder/*.csv"], "it must hold files of"),
+        (["-", "priv.csv"], "the standard input must come alone"),
+        (["priv.csv", "priv.csv"], "must count once"),
+    ):
+        assert main(["stats", *parts, *words]) == 2
+        assert error in capsys.readouterr().err
+    assert Budget.open("ledger.budget").spent == (0, 0)

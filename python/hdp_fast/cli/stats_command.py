@@ -11,7 +11,7 @@ from .. import statistics
 from .._support.random_state import check_random_state
 from .._support.validate import guess, positive, probability, refuse
 from ..budget.account import Budget
-from ..data import Category, Number, Schema
+from ..data import Category, Chunks, Number, Schema
 from ..exceptions import notes_of, printable
 from ..statistics import Task, columns_of
 from .output import (
@@ -25,7 +25,7 @@ from .output import (
     settle_output,
 )
 from .stats_report import render
-from .tables import FILE_HELP, add_delimiter, read, read_schema
+from .tables import add_delimiter, add_parts, name_parts, open_workers, read_parts, read_schema
 from .verdicts import judge_statistics
 
 MOMENTS = ("mean", "sum", "variance")
@@ -124,7 +124,7 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast stats."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
+    add_parts(parser)
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add("--epsilon", type=float, required=True, help="privacy of PRIVATE, of all statistics")
     add("--delta", type=float, help="allows normal noise where that is smaller [none]")
@@ -166,10 +166,11 @@ def _stats(arguments: argparse.Namespace) -> None:
         relation = budget.neighbors
     schema = read_schema(arguments.schema, labeled=False)
     planner = Planner(schema, arguments.by)
-    with describe_interrupt([arguments.output, arguments.report], budget):
-        table = read(arguments.private, arguments)
+    places = [arguments.output, arguments.report]
+    with open_workers(arguments), describe_interrupt(places, budget):
+        table = read_parts(arguments)
         tasks = planner.plan(arguments)
-        say_protected(arguments, {arguments.private: (epsilon, delta)})
+        say_protected(arguments, {name_parts(arguments): (epsilon, delta)})
         result = statistics.describe(
             table,
             schema,
@@ -182,7 +183,8 @@ def _stats(arguments: argparse.Namespace) -> None:
             budget=budget,
             random_state=arguments.seed,
         )
-        public_n = table.rows if relation == "replace_one" else None
+        rows = table.count() if isinstance(table, Chunks) else table.rows
+        public_n = rows if relation == "replace_one" else None
         summary = _summarize(arguments, relation, result, public_n)
         deliver(summary, arguments, words=_words(summary), page=render)
 
@@ -195,7 +197,7 @@ def _summarize(
 ) -> dict[str, Any]:
     return {
         "verdict": judge_statistics(notes_of(result)),
-        "private": {"file": str(arguments.private), "rows": public_n},
+        "private": {"file": str(name_parts(arguments)), "rows": public_n},
         "settings": {
             "epsilon": arguments.epsilon,
             "delta": arguments.delta,

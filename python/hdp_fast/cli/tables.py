@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import argparse
 import csv
+import glob
 import gzip
+import importlib
 import io
 import json
 import sys
 import zipfile
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._support.validate import refuse
-from ..data import arrow
+from ..data import Chunks, arrow
 from ..data.column_kinds import require_label
 from ..data.delimited import TEXTS, delimiter_of, name_of
 from ..data.reading import parse_file, read_safely, read_whole
@@ -25,6 +28,9 @@ from ..data.table import Table, read_table, suffix_of
 from ..exceptions import ParameterError
 from .output import is_standard
 
+# A single file that is no longer is read whole.
+_LONG = 1 << 26
+PARTS_HELP = "files of one table, a folder or a pattern: .csv, .tsv, .txt, .npz, .parquet, .arrow"
 FILE_HELP = (
     "a table with named columns: .csv, .tsv, .txt, .npz, .parquet, .arrow; - is the standard input"
 )
@@ -50,6 +56,61 @@ def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> 
     """Reads the table in a file; only if the file is public may an error name a column of it."""
     most = arguments.max_bytes
     return read_table(path, delimiter=sign_of(arguments), public=public, max_bytes=most)
+
+
+def add_parts(parser: argparse.ArgumentParser) -> None:
+    """Adds the private table of a command, which may lie in parts, and who reads them."""
+    add = parser.add_argument
+    add("private", type=Path, nargs="+", metavar="PRIVATE", help=f"{FILE_HELP}; or {PARTS_HELP}")
+    add("--workers", type=int, metavar="N", help="processes that read parts, by joblib [1]")
+    add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
+
+
+def read_parts(arguments: argparse.Namespace) -> Table | Chunks:
+    """The private table: whole where it is one short file, and else its parts.
+
+    Raises:
+        ParameterError: There is no such file, or the standard input is one of several.
+    """
+    paths: list[Path] = arguments.private
+    if len(paths) > 1 and any(map(is_standard, paths)):
+        raise ParameterError("PRIVATE is - and more, but the standard input must come alone")
+    asked = arguments.workers is not None or arguments.dask is not None
+    if len(paths) == 1 and not asked and _is_short(paths[0]):
+        return read(paths[0], arguments)
+    workers = None if arguments.dask is not None else arguments.workers
+    return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)
+
+
+def _is_short(path: Path) -> bool:
+    """Whether a file is read whole; what is no file and no folder is, for the error."""
+    if path.is_dir() or (glob.has_magic(str(path)) and not path.exists()):
+        return False
+    return not path.is_file() or path.stat().st_size <= _LONG
+
+
+def name_parts(arguments: argparse.Namespace) -> Path:
+    """What is said of the private table: its file, or the first of several."""
+    first, *others = arguments.private
+    return Path(f"{first} and {len(others):,} more") if others else first
+
+
+@contextmanager
+def open_workers(arguments: argparse.Namespace) -> Iterator[None]:
+    """Sends the parts to the workers of --dask inside the block.
+
+    Raises:
+        ImportError: joblib or distributed is not installed.
+    """
+    if arguments.dask is None:
+        yield
+        return
+    try:
+        joblib, distributed = map(importlib.import_module, ("joblib", "distributed"))
+    except ImportError as error:
+        raise ImportError("--dask needs distributed: pip install joblib distributed") from error
+    with distributed.Client(arguments.dask), joblib.parallel_config("dask"):
+        yield
 
 
 def describe_label(schema: Schema) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,6 +72,7 @@ class Chunks:
         columns: The columns to read of tables; None reads all.
         label: The column of tables that holds labels. Blocks are then pairs of an array of the
             other columns and their labels, where a job takes X and y.
+        delimiter: One character between the values of files of text; None as read_table takes it.
         workers: How many parts are read at a time, by joblib (`pip install joblib`): by processes
             of this machine, or where joblib.parallel_config says. None reads them one after the
             other, unless that says otherwise.
@@ -103,6 +104,7 @@ class Chunks:
         *,
         columns: Sequence[str] | None = None,
         label: str | None = None,
+        delimiter: str | None = None,
         workers: int | None = None,
     ) -> None:
         """Look at the source, and read nothing of it but the names of files."""
@@ -110,7 +112,7 @@ class Chunks:
         self._label = None if label is None else list_texts("label", [label])[0]
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
-        self._parts = tuple(_parts_of(source, self._reads))
+        self._parts = tuple(_parts_of(source, _Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
 
@@ -181,7 +183,9 @@ class Chunks:
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
         states = self.map(partial(_fold_blocks, function("fold", fold)))
-        return add_states(state for state in states if state is not None)
+        total = add_states(state for state in states if state is not None)
+        self._rows = total.rows
+        return total
 
     def map(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> Iterator[T]:
         """Runs a task on each part, where the part is read.
@@ -324,18 +328,25 @@ def _load_joblib(workers: int | None) -> Any:
 # Sources -----------------------------------------------------------------------------------------
 
 
-def _parts_of(source: Any, columns: list[str] | None) -> Iterator[Part]:
+class _Reading(NamedTuple):
+    """How tables are read."""
+
+    columns: list[str] | None
+    delimiter: str | None = None
+
+
+def _parts_of(source: Any, how: _Reading) -> Iterator[Part]:
     """The parts that a source holds."""
     if isinstance(source, str | os.PathLike):
         for path in _find_files(source):
-            yield Part(str(path), partial(_read_file, path, columns))
+            yield Part(str(path), partial(_read_file, path, how))
     elif isinstance(source, list):
         for entry in source:
-            yield from _parts_of(entry, columns) if _holds_parts(entry) else [_single(entry)]
+            yield from _parts_of(entry, how) if _holds_parts(entry) else [_single(entry)]
     elif callable(getattr(source, "get_fragments", None)):
         for fragment in source.get_fragments():
-            yield Part(getattr(fragment, "path", None), partial(_scan, fragment, columns))
-    elif _library_of(source) in _LAZY and (read := _LAZY[_library_of(source)](source, columns)):
+            yield Part(getattr(fragment, "path", None), partial(_scan, fragment, how.columns))
+    elif _library_of(source) in _LAZY and (read := _LAZY[_library_of(source)](source, how.columns)):
         yield from read
     elif callable(source) or isinstance(source, tuple):
         yield _single(source)
@@ -361,7 +372,7 @@ def _open_single(entry: Any) -> Iterator[Any]:
     if hasattr(block, "__next__"):
         yield from block
     elif isinstance(block, str | os.PathLike):
-        for part in _parts_of(block, None):
+        for part in _parts_of(block, _Reading(None)):
             yield from part.open()
     else:
         yield block
@@ -381,8 +392,8 @@ def _find_files(source: str | os.PathLike[str]) -> list[Path]:
     return files
 
 
-def _read_file(path: Path, columns: list[str] | None) -> Iterator[Any]:
-    suffix = path.suffix.lower()
+def _read_file(path: Path, how: _Reading) -> Iterator[Any]:
+    columns, suffix = how.columns, path.suffix.lower()
     if suffix == ".npy":
         yield from _read_array(path)
     elif suffix == ".npz":
@@ -391,7 +402,7 @@ def _read_file(path: Path, columns: list[str] | None) -> Iterator[Any]:
         yield from read_batches(path, columns)
     else:
         name = str(path)
-        for block in read_text_blocks(path, delimiter_of(path)):
+        for block in read_text_blocks(path, delimiter_of(path, how.delimiter)):
             rows = next(iter(block.values())).rows
             yield _choose(Table(block, rows, name), columns)
 

@@ -20,7 +20,7 @@ from typing import IO, Any
 import numpy as np
 
 from .._support.validate import refuse
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import HdpFastError, ParameterError, ShapeError
 from . import arrow
 from .columns import Column, ColumnBuilder, to_number
 from .reading import check_size, limit, read_safely, read_whole
@@ -122,12 +122,28 @@ def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
             kept += piece
             end = _last_end(kept)
             if end:
-                yield _read_block(head + kept[:end], name, delimiter)
+                yield _read_part(path, head + kept[:end], delimiter)
                 kept = kept[end:]
             elif len(kept) > _LONGEST_RECORD:
                 raise ValueError("a line without an end")
         if kept.strip():
-            yield _read_block(head + kept, name, delimiter)
+            yield _read_part(path, head + kept, delimiter)
+
+
+def _read_part(path: Path, content: bytes, delimiter: str) -> dict[str, Column]:
+    """A block of a file; an error is that of the file, whose lines it counts."""
+    try:
+        return _read_block(content, name_of(path), delimiter)
+    except HdpFastError:
+        with _open_bytes(path) as handle:
+            for _ in _read_all(handle, name_of(path), delimiter):
+                pass
+        raise
+
+
+def _read_all(handle: IO[bytes], name: str, delimiter: str) -> Iterator[list[str]]:
+    reader = csv.reader(_decode(handle), strict=True, delimiter=delimiter)
+    return _read_rows(reader, _read_names(reader, name), name)
 
 
 def _split_head(handle: IO[bytes]) -> tuple[bytes, bytes]:
