@@ -152,7 +152,11 @@ def full_batch_descend(
     noise: _Integers,
 ) -> tuple[_Floats, float]: ...
 def full_batch_margins(
-    records: _IntegerRecords, unit: float, weights: _Floats, edges: _Floats
+    records: _IntegerRecords,
+    unit: float,
+    weights: _Floats,
+    edges: _Floats,
+    second: NDArray[np.uint8],
 ) -> _Integers: ...
 def adaptation_pass(
     records: _Records,

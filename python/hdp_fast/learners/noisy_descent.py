@@ -202,18 +202,23 @@ class IntegerRows:
         sums = _core.full_batch_sum(self._records, self._places, weights.T.ravel())
         return sums.reshape(weights.T.shape).T
 
-    def count_margins(self, weights: Floats, edges: Floats) -> Integers:
+    def count_margins(self, weights: Floats, edges: Floats, second: NDArray[np.bool_]) -> Integers:
         """Counts, between edges, of how far the true class's score is above that of each other.
 
-        The outer bins have no end. A record has K - 1 margins, and one that is replaced moves all
-        of them at most: the distance of neighbors is sqrt(2) (K - 1).
+        They are counted for two groups of pairs of a true class and another, shape (2, bins). The
+        outer bins have no end. A record has K - 1 margins, and one that is replaced moves all of
+        them at most: the distance of neighbors is sqrt(2) (K - 1).
 
         Whatever factor a softmax model's scores are multiplied with, its margins are, too. Among
         the records of any two classes the label is logistic in their margin, if it is softmax in
         all scores: the factor that is right for all pairs is right for the model.
+
+        second: whether a pair is of the second group, shape (K, K).
         """
         unit, *_ = self._places
-        return _core.full_batch_margins(self._records, unit, weights.T.ravel(), edges[1:-1].copy())
+        inner, groups = edges[1:-1].copy(), second.astype(np.uint8).ravel()
+        counts = _core.full_batch_margins(self._records, unit, weights.T.ravel(), inner, groups)
+        return counts.reshape(2, -1)
 
     def descend(self, plan: DescentPlan, drawn: Integers) -> tuple[Floats, float]:
         """The mean of the last models of a descent, and how far gradients were along them."""

@@ -53,8 +53,12 @@ fn a_sum_is_that_of_short_parts_on_every_arm_and_in_parallel() {
             let limits = limits(&rows, columns, PLACES.length, run).unwrap();
             let records = IntegerRecords::new(&rows, columns, &labels, classes, &limits).unwrap();
             assert_eq!(records.add_gradients(&weights, PLACES, run).unwrap(), expected, "{count} {:?}", run.isa);
-            let counts = records.count_margins(&weights, &[-1.0, 0.0, 0.5], PLACES.unit, run).unwrap();
-            assert_eq!(counts.iter().sum::<i64>() as usize, count * (classes - 1));
+            let margins = |second: &[u8]| records.count_margins(&weights, &[-1.0, 0.0, 0.5], second, PLACES.unit, run);
+            let (first, last) =
+                (margins(&vec![0; classes * classes]).unwrap(), margins(&vec![1; classes * classes]).unwrap());
+            assert_eq!(first.iter().sum::<i64>() as usize, count * (classes - 1));
+            assert_eq!((&first[..4], &first[4..]), (&last[4..], &last[..4]));
+            assert!(margins(&[0]).is_err());
         }
     }
 }

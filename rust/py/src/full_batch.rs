@@ -5,7 +5,7 @@ use hdp_fast_core::run::Run;
 use hdp_fast_core::sgd::{self, IntegerRecords, Places, Steps};
 use pyo3::prelude::*;
 
-use crate::array::{self, Floats, Integers, ShortIntegers, Vector};
+use crate::array::{self, Bits, Floats, Integers, ShortIntegers, Vector};
 use crate::run::{run, streaming_cost};
 
 /// The argument `records`: entries, columns, labels, classes and limits.
@@ -79,7 +79,7 @@ pub fn full_batch_descend<'py>(
     Ok((array::returned(py, path.weights), path.along))
 }
 
-/// Counts of margins in the bins that these edges part: int64, one more than edges.
+/// Counts of margins in the bins that these edges part, in two groups of pairs of classes: int64, one more than edges each.
 #[pyfunction]
 pub fn full_batch_margins<'py>(
     py: Python<'py>,
@@ -87,8 +87,9 @@ pub fn full_batch_margins<'py>(
     unit: f64,
     weights: Floats<'py>,
     edges: Floats<'py>,
+    second: Bits<'py>,
 ) -> PyResult<Vector<'py, i64>> {
-    let (weights, edges) = (weights.as_slice()?, edges.as_slice()?);
-    let counts = records.pass(py, 1, |records, run| records.count_margins(weights, edges, unit, run))?;
+    let (weights, edges, second) = (weights.as_slice()?, edges.as_slice()?, second.as_slice()?);
+    let counts = records.pass(py, 1, |records, run| records.count_margins(weights, edges, second, unit, run))?;
     Ok(array::returned(py, counts))
 }

@@ -187,22 +187,36 @@ impl<'a> IntegerRecords<'a> {
         Ok(sums.total)
     }
 
-    /// Counts of margins between edges: how much the score of a record's class is above that of each other.
+    /// Counts of margins between edges, for each of two groups of pairs of classes: how much the score of a record's class
+    /// is above that of each other.
     ///
     /// The outer bins have no end, and a margin on an edge counts above it. `edges` are those between bins, in their
-    /// order. A record has a margin fewer than there are classes: replacing it moves the counts by at most the root of 2
+    /// order. `second` says of each class and other one, row by row, whether their margin is of the second group, whose
+    /// counts come last. A record has a margin fewer than there are classes: replacing it moves the counts by at most the root of 2
     /// times their number.
-    pub fn count_margins(&self, weights: &[f64], edges: &[f64], unit: f64, run: Run<'_>) -> Result<Vec<i64>> {
+    pub fn count_margins(
+        &self,
+        weights: &[f64],
+        edges: &[f64],
+        second: &[u8],
+        unit: f64,
+        run: Run<'_>,
+    ) -> Result<Vec<i64>> {
         self.check(weights.len(), Places { unit, bits: 0, length: 1.0 })?;
+        if second.len() != self.classes * self.classes {
+            let text = format!("there are {} pairs, but {} classes have their square", second.len(), self.classes);
+            return Err(Error::Shape(text));
+        }
         let size = self.part_rows();
-        let (bins, model) = (edges.len() + 1, singles(weights)?);
+        let (bins, model) = (2 * (edges.len() + 1), singles(weights)?);
         let mut counts: Vec<i64> = zeros(self.len().div_ceil(size).checked_mul(bins))?;
         run.try_for_each_chunk(&mut counts, bins, |part, counts| {
             self.for_each_block(part * size, size, &model, run, |block, scores, _| {
                 let labels = &self.labels[block.start..][..block.rows];
                 for (scores, &label) in scores.chunks_exact_mut(self.models()).zip(labels) {
                     scores.iter_mut().for_each(|score| *score *= unit);
-                    count_row(scores, label as usize, edges, counts);
+                    let second = &second[label as usize * self.classes..][..self.classes];
+                    count_row(scores, label as usize, edges, second, counts);
                 }
             })
         })?;
@@ -276,14 +290,17 @@ fn singles(weights: &[f64]) -> Result<Vec<f32>> {
     Ok(room)
 }
 
-fn count_row(scores: &[f64], label: usize, edges: &[f64], counts: &mut [i64]) {
-    let mut count = |margin: f64| counts[edges.iter().filter(|edge| **edge <= margin).count()] += 1;
+fn count_row(scores: &[f64], label: usize, edges: &[f64], second: &[u8], counts: &mut [i64]) {
+    let mut count = |margin: f64, other: usize| {
+        let bin = edges.iter().filter(|edge| **edge <= margin).count();
+        counts[bin + if second[other] != 0 { edges.len() + 1 } else { 0 }] += 1;
+    };
     if let [score] = scores {
-        count(if label == 1 { *score } else { -score });
+        count(if label == 1 { *score } else { -score }, 1 - label);
     } else {
         for (class, score) in scores.iter().enumerate() {
             if class != label {
-                count(scores[label] - score);
+                count(scores[label] - score, class);
             }
         }
     }
