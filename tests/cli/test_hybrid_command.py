@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from command_line import fails
 from hybrid_tables import SCHEMA, write_tables
 
 from hdp_fast import Budget
+from hdp_fast.accounting import gaussian_mu
 from hdp_fast.cli import main
 from hdp_fast.data import Schema, read_table
 from hdp_fast.learners import PrivateModel
@@ -99,15 +101,15 @@ def test_predictions_are_calibrated_probabilities(made):
     assert shares == pytest.approx(1 / (1 + np.exp(-odds)), abs=2e-6)
 
 
-def test_the_ledger_is_charged_once_and_records_add_up(made):
+def test_the_ledger_is_charged_once_with_the_record_of_the_panel(made):
     folder, _, result = made
     spent = Budget.open(folder / "ledger").spent
     assert (spent.epsilon, spent.delta) == (1.0, 1e-6)
-    means, model, answers = result["records"]
-    assert means["epsilon"] == 0.2
-    assert means["epsilon"] + model["epsilon"] <= 1.0
-    assert means["delta"] + model["delta"] <= 1e-6
-    assert {record["neighbors"] for record in (means, model)} == {"replace_one"}
+    panel, answers = result["records"]
+    assert (panel["neighbors"], panel["epsilon"], panel["delta"]) == ("replace_one", 1.0, 1e-6)
+    assert (panel["law"], panel["mu"]) == ("gaussian", gaussian_mu(1.0, 1e-6))
+    means = result["shift"]["record"]
+    assert means["mu"] == pytest.approx(panel["mu"] * math.sqrt(0.1))
     assert (answers["neighbors"], answers["epsilon"]) == ("local", 2.0)
     assert result["budget"] == {"epsilon": 1.0, "delta": 1e-6}
 
@@ -116,7 +118,7 @@ def test_what_people_read(folder, capsys):
     assert main([*COMMON, "--quiet"]) == 0
     out = capsys.readouterr().out
     for words in ("left_out", "slope", "error_before", "columns: channel=app 1.00 -> 0.",
-                  "base_rate", "transfer.release_means"):  # fmt: skip
+                  "base_rate", "transfer.HybridRun, "):  # fmt: skip
         assert words in out
 
 

@@ -4,17 +4,19 @@ import itertools
 import json
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from hybrid_tables import SCHEMA
 
-from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, transfer
-from hdp_fast.data import Column, Schema, Table
+from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, noise, transfer
+from hdp_fast.accounting import gaussian_mu
+from hdp_fast.data import Column, Schema, Table, read_frame
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
-from hdp_fast.learners import PrivateModel
-from hdp_fast.transfer import HybridRun, hybrid_model
+from hdp_fast.learners import PrivateModel, centered_classes, centered_rows
+from hdp_fast.transfer import HybridRun, hybrid_model, hybrid_run
 from hdp_fast.transfer.hybrid_run import describe_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
@@ -80,12 +82,11 @@ def test_hybrid_run_takes_five_lines():
     assert (again.probabilities(later)[:, 1] == shares).all()
     assert agents.remaining == 0
     assert (budget.spent.epsilon, budget.spent.delta) == (2.0, 1e-6)
-    assert [record.neighbors for record in result.records] == [
-        "replace_one",
-        "replace_one",
-        "local",
-    ]
-    assert sum(record.epsilon for record in result.records[:2]) <= 2.0
+    of_panel, of_agents = result.records
+    assert (of_panel.neighbors, of_agents.neighbors) == ("replace_one", "local")
+    assert (of_panel.epsilon, of_panel.delta, of_panel.law) == (2.0, 1e-6, "gaussian")
+    assert "means, " in of_panel.mechanism
+    assert len(budget.records) == 1
     assert "4 features" in repr(result)
     assert "after: Certificate" in repr(result)
     assert json.loads(result.to_json())["model"] == json.loads(result.model.to_json())
@@ -198,16 +199,16 @@ def test_tables_and_frames_are_the_same():
 # Public numbers ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.3, 7.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 7.0, 1e3])
 @pytest.mark.parametrize("delta", [1e-6, 3e-9])
-def test_the_prices_of_both_releases_never_exceed_the_total(epsilon, delta):
+def test_the_squares_of_mu_of_both_releases_are_that_of_the_total(epsilon, delta):
     numbers = {"n": 10**6, "agents": 10**6, "agents_epsilon": 1.0}
+    mu = gaussian_mu(epsilon, delta)
     plan = hybrid(epsilon=epsilon, delta=delta, screen=0.3).plan(**numbers)
-    budget = Budget(epsilon, delta)
-    for price in (plan.screen_price, plan.model_price):
-        budget.sequential(*price)
+    assert math.hypot(plan.screen_mu, plan.model_mu) == pytest.approx(mu)
+    assert plan.screen_mu == pytest.approx(mu * math.sqrt(0.1))
     bare = hybrid(epsilon=epsilon, delta=delta, screen=0.0).plan(**numbers)
-    assert (bare.screen_price, bare.model_price) == (None, (epsilon, delta))
+    assert (bare.screen_mu, bare.model_mu) == (None, mu)
 
 
 @pytest.mark.parametrize(("n", "epsilon", "kind"), [(10, 1e3, "bits"), (10, 999.0, "numbers")])
@@ -228,7 +229,7 @@ def test_nobody_is_asked_what_too_few_would_not_tell(n, agents, epsilon, screens
     plan = hybrid(epsilon=epsilon).plan(n=n, agents=agents, agents_epsilon=2.0)
     assert plan.screen_share == (0.3 if screens else 0.0)
     assert plan.screen == (int(agents * 0.3) if screens else 0)
-    assert plan.model_price == (pytest.approx((0.8, 8e-7)) if screens else (epsilon, 1e-6))
+    assert (plan.screen_mu is not None) == screens
 
 
 def test_columns_leave_a_schema_by_their_features():
@@ -262,6 +263,142 @@ def test_features_are_centered_and_come_back():
     asked = describe_rows(less, np.arange(1.0, 7.0), kept)
     plain = features.plain(table)[0] @ asked["weights"] + asked["bias"]
     assert plain == pytest.approx(less(table)[0] @ np.arange(1.0, 7.0))
+    scaled = Rows(PUBLIC, center=center, factor=np.linspace(1, 3, 7)).without(["visits"])
+    kept = np.array([name != "visits" for name in PUBLIC.float_names])
+    asked = describe_rows(scaled, np.arange(1.0, 8.0), kept)
+    plain = features.plain(table)[0] @ asked["weights"] + asked["bias"]
+    assert plain == pytest.approx(scaled(table)[0] @ np.arange(1.0, 8.0))
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+def test_people_are_asked_about_the_scores_of_the_model(monkeypatch, features):
+    """What their devices compute of plain features is the log-odds that the model predicts."""
+    asked, repair = [], hybrid_run.repair
+
+    def keep(model, *arguments, **options):
+        asked.append(model)
+        return repair(model, *arguments, **options)
+
+    monkeypatch.setattr(hybrid_run, "repair", keep)
+    run = hybrid(features=features, screen=0.3)
+    result = run.run(panel, run.simulate(town, n=PANEL, epsilon=4.0), random_state=0)
+    shares = result.panel_model.probabilities(town)
+    scores = held(features)[0] @ np.array(asked[0]["weights"]) + asked[0]["bias"]
+    np.testing.assert_allclose(scores, np.log(shares[:, 1] / shares[:, 0]), rtol=1e-6, atol=1e-9)
+
+
+# What protects the panel -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The noise that is asked for, and what the descent and the counts are made of."""
+    kept = {"noise": [], "records": [], "margins": []}
+    draw, descend = noise.rounded_gaussian, centered_classes.descend
+    count = centered_classes.count_margins
+
+    def spy(sigma, shape, *, random_state):
+        kept["noise"].append((sigma, shape))
+        return draw(sigma, shape, random_state=random_state)
+
+    def keep(records, plan, drawn):
+        kept["records"].append(records)
+        return descend(records, plan, drawn)
+
+    def tally(margins, edges):
+        kept["margins"].append(count(margins, edges))
+        return kept["margins"][-1]
+
+    monkeypatch.setattr(noise, "rounded_gaussian", spy)
+    monkeypatch.setattr(centered_classes, "descend", keep)
+    monkeypatch.setattr(centered_classes, "count_margins", tally)
+    return kept
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+@pytest.mark.parametrize("screen", [0.0, 0.3])
+@pytest.mark.parametrize("epsilon", [1e-3, 0.5, 1e3])
+def test_all_noise_on_the_panel_has_the_mu_of_the_record(seen, features, screen, epsilon):
+    """Whatever the screen leaves out, with distances that no record exceeds."""
+    run = hybrid(features=features, screen=screen, epsilon=epsilon)
+    result = run.learn(panel, run.simulate(town, n=PANEL, epsilon=4.0), random_state=0)
+    *means, steps, margins = seen["noise"]
+    assert len(means) == 1 if screen else len(means) <= 1
+    (records,) = seen["records"]
+    spent = Fraction(2) / margins[0] ** 2
+    spent += steps[1][0] * Fraction(2 * records.grid.length) ** 2 / steps[0] ** 2
+    plain = Rows(PUBLIC, bits=features == "bits")
+    for sigma, _ in means:
+        spent += (
+            Fraction(plain.squared_distance(2 if features == "numbers" else 1) << 40) / sigma**2
+        )
+    mu = Fraction(result.records[0].mu)
+    assert mu == Fraction(gaussian_mu(epsilon, 1e-6))
+    assert mu**2 * Fraction(99, 100) < spent <= mu**2
+    assert (screen == 0) == (result.shift is None)
+    assert steps[1][1] == len(result.panel_model.rows.names) + 1
+
+
+def neighbors_of(table, place, values):
+    """The table with one record replaced."""
+    changed = {name: column.copy() for name, column in table.items()}
+    for name, value in values.items():
+        changed[name] = changed[name].astype(object)
+        changed[name][place] = value
+    return changed
+
+
+FAR = {"age": 90.0, "home": "rent", "channel": "shop", "visits": 30.0, "bought": "no"}
+NEAR = {"age": 18.0, "home": "own", "channel": "app", "visits": 0.0, "bought": "yes"}
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+def test_no_record_moves_a_sum_by_more_than_its_noise_is_for(seen, monkeypatch, features):
+    """Sums of means, of gradients at any weights, and counts, by records that are far apart."""
+    run = hybrid(features=features, epsilon=1.0, screen=0.3)
+    few = {name: column[:600] for name, column in panel.items()}
+    fixed, center = [], hybrid_run.release_center
+
+    def release(plan, unit, rows, stream):
+        fixed.append(center(plan, unit, rows, stream))
+        return fixed[0]  # what was released before is the same on both
+
+    monkeypatch.setattr(hybrid_run, "release_center", release)
+    plain = Rows(PUBLIC, bits=features == "bits")
+    tables = [few, neighbors_of(few, 5, FAR), neighbors_of(few, 5, NEAR)]
+    made = [plain(read_frame(table)) for table in tables]
+    sums = [centered_rows._add_powers(plain, rows, False, 20) for rows in made]
+    for table in tables:
+        run.learn(table, run.simulate(town, n=600, epsilon=4.0), random_state=0)
+    records = seen["records"]
+    rng = np.random.default_rng(0)
+    for one, other in itertools.combinations(range(3), 2):
+        moved = int(((sums[one] - sums[other]) ** 2).sum())
+        assert 0 < moved <= plain.squared_distance(2) << 40
+        for scale in (0.0, 0.1, 1.0, 100.0):
+            weights = scale * rng.normal(size=(records[0].entries.shape[1], 1))
+            parts = [records[place].add_gradients(weights) for place in (one, other)]
+            distance = sum(int(entry) ** 2 for entry in (parts[0] - parts[1])[:, 0])
+            assert distance <= (2 * records[0].grid.length) ** 2
+            # A bound that nothing comes near would say little.
+            assert scale or distance > records[0].grid.length ** 2 / 4
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-2, 1e6])
+@pytest.mark.parametrize("n", [1, 40])
+@pytest.mark.parametrize("columns", [["age"], ["home"], ["age", "home", "channel"]])
+def test_panels_of_any_size_have_a_model_at_any_epsilon(epsilon, n, columns):
+    schema = {**SCHEMA, "columns": {name: SCHEMA["columns"][name] for name in columns}}
+    options = {"epsilon": epsilon, "delta": 1e-6}
+    for features, screen in itertools.product(["numbers", "bits"], [0.0, 0.3, None]):
+        public = Schema.from_json(json.dumps(schema))
+        run = HybridRun(public, **options, features=features, screen=screen)
+        few = {name: panel[name][:n] for name in (*columns, "bought")}
+        agents = run.simulate({name: town[name][:400] for name in few}, n=n, epsilon=1.0)
+        budget = Budget(1e9, 1e-6)
+        result = run.run(few, agents, budget=budget, random_state=1)
+        assert np.isfinite(result.model.weights).all()
+        assert budget.spent.epsilon == epsilon
 
 
 # Bad input ---------------------------------------------------------------------------------------
@@ -272,7 +409,7 @@ def test_features_are_centered_and_come_back():
     [
         ({"epsilon": 0}, "epsilon = 0"),
         ({"epsilon": math.inf}, "epsilon = inf"),
-        ({"epsilon": 1e-9}, "epsilon = 1e-09"),
+        ({"epsilon": -1e-9}, "epsilon = -1e-09"),
         ({"delta": 1}, "delta = 1"),
         ({"beta": 0}, "beta = 0"),
         ({"screen": 1}, "screen = 1"),

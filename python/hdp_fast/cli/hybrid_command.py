@@ -234,7 +234,7 @@ def _describe_settings(
         "features": model.plan.features,
         "screen_share": model.plan.screen_share,
         "certify_share": run.certify,
-        "model": "logistic regression by noisy gradients (learners.PrivateSGD)",
+        "model": "logistic regression by noisy steps on all records",
     }
 
 

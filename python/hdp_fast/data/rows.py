@@ -256,8 +256,9 @@ class Rows:
         """
         if self.schema is None:
             return powers * self.sources
+        of_number = 1 if self.bits else powers  # no powers are made of bits
         return sum(
-            min(width, 2) if isinstance(kind, Category) else width * powers
+            min(width, 2) if isinstance(kind, Category) else width * of_number
             for kind, width in self.parts
         )
 

@@ -49,7 +49,7 @@ _CONSTANT = 1.5
 # Rows that are centered by means are shrunk to so many times their typical norm.
 _REACH = 1.0
 # The digits of sums of means, and of their noise.
-_SUM_BITS, _NOISE_BITS = 61, 48
+_SUM_BITS, _NOISE_BITS, _LEAST_BITS = 61, 48, 8
 _ROUNDING = 1 + 1e-9
 
 
@@ -69,17 +69,49 @@ class ReleasedClasses(NamedTuple):
     noise: DescentNoise | None = None
 
 
-class _Plan(NamedTuple):
-    """What is public before a record is touched."""
+class ClassesPlan(NamedTuple):
+    """What is public before a record is touched.
 
+    Attributes:
+        classes: The number of classes.
+        squares: Whether squares of numbers become columns.
+        means: The grid and the noise of released means; None where none are released.
+        centers: Whether rows are centered by them. Means that are released for others may be
+            too noisy for that.
+        descent: What the descent is made of.
+        grid: Its integers.
+        margins: The deviation of the noise on counts of margins.
+        clear: How far what the records say stands out of the noise in a vector of the weights.
+        record: What protects the records.
+    """
+
+    classes: int
     squares: bool
     means: tuple[int, Fraction] | None
+    centers: bool
     descent: DescentPlan
     grid: Grid
     margins: Fraction
     clear: float
-    stated: SGDPlan
     record: PrivacyRecord
+
+    def state(self, n: int, columns: int) -> SGDPlan:
+        """The descent in the words of PrivateSGD, every record being in every batch."""
+        return SGDPlan(
+            n=n,
+            weights=columns * (1 if self.classes == 2 else self.classes),
+            steps=self.descent.steps,
+            batch_size=n,
+            radius=None,
+            clip_norm=self.descent.clip_norm,
+            noise_multiplier=float(self.grid.sigma / self.grid.length),
+            chosen=("steps", "batch_size", "clip_norm"),
+            excess_risk=None,
+        )
+
+    def note_few(self, n: int, columns: int) -> None:
+        """Warn where there are fewer records than have gradients as long as their noise."""
+        note_few(n, n * self.state(n, columns).noise, self.record.epsilon)
 
 
 def release_classes(
@@ -116,51 +148,50 @@ def release_classes(
     codes = codes.astype(np.int64)
     if not goal.protects:
         return _fit_exactly(unit, rows[:], codes, classes)
-    plan = _plan(unit, len(rows), classes, goal, name)
-    # As many records as have gradients as long as their noise.
-    note_few(len(rows), len(rows) * plan.stated.noise, goal.epsilon)
+    plan = plan_classes(unit, len(rows), classes, goal, name=name)
+    plan.note_few(len(rows), len(unit.is_number) + plan.squares * int(unit.is_number.sum()) + 1)
     stream = make_stream(goal.random_state)
-    with spend(goal.budget, plan.record), np.errstate(all="ignore"):
-        if plan.means is None:
-            centered = center_evenly(unit)
-        else:
-            centered = center_with_noise(
-                unit, rows, plan.means, squares=plan.squares, random_state=stream
-            )
-        bound = _bound_rows(centered, even=plan.means is None)
-        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
-        records = IntegerRows.take(scaled, codes, classes, plan.grid)
-        learned, (factor, spread) = _learn(records, plan, stream)
-        model = _make_model(_restore(centered, learned * factor), bound, classes, plan.stated)
-    entry = float(plan.grid.sigma) * plan.grid.unit / len(rows)
-    return ReleasedClasses(
-        centered, model, plan.record, DescentNoise(plan.descent, entry, factor, spread)
-    )
+    with spend(goal.budget, plan.record):
+        centered = release_center(plan, unit, rows, stream)
+        return learn_classes(plan, centered, rows, codes, stream)
 
 
-def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
-    """Everything but the records; raises where no noise is enough."""
+def plan_classes(
+    unit: Rows,
+    n: int,
+    classes: int,
+    goal: Goal,
+    *,
+    name: str,
+    squares: bool | None = None,
+    of_means: Fraction | None = None,
+) -> ClassesPlan:
+    """Everything but the records; raises where no noise is enough.
+
+    squares: whether squares of numbers become columns; None decides by n and mu.
+    of_means: the share of the square of mu with which means are released, whatever they tell; None
+        releases them where they are clear.
+    """
     mu = float(accounting.gaussian_mu(*goal.persons.gaussian_share(*goal.price)))
     d, numbers = len(unit.is_number), int(unit.is_number.sum())
     of_column = n * mu / math.sqrt(d + 1)
     clear = of_column / math.sqrt(classes - 1)
-    squares = n * min(mu, 1.0) >= _SQUARES * math.sqrt(d + numbers)
+    if squares is None:
+        squares = n * min(mu, 1.0) >= _SQUARES * math.sqrt(d + numbers)
     price, square = unit.squared_distance(count_powers(squares)), Fraction(mu) ** 2
-    of_means = mu * math.sqrt(_OF_MEANS)
-    means = None
-    if of_column >= _CLEAR_MEANS and math.sqrt(price) <= _BLUR * n * of_means:
-        means = _calibrate_means(price, n, square * _OF_MEANS)
-        square *= 1 - _OF_MEANS
-    squares = squares and means is not None
-    descent = plan_descent(clear, classes)
+    share = _OF_MEANS if of_means is None else of_means
+    centers = math.sqrt(price) <= _BLUR * n * mu * math.sqrt(share)
+    means, descent = None, plan_descent(clear, classes)
+    if of_means is not None or (centers and of_column >= _CLEAR_MEANS):
+        means = _calibrate_means(price, n, square * share) if mu else None
+        square *= 1 - share
     grid = calibrate_descent(descent, n, square * (1 - _OF_MARGINS)) if mu else None
-    if grid is None:
+    if grid is None or (means is None and of_means is not None):
         epsilon, delta = goal.price
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
-    columns = d + numbers * squares
-    weights = (columns + 1) * (1 if classes == 2 else classes)
+    squares, centers = squares and means is not None, centers and means is not None
     record = PrivacyRecord(
-        mechanism=f"{name}, {columns} columns, {'means, ' if means else ''}"
+        mechanism=f"{name}, {d + numbers * squares} columns, {'means, ' if means else ''}"
         f"{descent.steps} steps on all records, margins",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
         neighbors=goal.neighbors,
@@ -171,15 +202,64 @@ def _plan(unit: Rows, n: int, classes: int, goal: Goal, name: str) -> _Plan:
         **gaussian_law(*goal.price),
     )
     margins = find_sigma(2 * (classes - 1) ** 2, square * _OF_MARGINS)
-    stated, record = _state_plan(n, weights, descent, grid), goal.persons.state(record)
-    return _Plan(squares, means, descent, grid, margins, clear, stated, record)
+    stated = goal.persons.state(record)
+    return ClassesPlan(classes, squares, means, centers, descent, grid, margins, clear, stated)
 
 
-def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fraction]:
-    """The grid and the noise of means with this square of mu, which stand out of their noise."""
-    room = _NOISE_BITS - math.ceil(math.log2(price / square) / 2)
+def release_center(
+    plan: ClassesPlan,
+    unit: Rows,
+    rows: Floats | PlainRows,
+    stream: np.random.Generator | None,
+) -> Rows:
+    """The first release of a plan: rows that are centered by noisy means, or evenly without any."""
+    if plan.means is None:
+        return center_evenly(unit)
+    with np.errstate(all="ignore"):
+        return center_with_noise(unit, rows, plan.means, squares=plan.squares, random_state=stream)
+
+
+def learn_classes(
+    plan: ClassesPlan,
+    centered: Rows,
+    rows: Floats | PlainRows,
+    codes: Integers,
+    stream: np.random.Generator | None,
+    *,
+    shrink: bool = True,
+) -> ReleasedClasses:
+    """The other releases of a plan: a descent and a scale. No budget is charged.
+
+    They are as private whatever the center is, which may be of fewer columns than the plan's: the
+    noise is for what a record may add to a sum, however long its row is.
+
+    centered: what is public or was released, of the plan's columns or some of them.
+    rows: the plain rows of these columns.
+    shrink: whether long rows are shrunk to their typical norm.
+    """
+    with np.errstate(all="ignore"):
+        bound = _bound_rows(centered, even=not (shrink and plan.centers))
+        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
+        records = IntegerRows.take(scaled, codes, plan.classes, plan.grid)
+        learned, (factor, spread) = _learn(records, plan, stream)
+        stated = plan.state(*records.entries.shape)
+        model = _make_model(_restore(centered, learned * factor), bound, plan.classes, stated)
+    entry = float(plan.grid.sigma) * plan.grid.unit / len(rows)
+    return ReleasedClasses(
+        centered, model, plan.record, DescentNoise(plan.descent, entry, factor, spread)
+    )
+
+
+def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fraction] | None:
+    """The grid and the noise of means with this square of mu; None where too few digits are left.
+
+    Means that stand out of their noise have enough.
+    """
+    # In integers, for their quotient may be beyond floating-point numbers.
+    length = (Fraction(price) / square).__ceil__().bit_length()
+    room = _NOISE_BITS - (length + 1) // 2
     bits = min(MOST_BITS, _SUM_BITS - n.bit_length(), room)
-    return bits, find_sigma(price << (2 * bits), square)
+    return (bits, find_sigma(price << (2 * bits), square)) if bits >= _LEAST_BITS else None
 
 
 def _scale_rows(centered: Rows, rows: Floats, bound: float) -> Floats:
@@ -213,7 +293,7 @@ def _restore(centered: Rows, weights: Floats) -> Floats:
 
 
 def _learn(
-    records: IntegerRows, plan: _Plan, stream: np.random.Generator | None
+    records: IntegerRows, plan: ClassesPlan, stream: np.random.Generator | None
 ) -> tuple[Floats, tuple[float, float]]:
     """The weights of a descent, and a factor that keeps decisions and loses less.
 
@@ -280,18 +360,3 @@ def bound_norm(centered: Rows) -> float:
         linear = np.abs(law.slope) * farthest[centered.is_number]
         entries.append((np.maximum(law.mean, 1 - law.mean) + linear) * law.factor)
     return float(np.linalg.norm(np.concatenate(entries))) * _ROUNDING
-
-
-def _state_plan(n: int, weights: int, descent: DescentPlan, grid: Grid) -> SGDPlan:
-    """The descent in the words of PrivateSGD, every record being in every batch."""
-    return SGDPlan(
-        n=n,
-        weights=weights,
-        steps=descent.steps,
-        batch_size=n,
-        radius=None,
-        clip_norm=descent.clip_norm,
-        noise_multiplier=float(grid.sigma / grid.length),
-        chosen=("steps", "batch_size", "clip_norm"),
-        excess_risk=None,
-    )

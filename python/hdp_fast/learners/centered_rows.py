@@ -105,7 +105,9 @@ def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:
 def _center_by(unit: Rows, means: Floats, least: float) -> Rows:
     """Center by released means, for which no variance counts as smaller than `least`."""
     numbers, columns = unit.is_number, len(unit.is_number)
-    mean, powers = means[:columns], means[columns:].reshape(-1, int(numbers.sum()))
+    mean, many = means[:columns], int(numbers.sum())
+    # Where there are no numbers, their powers are rows of no entries.
+    powers = means[columns:].reshape(max((len(means) - columns) // max(many, 1), 1), many)
     variance = np.maximum(powers[0] - mean[numbers] ** 2, least)
     factor = np.ones(columns)
     factor[numbers] = 1 / np.sqrt(variance)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Self
 
@@ -328,6 +329,22 @@ def _make(
     # Values are rounded to half a step of the grid, and the noise to half an integer.
     grid = 2.0 ** -(bits + 1) + (0.5 / (2.0**bits * n) if record else 0.0)
     return ColumnMeans(read_only(means), bounds.low, bounds.high, names, n, deviation, grid, record)
+
+
+def read_means(
+    rows: Rows, *, n: int, grid: tuple[int, Fraction], record: PrivacyRecord
+) -> ColumnMeans:
+    """What rows of n records are centered by, released on a grid of so many bits.
+
+    Values were rounded down to the grid, and sums of them have noise of that deviation.
+    """
+    assert rows.center is not None
+    d, (bits, sigma) = len(rows.center), grid
+    low, high = read_only(np.zeros(d)), read_only(np.ones(d))
+    # The noise is rounded, too.
+    step, deviation = 2.0**-bits * (1 + 0.5 / n), float(sigma) / (2.0**bits * n)
+    means, names = read_only(rows.center.copy()), tuple(rows.names)
+    return ColumnMeans(means, low, high, names, n, deviation, step, record)
 
 
 def answer_intervals(

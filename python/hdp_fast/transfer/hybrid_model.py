@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
@@ -13,10 +14,9 @@ import numpy as np
 from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.types import Bits, RandomState
-from ..accounting.discrete_gaussian import calibrate_means
 from ..data.rows import Predictor, Rows
-from ..data.schema import Schema
 from ..exceptions import AgentsExhausted
+from ..learners.centered_rows import count_powers
 from ..learners.private_model import PrivateModel
 from ..local.pool import AgentPool
 from ..record import PrivacyRecord
@@ -27,8 +27,8 @@ from .certificate import Certificate, ask_certificate, describe_doubt, find_cons
 from .shifts import ShiftReport
 
 Features = Literal["bits", "numbers"]
-# What of the panel's epsilon and delta the means of its columns take.
-SCREEN_PRICE = 0.2
+# The share of the means of the panel's columns in the square of its mu.
+SCREEN_SHARE = Fraction(1, 10)
 # From this many records times epsilon on, a bit for each cut of a number pays for its noise.
 _MANY = 10_000
 # Who says what moved, unless even a shift of half a column's range might not show.
@@ -50,9 +50,9 @@ class HybridPlan(JsonText):
         calibrate: Number of agents who calibrate the model.
         certify: Number of agents who certify it.
         screen_share: Share of the agents who say what moved.
-        screen_price: Epsilon and delta of the means of the panel's columns; None where no one is
-            asked what moved.
-        model_price: Epsilon and delta of the model.
+        screen_mu: The mu of the means of the panel's columns, which are a Gaussian mechanism; None
+            where no one is asked what moved.
+        model_mu: That of the model. The squares of both add up to that of the panel's mu.
         agents_epsilon: Privacy parameter of each agent's answer.
 
     Examples:
@@ -72,8 +72,8 @@ class HybridPlan(JsonText):
     calibrate: int
     certify: int
     screen_share: float
-    screen_price: tuple[float, float] | None
-    model_price: tuple[float, float]
+    screen_mu: float | None
+    model_mu: float
     agents_epsilon: float
 
 
@@ -84,30 +84,24 @@ def choose_features(features: str, n: int, epsilon: float) -> Features:
     return "bits" if features == "bits" else "numbers"
 
 
-def split_price(epsilon: float, delta: float) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The prices of means and of the model, which together never exceed the whole."""
-    screen = epsilon * SCREEN_PRICE, delta * SCREEN_PRICE
-    return screen, (math.nextafter(epsilon - screen[0], 0), math.nextafter(delta - screen[1], 0))
+def split_mu(mu: float) -> tuple[float, float]:
+    """The mu of means and that of the model, which together have this one."""
+    return mu * math.sqrt(SCREEN_SHARE), mu * math.sqrt(1 - SCREEN_SHARE)
 
 
 def choose_screen(
-    schema: Schema,
-    features: Features,
-    price: tuple[float, float],
-    *,
-    n: int,
-    agents: int,
-    agents_epsilon: float,
-    beta: float,
+    plain: Rows, mu: float, *, n: int, agents: int, agents_epsilon: float, beta: float
 ) -> float:
-    """The share of agents who say what moved; 0 where panel or agents are too few to tell."""
-    plain = Rows(schema, features == "bits")
-    d, (epsilon, delta) = len(plain.names), price
-    digits, sigma = calibrate_means(plain.squared_distance(), n=n, epsilon=epsilon, delta=delta)
+    """The share of agents who say what moved; 0 where panel or agents are too few to tell.
+
+    mu: of the means of the panel.
+    """
+    d = len(plain.names)
     # A quarter of beta each for the noise and for the sampling of the panel's means.
     part = beta / (8 * d)
-    noise = -NormalDist().inv_cdf(part) * float(sigma) / (2.0**digits * n)
-    width = noise + math.sqrt(-math.log(part) / (2 * n))
+    distance = math.sqrt(plain.squared_distance(count_powers(squares=False)))
+    deviation = distance / (n * mu) if mu else math.inf
+    width = math.sqrt(-math.log(part) / (2 * n)) - NormalDist().inv_cdf(part) * deviation
     if 2 * width >= _COARSE:
         return 0.0
     plan = plan_shifts(
@@ -149,7 +143,7 @@ class HybridModel(JsonText):
             the panel's model, a function of what the agents hold.
         certificates: The errors on the agents, "before" the calibration and, where that changed the
             model, "after" it; empty before `repair`.
-        records: What protects the panel, and at the end each agent.
+        records: What protects the panel, all of its releases in one, and at the end each agent.
 
     Examples:
         >>> import numpy as np
@@ -161,7 +155,7 @@ class HybridModel(JsonText):
         >>> agents = run.simulate(people, n=10_000, epsilon=2.0)
         >>> result = run.run(people, agents)
         >>> result.model.predict({"age": [25, 65]}), len(result.records)
-        ([0, 1], 3)
+        ([0, 1], 2)
     """
 
     model: PrivateModel

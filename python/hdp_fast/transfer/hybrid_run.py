@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._support.notes import keep_result
 from .._support.parameters import Checked, Rules, optional
 from .._support.random_state import check_random_state, make_stream
-from .._support.types import Bits, Floats, RandomState
+from .._support.types import Floats, RandomState
 from .._support.validate import (
     instance,
     one_of,
@@ -22,27 +22,29 @@ from .._support.validate import (
     probability,
     refuse,
 )
-from ..accounting.discrete_gaussian import calibrate_means
-from ..budget.account import Budget, check_budget
+from ..accounting import gaussian_mu
+from ..budget.account import Budget, check_budget, spend
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
+from ..data.goal import Goal
 from ..data.rows import Rows
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
+from ..learners.centered_classes import ClassesPlan, learn_classes, plan_classes, release_center
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel
+from ..learners.centered_rows import center_evenly
 from ..learners.descriptions import Description
-from ..learners.linear_model import LinearModel
 from ..learners.private_model import LARGEST
-from ..learners.sgd import PrivateSGD
 from ..local.agents import Agents
 from ..local.estimation import advantage
 from ..local.pool import AgentPool
 from .agent_plans import check_agents, count_agents, require_left
-from .column_means import release_means
+from .column_means import read_means
 from .hybrid_model import (
     SCREEN,
+    SCREEN_SHARE,
     Features,
     HybridModel,
     HybridPlan,
@@ -50,20 +52,11 @@ from .hybrid_model import (
     choose_screen,
     repair,
     share_out,
-    split_price,
+    split_mu,
 )
 from .shifts import ShiftReport, shifted_columns
 
-# The accounting of gradients states no epsilon below 1e-9.
-_LEAST_EPSILON = 1e-8
 _MOST = 1 << 62
-
-
-def _check_epsilon(name: str, value: Any) -> float:
-    epsilon = positive(name, value)
-    if epsilon < _LEAST_EPSILON:
-        refuse(name, value, f"it must be at least {_LEAST_EPSILON:g}")
-    return epsilon
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,8 @@ class HybridRun(Checked):
 
     1. screens: it releases the means of the panel's features, and some agents say which have other
        means among them. What is nearly constant in the panel and not among them is left out.
-    2. learns a model of the panel, logistic regression by PrivateSGD on features less these means.
+    2. learns a model of the panel, logistic regression on features less these means by a noisy
+       descent, as sklearn.PrivateClassifier does.
     3. calibrates its probabilities by the answers of other agents.
     4. certifies by the rest how often it errs on them, before and after.
 
@@ -84,9 +78,10 @@ class HybridRun(Checked):
 
     Attributes:
         schema: Public data.Schema of both sides, with a rule of the label.
-        epsilon: Privacy parameter of the panel, at least 1e-8: a fifth pays for the means, the rest
-            for the model; the model has all where no one is asked what moved.
-        delta: Privacy parameter of the panel, strictly between 0 and 1, shared out likewise.
+        epsilon: Privacy parameter of the panel, finite and above 0. All of its releases are one
+            Gaussian mechanism: the means have a tenth of the square of its mu where agents are
+            asked what moved, and the model has the rest.
+        delta: Privacy parameter of the panel, strictly between 0 and 1.
         screen: Share of the agents, in [0, 1), who say what moved. None takes .3, or 0 where public
             numbers tell that a shift of half a feature's range might not show.
         certify: Share of the agents, in (0, 1), who certify the model. The rest calibrates it.
@@ -103,8 +98,8 @@ class HybridRun(Checked):
         That of run.
 
     Source:
-        Kohen and Sheffet 2022 for the hybrid model; Balle and Wang 2018 for the means; Warner 1965,
-        Platt 1999 and Clopper and Pearson 1934 for what agents tell.
+        Kohen and Sheffet 2022 for the hybrid model; Dong, Roth and Su 2022, Corollary 2, for the
+        panel; Warner 1965, Platt 1999 and Clopper and Pearson 1934 for what agents tell.
 
     Examples:
         >>> from hdp_fast import transfer
@@ -121,7 +116,7 @@ class HybridRun(Checked):
 
     RULES: ClassVar[Rules] = {
         "schema": partial(instance, kind=Schema, what="a data.Schema"),
-        "epsilon": _check_epsilon,
+        "epsilon": positive,
         "delta": probability,
         "screen": optional(partial(probability, zero=True)),
         "certify": probability,
@@ -169,20 +164,19 @@ class HybridRun(Checked):
         each = positive("agents_epsilon", agents_epsilon)
         advantage(each)
         features = choose_features(self.features, records, self.epsilon)
-        columns, share = len(self._rows(features).names), self.screen
-        price, rest = split_price(self.epsilon, self.delta)
+        plain, share = self._rows(features), self.screen
+        columns, mu = len(plain.names), float(gaussian_mu(self.epsilon, self.delta))
+        screen_mu, rest = split_mu(mu)
         if share is None:
             share = choose_screen(
-                self.schema, features, price, n=records, agents=people, agents_epsilon=each,
-                beta=self.beta,
-            )  # fmt: skip
+                plain, screen_mu, n=records, agents=people, agents_epsilon=each, beta=self.beta
+            )
         screen, calibrate, certify = share_out(people, columns, share, self.certify)
-        whole = (self.epsilon, self.delta)
         plan = HybridPlan(
             features, columns, records, screen, calibrate, certify, share,
-            price if share else None, rest if share else whole, each,
+            screen_mu if share else None, rest if share else mu, each,
         )  # fmt: skip
-        self._check_prices(plan)
+        self._plan_learner(plan, None)  # refuses, before anything is spent
         return plan
 
     def simulate(self, table: Any, *, n: int, epsilon: float) -> Agents:
@@ -245,12 +239,13 @@ class HybridRun(Checked):
 
         Guarantee:
             Two of them. A record of the panel has (epsilon, delta)-DP under "replace_one", exact,
-            with their number public: basic composition of the means and the model. An agent's
-            answer is pure agents.epsilon-DP, locally; each agent answers one question. For somebody
-            on both sides, both guarantees add up.
+            with their number public. Means and model are one Gaussian mechanism, whose mu the
+            record states: the squares of their mu add up to no more than its own, whatever agents
+            answer in between. An agent's answer is pure agents.epsilon-DP, locally; each agent
+            answers one question. For somebody on both sides, both guarantees add up.
 
         Cost:
-            That of PrivateSGD on the panel, and some forty passes over parts of the agents.
+            8 to 120 passes over the panel, and some forty over parts of the agents.
         """
         stream = make_stream(random_state)
         learned = self._learn(panel, agents, count, budget, stream, random_state)
@@ -337,24 +332,28 @@ class HybridRun(Checked):
         check_random_state(random_state)
         check_budget(budget)
         table = self._take("panel", panel)
-        labels = self.schema.labels(table)
+        labels = self.schema.labels(table).astype(np.int64)
         plan = self._plan_with(table.rows, agents, count)
         plain = self._rows(plan.features)
-        plain.plain(table.select(np.arange(1)))
-        if budget is not None:
-            if budget.neighbors != "replace_one":
-                refuse("budget.neighbors", budget.neighbors, "a run is protected by replace_one")
-            budget = budget.sequential(self.epsilon, self.delta, name="transfer.HybridRun")
-        shift, center = self._screen(table, plan, agents, budget, stream)
-        left_out = () if shift is None else shift.droppable
-        whole = dataclasses.replace(plain, center=center)
-        kept = whole.without(left_out)
-        linear = self._learn_linear(kept, (table, labels), plan, budget, stream)
-        released = CenteredModel(kept, linear, "sgd", linear.record)
-        model = make_private_model(released, None, table.rows)
-        # The calibration is of scores of rows that are not shrunk.
-        model = dataclasses.replace(model, norm_bound=LARGEST)
-        records = [record for record in (shift and shift.record, linear.record) if record]
+        rows = plain.plain(table)
+        if budget is not None and budget.neighbors != "replace_one":
+            refuse("budget.neighbors", budget.neighbors, "a run is protected by replace_one")
+        learner = self._plan_learner(plan, random_state)
+        learner.note_few(table.rows, plan.columns + 1)
+        with spend(budget, learner.record):
+            centered = release_center(learner, plain, rows, stream)
+            shift = self._screen(centered, learner, plan, agents, stream)
+            left_out = () if shift is None else shift.droppable
+            # Where noise would blur the means, they have said what moved and are of no other use.
+            whole = centered if learner.centers else center_evenly(plain)
+            kept = whole.without(left_out)
+            columns = np.isin(plain.names, kept.names)
+            # The calibration is of scores of rows that are not shrunk.
+            parts = learn_classes(learner, kept, rows[:, columns], labels, stream, shrink=False)
+        released = CenteredModel(kept, parts.model, "descent", parts.record, parts.noise)
+        model = dataclasses.replace(
+            make_private_model(released, None, table.rows), norm_bound=LARGEST
+        )
         return HybridModel(
             model=model,
             panel_model=model,
@@ -363,7 +362,7 @@ class HybridRun(Checked):
             plan=plan,
             calibrated=None,
             certificates={},
-            records=tuple(records),
+            records=(learner.record,),
         )
 
     def _plan_with(self, n: int, agents: AgentPool, count: int | None) -> HybridPlan:
@@ -379,43 +378,26 @@ class HybridRun(Checked):
 
     def _screen(
         self,
-        panel: Table,
+        centered: Rows,
+        learner: ClassesPlan,
         plan: HybridPlan,
         agents: AgentPool,
-        budget: Budget | None,
         stream: Any,
-    ) -> tuple[ShiftReport | None, Floats]:
-        """What moved, and the released means of the panel, or the middle where there are none."""
-        if not plan.screen or plan.screen_price is None:
-            return None, np.full(plan.columns, 0.5)
-        epsilon, delta = plan.screen_price
-        means = release_means(
-            panel,
-            epsilon=epsilon,
-            delta=delta,
-            schema=self.schema,
-            bits=plan.features == "bits",
-            budget=budget,
-            random_state=stream,
+    ) -> ShiftReport | None:
+        """What moved, by the released means of the panel; None where no one is asked."""
+        if plan.screen_mu is None:
+            return None
+        assert learner.means is not None
+        record = dataclasses.replace(
+            learner.record,
+            mechanism=f"transfer.HybridRun, means of {plan.columns:,} columns",
+            source="Gaussian mechanism, part of the run's",
+            mu=plan.screen_mu,
         )
-        report = shifted_columns(
+        means = read_means(centered, n=plan.n, grid=learner.means, record=record)
+        return shifted_columns(
             means, agents, count=plan.screen, beta=self.beta, random_state=stream
         )
-        return report, means.means
-
-    def _learn_linear(
-        self,
-        features: Rows,
-        records: tuple[Table, Bits],
-        plan: HybridPlan,
-        budget: Budget | None,
-        stream: Any,
-    ) -> LinearModel:
-        table, labels = records
-        learner = dataclasses.replace(_make_learner(plan), norm_bound=features.norm)
-        model = learner.learn(features(table), labels, budget=budget, random_state=stream)
-        assert isinstance(model, LinearModel)
-        return model
 
     def _repair(
         self, learned: HybridModel, agents: AgentPool, stream: Any, random_state: RandomState
@@ -454,13 +436,17 @@ class HybridRun(Checked):
             records=(*learned.records, record),
         )
 
-    def _check_prices(self, plan: HybridPlan) -> None:
-        """Refuses an epsilon or delta for which no noise is enough, before anything is spent."""
-        _make_learner(plan).plan(n=plan.n, d=plan.columns + 1)
-        if plan.screen_price is not None:
-            epsilon, delta = plan.screen_price
-            price = self._rows(plan.features).squared_distance()
-            calibrate_means(price, n=plan.n, epsilon=epsilon, delta=delta)
+    def _plan_learner(self, plan: HybridPlan, random_state: RandomState) -> ClassesPlan:
+        """The releases of the panel; refuses what no noise is enough for."""
+        return plan_classes(
+            self._rows(plan.features),
+            plan.n,
+            2,
+            Goal(self.epsilon, self.delta, random_state=random_state),
+            name="transfer.HybridRun",
+            squares=False,  # of which agents would know nothing
+            of_means=SCREEN_SHARE if plan.screen else None,
+        )
 
     def _take(self, name: str, table: Any) -> Table:
         return take_columns(
@@ -472,18 +458,14 @@ class HybridRun(Checked):
         return Rows(self.schema, features == "bits")
 
 
-def _make_learner(plan: HybridPlan) -> PrivateSGD:
-    epsilon, delta = plan.model_price
-    return PrivateSGD(loss="logistic", epsilon=epsilon, delta=delta)
-
-
 def describe_rows(rows: Rows, weights: Floats, kept: NDArray[np.bool_]) -> Description:
     """The linear function with these weights on centered rows, as devices are sent it.
 
     kept: which of the plain features that people hold are those of the rows.
     """
-    slopes = np.zeros(len(kept))
-    slopes[kept] = weights[:-1]
     assert rows.center is not None
-    bias = float(weights[-1] - weights[:-1] @ rows.center)
+    factor = np.ones_like(rows.center) if rows.factor is None else rows.factor
+    slopes = np.zeros(len(kept))
+    slopes[kept] = weights[:-1] * factor
+    bias = float(weights[-1] - slopes[kept] @ rows.center)
     return {"kind": "linear", "weights": slopes.tolist(), "bias": bias}
