@@ -123,7 +123,7 @@ def test_what_people_read(folder, capsys):
 
 
 def test_terminal_json_and_page_say_the_same(folder, capsys):
-    """One verdict and one share of label 1, by the labels of both certificates together."""
+    """One verdict and one share of label 1, by all who were asked for their label alone."""
     assert main([*COMMON, "--output", "one.json", "--report", "one.html", "--quiet"]) == 0
     captured, result = capsys.readouterr(), json.loads(Path("one.json").read_text())
     words = [line.partition(" ") for line in captured.out.splitlines()]
@@ -142,8 +142,8 @@ def test_terminal_json_and_page_say_the_same(folder, capsys):
     assert {one["constants"]["zero"] for one in certificates} == {rate["value"]}
     assert rate["low"] < rate["value"] < rate["high"]
     # A fifth of those who certify is asked for the label, in one certificate or in two.
-    assert rate["answers"] == sum(result["agents"]["certify"] // len(certificates) // 5
-                                  for _ in certificates)  # fmt: skip
+    certify = sum(result["agents"]["certify"] // len(certificates) // 5 for _ in certificates)
+    assert rate["answers"] == result["calibration"]["labels"][0] + certify
 
 
 def test_a_verdict_of_few_people_is_the_note_and_draws_no_empty_diagram(folder, capsys):
@@ -160,8 +160,11 @@ def test_a_verdict_of_few_people_is_the_note_and_draws_no_empty_diagram(folder, 
     assert error.count("show an error of at most") == 1
     assert result["reliability"]["tells"] is False
     assert "Reliability diagram" not in page
-    assert "people for intervals within" in page
-    assert result["reliability"]["people"] > 1_200
+    assert "people would have intervals within" in page
+    people = result["reliability"]["people"]
+    assert people > 1_200
+    assert len(str(people).rstrip("0")) <= 2
+    assert page.count('data-key="reliability.people"') == 1
 
 
 def test_many_records_get_a_bit_for_each_cut(folder, capsys):

@@ -16,7 +16,9 @@ from hdp_fast.data import Column, Schema, Table, read_frame
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
 from hdp_fast.learners import PrivateModel, centered_classes, centered_rows
+from hdp_fast.local.estimation import advantage, debias
 from hdp_fast.transfer import HybridRun, hybrid_model, hybrid_run
+from hdp_fast.transfer.calibration_plan import count_people
 from hdp_fast.transfer.hybrid_run import describe_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
@@ -134,6 +136,35 @@ def test_simulated_and_real_people_tell_the_same():
         assert json.loads(one.model.to_json())[name] == json.loads(other.model.to_json())[name]
     for name in ("before", "after"):
         assert one.certificates[name].value == other.certificates[name].value
+
+
+def test_the_share_of_label_1_has_one_interval_by_all_answers_about_it():
+    """Those of the calibration and of both certificates."""
+    run, phones = hybrid(), Phones("numbers", 4.0)
+    agents = local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN)
+    result = run.run(panel, agents)
+    before, after = (one.constants for one in result.certificates.values())
+    assert before == after
+    plan, (answers, ones) = result.plan, result.calibrated.labels
+    assert before.agents == answers + 2 * (plan.certify // 2 // 5)
+    assert answers == pytest.approx(0.6 * 0.35 * plan.calibrate, abs=1)
+    truth = (town["bought"] == "yes").mean()
+    assert before.zero_low < truth < before.zero_high
+    assert before.zero_high - before.zero_low < 0.07
+    assert debias(ones / answers, advantage(4.0)) == pytest.approx(truth, abs=0.06)
+
+
+def test_the_people_that_a_diagram_needs_are_those_of_the_whole_survey():
+    run = hybrid(screen=0.0)
+    learned = run.learn(panel, run.simulate(town, n=PANEL, epsilon=1.0), random_state=0)
+    with pytest.raises(ParameterError, match="not calibrated"):
+        learned.count_people(0.25)
+    result = run.repair(learned, run.simulate(town, n=PANEL, epsilon=1.0), random_state=0)
+    people, agents = result.count_people(0.25), count_people(result.calibrated, 0.25)
+    assert people == math.ceil(agents * TOWN / result.plan.calibrate)
+    assert people > TOWN
+    with pytest.raises(ParameterError, match="half_width = 0"):
+        result.count_people(0)
 
 
 def test_learn_then_repair_is_run():
@@ -422,6 +453,19 @@ def test_panels_of_any_size_have_a_model_at_any_epsilon(epsilon, n, columns):
 def test_hybrid_run_refuses_bad_parameters(changed, words):
     with pytest.raises(ParameterError, match=words):
         hybrid(**changed)
+
+
+def test_what_people_interrupt_is_paid_for():
+    """An answer that never comes: the means that they were asked about are released."""
+    run, budget = hybrid(screen=0.3), Budget(2.0, 1e-6)
+
+    def fail(text, k):
+        raise OSError("the network")
+
+    agents = local.RemoteAgents(fail, epsilon=4.0, count=TOWN)
+    with pytest.raises(OSError, match="the network"):
+        run.learn(panel, agents, budget=budget)
+    assert (budget.spent.epsilon, budget.spent.delta) == (2.0, 1e-6)
 
 
 def test_hybrid_run_refuses_a_label_that_is_a_number():

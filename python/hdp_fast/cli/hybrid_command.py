@@ -212,7 +212,7 @@ def _summarize(
         "panel_model": model.panel_predictor._asdict(),
         "shift": None if model.shift is None else _json(model.shift),
         "calibration": None if model.calibrated is None else _json(model.calibrated),
-        "reliability": _describe_reliability(model, arguments.agents_epsilon),
+        "reliability": _describe_reliability(model),
         "certificates": certificates,
         "base_rate": _describe_base_rate(model),
         "records": [record_of(record) for record in model.records],
@@ -239,7 +239,7 @@ def _describe_settings(
 
 
 def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
-    """The share of label 1 among the people, by all answers about it that certificates have."""
+    """The share of label 1 among the people, by all answers about it, whoever asked."""
     constants = list(model.certificates.values())[-1].constants
     if constants is None:
         return None
@@ -247,13 +247,19 @@ def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
     return {"value": constants.zero, **ends, "answers": constants.agents}
 
 
-def _describe_reliability(model: HybridModel, epsilon: float) -> dict[str, Any] | None:
+def _describe_reliability(model: HybridModel) -> dict[str, Any] | None:
     """Whether the reliability diagram tells anything, and else how many people it would take."""
     if model.calibrated is None:
         return None
-    diagram = model.calibrated.reliability
-    people = diagram.count_people(_WIDE, epsilon=epsilon) if diagram.tells_nothing else None
-    return {"tells": not diagram.tells_nothing, "half_width": _WIDE, "people": people}
+    tells = not model.calibrated.reliability.tells_nothing
+    people = None if tells else _round_up(model.count_people(_WIDE))
+    return {"tells": tells, "half_width": _WIDE, "people": people}
+
+
+def _round_up(count: int) -> int:
+    """The number that is written with two digits and zeros, and not less."""
+    unit = 10 ** max(len(str(count)) - 2, 0)
+    return -(-count // unit) * unit
 
 
 def _json(result: JsonText) -> Any:

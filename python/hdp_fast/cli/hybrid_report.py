@@ -117,8 +117,8 @@ def _reliability(page: Page) -> Iterator[Item]:
     )
     if not page.find("reliability.tells"):
         yield (
-            "Every interval of the diagram is all of [0, 1], so that it is not drawn: it would "
-            f"take about {page.show('reliability.people')} people for intervals within "
+            "Every interval of the diagram is all of [0, 1], so that it is not drawn: a survey of "
+            f"about {page.show('reliability.people')} people would have intervals within "
             f"{page.show('reliability.half_width', 2)} of a share."
         )
         return

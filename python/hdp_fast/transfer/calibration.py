@@ -278,7 +278,9 @@ class _Calibration(Checked):
         odds = axis.middles + step * shift_at(axis.middles, chosen.knots, chosen.shifts)
         diagram = draw_up(counts, edge, self.inner, fit, odds, self.beta)
         answers = int(counts.sizes.sum()) + len(bits)
-        result = self._result(fit, chosen, check, outcome, step, diagram, answers)
+        told = counts.labeled & (counts.thresholds == -np.inf)
+        labels = int(counts.sizes[told].sum()), int(counts.ones[told].sum())
+        result = self._result(fit, chosen, check, outcome, step, diagram, answers, labels)
         _note_outcome(result)
         return result
 
@@ -318,6 +320,7 @@ class _Calibration(Checked):
         step: float,
         diagram: ReliabilityDiagram,
         answers: int,
+        labels: tuple[int, int],
     ) -> CalibratedModel:
         fitted = _slope(fit), float(fit.coefficients[1])
         whole = step * chosen.part
@@ -346,6 +349,7 @@ class _Calibration(Checked):
             answers=answers,
             record=_record_of(self.model.model),
             agents_record=self.agents.record(self.random_state),
+            labels=labels,
         )
 
     def _count_enough(self, chosen: CheckedMap, check: Check) -> int | None:

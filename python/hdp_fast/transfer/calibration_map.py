@@ -315,7 +315,7 @@ def _rate(
     share, ones = mass[0].value - mass[1].value, label[0].value - label[1].value
     low, high = _divide_ends(*ends)
     # Hoeffding's bound for all answers at once: much narrower where their noise is most of it.
-    half = math.sqrt(math.log(4 / beta) / 2)
+    half = hoeffding_width(beta)
     rates = np.linspace(0, 1, _RATES + 1)
     by_label, by_mass = label[0].width + label[1].width, mass[0].width + mass[1].width
     with np.errstate(invalid="ignore"):
@@ -327,6 +327,11 @@ def _rate(
     low, high = min(low, high), max(low, high)
     rate = ones / share if share > 0 else (low + high) / 2
     return low, min(max(rate, low), high), high, min(max(share, 0.0), 1.0)
+
+
+def hoeffding_width(beta: float) -> float:
+    """How far a sum of answers may be off but for beta / 2, in roots of their squared ranges."""
+    return math.sqrt(math.log(4 / beta) / 2)
 
 
 def _divide_ends(mass: _Ends, mass_after: _Ends, label: _Ends, label_after: _Ends) -> _Ends:

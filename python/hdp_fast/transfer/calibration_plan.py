@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +21,8 @@ from ..local.estimation import advantage
 from ..local.queries.query import Query
 from ..local.randomizers.base import MOST_AGENTS, TOO_MANY
 from .calibration_fit import Axis, Counts, Posterior, Prior, find_deviations, sigmoid
-from .calibration_map import CostBound
+from .calibration_map import CostBound, hoeffding_width
+from .calibration_result import CalibratedModel
 
 # Public places that are dense near 0, where log-odds lie, and reach far out for other scores.
 _RUNGS = (0.7, 1.5, 2.3, 3.2, 4.3, 6.0, 8.5, 12.0, 30.0, 100.0)
@@ -64,6 +66,23 @@ class Questions:
         """How many of so many agents each question gets."""
         ends = np.rint(np.cumsum(self.shares) * count).astype(np.int64)
         return np.diff(ends, prepend=0)
+
+    def spread_rates(self, edges: Floats, advantage: float) -> float:
+        """The most that the four tails of a bin between edges add to the square of its interval.
+
+        Each adds one over the share of the agents who are asked about it, and over the square of
+        the randomizer's advantage. Everybody's score is above the first end, and nobody's above the
+        last.
+        """
+
+        def width(threshold: float, labeled: bool) -> float:
+            if threshold == math.inf or (threshold == -math.inf and not labeled):
+                return 0.0
+            chosen = (self.thresholds == threshold) & (self.labeled == labeled)
+            return 1 / (float(self.shares[chosen].sum()) * advantage**2)
+
+        ends = itertools.pairwise((-math.inf, *edges.tolist(), math.inf))
+        return max(sum(width(t, on) for t in pair for on in (False, True)) for pair in ends)
 
     def query(self, model: ScoredModel, place: int) -> Query:
         """The question as agents answer it."""
@@ -321,3 +340,22 @@ def _forecast(answers: float, edge: float, base: float) -> float:
     prior = Prior(np.array([SLOPE[0], INTERCEPT[0]]), np.array([SLOPE[1], INTERCEPT[1]]))
     below = np.concatenate([[0.0], sigmoid((axis.edges - center) / _SCALE), [1.0]])
     return float(find_deviations(Posterior(counts, edge, axis, prior), np.diff(below))[-1])
+
+
+def count_people(calibrated: CalibratedModel, half_width: float) -> int:
+    """How many agents make the intervals of a reliability diagram so narrow, in a calibration.
+
+    It counts with the questions of this one and the share of answers that arrived, and for bins of
+    one size and a rate of 1, whose interval is the widest.
+
+    half_width: half of the width that each interval may have, in (0, 1).
+
+    Source: Hoeffding 1963 for the sum of all answers that an interval is made of.
+    """
+    width, diagram = probability("half_width", half_width), calibrated.reliability
+    questions = questions_of(calibrated.thresholds, diagram.edges)
+    spread = questions.spread_rates(diagram.edges, advantage(calibrated.agents_record.epsilon))
+    # A rate divides a difference of answers by the share of people in its bin.
+    reach = hoeffding_width(diagram.beta) * len(diagram.rates) / width
+    fitted = 1 - calibrated.check.asked / calibrated.agents
+    return math.ceil(reach**2 * spread / (fitted * calibrated.answers / calibrated.agents))

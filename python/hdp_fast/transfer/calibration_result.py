@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from .._support.json_text import JsonText
 from .._support.types import Floats
-from .._support.validate import finite_number, from_json, numbers, one_of, probability
+from .._support.validate import finite_number, from_json, numbers, one_of
 from ..learners.descriptions import Description, check_map
 from ..learners.scores import describe_calibrated, score_of, shift_scores
-from ..local.estimation import answers_for_width
 from ..record import PrivacyRecord
 
 Method = Literal["logistic", "isotonic"]
@@ -80,29 +79,6 @@ class ReliabilityDiagram(JsonText):
     def tells_nothing(self) -> bool:
         """Whether every interval is all of [0, 1]."""
         return bool((self.low <= 0).all() and (self.high >= 1).all())
-
-    def count_people(self, half_width: float, *, epsilon: float) -> int:
-        """Counts roughly how many people make intervals of this half width.
-
-        A rate is a difference of two shares, over the share of people in its bin. It is counted as
-        if bins were alike, and each of the two shares that end a bin had as many answers as every
-        other one.
-
-        Args:
-            half_width: Half of the width that the interval of a rate should have, in (0, 1).
-            epsilon: The one that each answer is randomized with.
-
-        Returns:
-            The number of people.
-
-        Raises:
-            ParameterError: There cannot be so many, or an argument is out of range.
-        """
-        bins = len(self.rates)
-        width = probability("half_width", half_width) / (2 * bins)
-        wanted = f"half_width = {half_width}"
-        one = answers_for_width(width, beta=self.beta / 2, epsilon=epsilon, wanted=wanted)
-        return 2 * bins * one
 
     def plot(self) -> bytes:
         """Draws the diagram with matplotlib.
@@ -185,6 +161,8 @@ class CalibratedModel(JsonText):
         answers: Number of answers that arrived.
         record: PrivacyRecord of the model, if it has one: what protects the curator's records.
         agents_record: PrivacyRecord of each agent's answer.
+        labels: How many of the answers were about the label alone, and how many of these randomized
+            bits were 1.
 
     Examples:
         >>> import numpy as np
@@ -225,6 +203,7 @@ class CalibratedModel(JsonText):
     answers: int
     record: PrivacyRecord | None
     agents_record: PrivacyRecord
+    labels: tuple[int, int] = (0, 0)
 
     @property
     def hypothesis(self) -> Description | None:
@@ -378,6 +357,7 @@ def _restore(cls: type[CalibratedModel], fields: dict[str, Any], model: Any) -> 
             "model": model,
             "fitted": (float(fields["fitted"][0]), float(fields["fitted"][1])),
             "check": check,
+            "labels": tuple(fields.get("labels", (0, 0))),
             "reliability": diagram_of(fields["reliability"]),
             "record": None if fields["record"] is None else PrivacyRecord(**fields["record"]),
             "agents_record": PrivacyRecord(**fields["agents_record"]),

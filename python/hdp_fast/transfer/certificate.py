@@ -257,7 +257,7 @@ def ask_certificate(
         constants, told = measure.constants, np.zeros(0, np.uint8)
         if labels:
             told = agents.ask(local.Query.label(), labels, random_state=rng)
-            constants = find_constants(told, failure, agents.epsilon)
+            constants = find_constants(int(told.sum()), len(told), failure, agents.epsilon)
     estimate = _estimate(answers, failure, agents.epsilon)
     any_ends = bound_all(
         int(answers.sum()), len(answers), size - labels, beta=failure, epsilon=agents.epsilon
@@ -394,14 +394,14 @@ def _estimate(answers: Bits, beta: float, epsilon: float) -> local.Estimate:
     return estimate_exactly(int(answers.sum()), len(answers), beta=beta, epsilon=epsilon)
 
 
-def find_constants(labels: Bits, beta: float, epsilon: float) -> Constants | None:
+def find_constants(ones: int, answers: int, beta: float, epsilon: float) -> Constants | None:
     """Both errors from randomized labels; the ends hold the smaller one for all means within."""
-    if not labels.size:
+    if not answers:
         return None
-    ones, low, high = _estimate(labels, beta, epsilon)
+    share, low, high = estimate_exactly(ones, answers, beta=beta, epsilon=epsilon)
     ends = min(low, 1 - low), min(high, 1 - high)
     most = 0.5 if low <= 0.5 <= high else max(ends)
-    return Constants(ones, 1 - ones, min(ends), most, len(labels), low, high)
+    return Constants(share, 1 - share, min(ends), most, answers, low, high)
 
 
 def _note_no_knowledge(certificate: Certificate) -> None:

@@ -9,19 +9,18 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
 from .._support.json_text import JsonText
 from .._support.notes import note
 from .._support.types import Bits, RandomState
 from ..data.rows import Predictor, Rows
-from ..exceptions import AgentsExhausted
+from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.centered_rows import count_powers
 from ..learners.private_model import PrivateModel
 from ..local.pool import AgentPool
 from ..record import PrivacyRecord
 from .agent_plans import plan_shifts
 from .calibration import calibrate
+from .calibration_plan import count_people
 from .calibration_result import CalibratedModel, Method
 from .certificate import Certificate, ask_certificate, describe_doubt, find_constants
 from .shifts import ShiftReport
@@ -206,6 +205,30 @@ class HybridModel(JsonText):
             return f"{errs}."
         return f"{errs}, and the better constant on at least {certificate.constants.low:.3f}."
 
+    def count_people(self, half_width: float) -> int:
+        """Counts about how many people make the intervals of the reliability diagram so narrow.
+
+        The people of the whole survey, if they are asked in the shares of this run and score alike:
+        as many in each bin as in every other one.
+
+        Args:
+            half_width: Half of the width that each interval should have at most, in (0, 1).
+
+        Returns:
+            The number of people.
+
+        Raises:
+            ParameterError: half_width is out of range, or the model is not calibrated.
+
+        Source:
+            Hoeffding 1963 for the sum of the randomized answers that an interval is made of.
+        """
+        if self.calibrated is None:
+            raise ParameterError("the model is not calibrated: pass it to repair before")
+        plan = self.plan
+        asked = plan.screen + plan.calibrate + plan.certify
+        return math.ceil(count_people(self.calibrated, half_width) * asked / plan.calibrate)
+
     def __repr__(self) -> str:
         lines = [f"HybridModel(n={self.plan.n:,}, {len(self.panel_model.rows.names)} features)"]
         if self.shift is not None:
@@ -256,7 +279,7 @@ def repair(
             name: ask_certificate(one, agents, None, None, each, beta, random_state)
             for name, one in models.items()
         }
-    certificates = _share_constants(asked, beta, agents.epsilon)
+    certificates = _share_constants(calibrated, asked, beta)
     doubt = describe_doubt(certificates[list(models)[-1]])
     if doubt is not None:
         note(doubt)
@@ -264,13 +287,13 @@ def repair(
 
 
 def _share_constants(
-    asked: Mapping[str, tuple[Certificate, Bits]], beta: float, epsilon: float
+    calibrated: CalibratedModel, asked: Mapping[str, tuple[Certificate, Bits]], beta: float
 ) -> dict[str, Certificate]:
     """The certificates, with one estimate of the constants' errors by all labels together."""
-    labels = [told for _, told in asked.values()]
-    if not all(len(told) for told in labels):
-        return {name: certificate for name, (certificate, _) in asked.items()}
-    constants = find_constants(np.concatenate(labels), beta, epsilon)
+    answers, ones = calibrated.labels
+    answers += sum(len(told) for _, told in asked.values())
+    ones += sum(int(told.sum()) for _, told in asked.values())
+    constants = find_constants(ones, answers, beta, calibrated.agents_record.epsilon)
     return {
         name: replace(certificate, constants=constants) for name, (certificate, _) in asked.items()
     }
