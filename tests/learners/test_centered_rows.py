@@ -225,3 +225,20 @@ def test_a_release_makes_rows_in_blocks_of_a_table_that_is_larger():
         tracemalloc.stop()
     assert made.rows.squares is not None
     assert 8 * 41 * n <= peak < 1.4 * 8 * 41 * n + (2 << 20)
+
+
+@pytest.mark.parametrize("task", [ClassTask(2), TargetTask()])
+@pytest.mark.parametrize("epsilon", [0.1, 4.0, math.inf])
+def test_a_schema_of_categories_alone_has_a_model_by_every_method(task, epsilon):
+    """Without numbers there are no powers of them to center by."""
+    places = Schema(Label("rich", positive=("yes",)), {"place": Category(("sea", "town", "wood"))})
+    unit = Rows.of_schema(places)
+    assert unit.squared_distance(1) == unit.squared_distance(4) == 2
+    at_sea = np.arange(6_000) % 3 == 0
+    rows = np.stack([at_sea, np.arange(6_000) % 3 == 1, np.arange(6_000) % 3 == 2], axis=1)
+    labels = at_sea.astype(int) if task.classes else at_sea * 2.0 - 1
+    for method in task.methods:
+        goal, asked = Goal(epsilon, 1e-6, random_state=0), {"name": "here", "method": method}
+        made = release_linear(unit, rows.astype(float), labels, task, goal, **asked)
+        scores = made.model.scores(made.rows.scale(np.eye(3))).reshape(3, -1)[:, -1]
+        assert (scores[0] > scores[1:]).all()

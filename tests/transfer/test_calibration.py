@@ -34,7 +34,13 @@ from hdp_fast.transfer.calibration_fit import (
     sigmoid,
 )
 from hdp_fast.transfer.calibration_map import CheckedMap, CostBound, bound_savings, choose_map
-from hdp_fast.transfer.calibration_plan import LADDER, choose_inner, place_thresholds, questions_of
+from hdp_fast.transfer.calibration_plan import (
+    LADDER,
+    choose_inner,
+    count_people,
+    place_thresholds,
+    questions_of,
+)
 
 EDGE = Fraction(1, 3)
 
@@ -462,6 +468,37 @@ def test_results_are_read_again(method):
     for broken in ("[]", "{}", text.replace("calibrated", "splendid")):
         with pytest.raises(ParameterError):
             transfer.CalibratedModel.from_json(broken, first_column)
+
+
+def test_a_result_that_was_kept_without_its_labels_is_read():
+    result = calibrate()
+    fields = json.loads(result.to_json())
+    answers, ones = fields.pop("labels")
+    assert answers == pytest.approx(0.6 * 0.35 * result.agents, abs=1)
+    assert 0 < ones < answers
+    again = transfer.CalibratedModel.from_json(json.dumps(fields), first_column)
+    assert (again.labels, again.slope) == ((0, 0), result.slope)
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 6.0])
+def test_as_many_people_as_are_counted_make_intervals_so_narrow(epsilon):
+    """In bins of one size; a tenth of them leaves some interval wider."""
+
+    def ask(n):
+        rng, ends = np.random.default_rng(n), np.array([-10, -6, -3.2, -1.5, 0, 1.5, 3.2, 6, 10])
+        places = rng.integers(0, 8, n)
+        scores = ends[places] + rng.random(n) * np.diff(ends)[places]
+        y = rng.random(n) < 1 / (1 + np.exp(-scores))
+        agents = local.Agents(scores[:, None], y, epsilon=epsilon)
+        return transfer.calibrate(first_column, agents, random_state=n)
+
+    def widest(n):
+        diagram = ask(n).reliability
+        return ((diagram.high - diagram.low) / 2).max()
+
+    people = count_people(ask(1_000), 0.25)
+    assert widest(people) < 0.25 < widest(people // 10)
+    assert count_people(ask(1_000), 0.125) == pytest.approx(4 * people, rel=1e-3)
 
 
 def test_the_diagram_holds_the_rates():
