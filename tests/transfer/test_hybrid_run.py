@@ -415,7 +415,7 @@ def test_no_record_moves_a_sum_by_more_than_its_noise_is_for(seen, monkeypatch, 
             assert scale or distance > records[0].grid.length ** 2 / 4
 
 
-@pytest.mark.parametrize("epsilon", [1e-12, 1e-2, 1e6])
+@pytest.mark.parametrize("epsilon", [1e-12, 1e-2, 1e6, 1e308])
 @pytest.mark.parametrize("n", [1, 40])
 @pytest.mark.parametrize("columns", [["age"], ["home"], ["age", "home", "channel"]])
 def test_panels_of_any_size_have_a_model_at_any_epsilon(epsilon, n, columns):
@@ -426,7 +426,7 @@ def test_panels_of_any_size_have_a_model_at_any_epsilon(epsilon, n, columns):
         run = HybridRun(public, **options, features=features, screen=screen)
         few = {name: panel[name][:n] for name in (*columns, "bought")}
         agents = run.simulate({name: town[name][:400] for name in few}, n=n, epsilon=1.0)
-        budget = Budget(1e9, 1e-6)
+        budget = Budget(1e308, 1e-6)
         result = run.run(few, agents, budget=budget, random_state=1)
         assert np.isfinite(result.model.weights).all()
         assert budget.spent.epsilon == epsilon

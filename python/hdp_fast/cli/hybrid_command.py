@@ -258,7 +258,7 @@ def _describe_reliability(model: HybridModel) -> dict[str, Any] | None:
 
 def _round_up(count: int) -> int:
     """The number that is written with two digits and zeros, and not less."""
-    unit = 10 ** max(len(str(count)) - 2, 0)
+    unit = int(10 ** max(len(str(count)) - 2, 0))
     return -(-count // unit) * unit
 
 

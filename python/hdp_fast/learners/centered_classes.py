@@ -48,6 +48,8 @@ _VARIANCES, _TOLERANCE = (1.0, 3.0), 1e-2
 _CONSTANT = 1.5
 # Rows that are centered by means are shrunk to so many times their typical norm.
 _REACH = 1.0
+# More of it would make noise no smaller, and its square is to be a floating-point number.
+_LARGEST_MU = 1e100
 # The digits of sums of means, and of their noise.
 _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 61, 48, 8
 _ROUNDING = 1 + 1e-9
@@ -172,7 +174,7 @@ def plan_classes(
     of_means: the share of the square of mu with which means are released, whatever they tell; None
         releases them where they are clear.
     """
-    mu = float(accounting.gaussian_mu(*goal.persons.gaussian_share(*goal.price)))
+    mu = min(float(accounting.gaussian_mu(*goal.persons.gaussian_share(*goal.price))), _LARGEST_MU)
     d, numbers = len(unit.is_number), int(unit.is_number.sum())
     of_column = n * mu / math.sqrt(d + 1)
     clear = of_column / math.sqrt(classes - 1)
