@@ -249,7 +249,7 @@ def test_no_row_is_longer_than_its_bound():
         Label("rich", positive=("yes",)),
         {"age": Number(0, 10), "place": Category(("town", "sea")), "size": Number(0, 1)},
     )
-    unit = Rows.of_schema(schema)
+    unit = Rows(schema)
     grid = [0, 1, 4, 10]
     records = {
         "age": [a for a in grid for _ in range(8)],

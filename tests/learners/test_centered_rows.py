@@ -23,8 +23,8 @@ SCHEMA = Schema(
     {"age": Number(0, 10), "place": Category(("town", "village", "sea"))},
 )
 NUMBERS = Rows.within((0, 1), 2)
-MIXED = Rows.of_schema(SCHEMA)
-ALONE = Rows.of_schema(Schema(SCHEMA.label, {"place": Category(("sea",))}))
+MIXED = Rows(SCHEMA)
+ALONE = Rows(Schema(SCHEMA.label, {"place": Category(("sea",))}))
 GRID = np.array([-math.inf, -1, 0, 0.3, 0.9, 1, 5, math.inf])
 RNG = np.random.default_rng
 

@@ -299,7 +299,7 @@ def test_private_model_refuses_a_schema_without_a_label():
 
 def test_a_model_of_bits_has_variances_that_are_no_smaller_than_those_of_its_rows():
     """usual_label trusts them: cuts of one number go together."""
-    unit = Rows.of_schema(RULE, bits=True)
+    unit = Rows(RULE, bits=True)
     rows = unit(read_frame(PEOPLE))
     model = PrivateModel(
         RULE, None, Rows(RULE, True, rows.mean(axis=0), np.ones(len(unit.names))),

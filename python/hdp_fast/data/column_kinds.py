@@ -95,7 +95,9 @@ class Number:
     """A column of numbers between public bounds; each cut becomes a bit, value >= cut.
 
     As a float feature the column is scaled from its bounds to [0, 1], and a number beyond them
-    counts as the nearer one.
+    counts as the nearer one. With bounds (0, 1) and 1 as the only cut it is a bit for linear
+    learners, which do not standardize it and make no square of it. They take columns of bool or an
+    integer type with bounds (0, 1) for bits, whatever the cuts are.
 
     Attributes:
         low: Lower bound, finite.
@@ -138,6 +140,11 @@ class Number:
             if not low <= default <= high:
                 refuse("missing", self.missing, f"it must lie between {low:g} and {high:g}")
             object.__setattr__(self, "missing", default)
+
+    @property
+    def is_bit(self) -> bool:
+        """Whether it is 0 or 1: its bounds are (0, 1), and its only cut is 1."""
+        return (self.low, self.high, self.cuts) == (0.0, 1.0, (1.0,))
 
     def _names(self, column: str) -> list[str]:
         return [f"{column}>={cut:.12g}" for cut in self.cuts]

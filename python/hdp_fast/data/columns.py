@@ -68,6 +68,11 @@ class Column:
         """Shows no value."""
         return f"<Column of {self.rows:,} rows>"
 
+    @property
+    def holds_integers(self) -> bool:
+        """Whether its type is bool or an integer type, which is public; no value decides it."""
+        return False
+
     def numbers(self) -> Floats:
         """Reads the distinct values as numbers, NaN for what is none.
 
@@ -165,6 +170,11 @@ class NumberColumn(LazyColumn):
     def __init__(self, values: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> None:
         super().__init__(values)
         self.missing = missing
+
+    @property
+    def holds_integers(self) -> bool:
+        """Whether its type is bool or an integer type, which is public; no value decides it."""
+        return self.values.dtype.kind in "bui"
 
     def row_numbers(self) -> Floats:
         """Reads the value of each row as a number, NaN for what is none."""

@@ -6,8 +6,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .._support.containers import to_frame
+from .._support.containers import to_array, to_entries, to_frame
 from .._support.feature_names import names_of
 from .._support.numbers import floats
 from .._support.validate import array, refuse
@@ -91,6 +92,28 @@ def take_columns(name: str, records: Any, wanted: Sequence[str] | None) -> Table
     if isinstance(records, Table):
         return records
     return _make_table(name, records, wanted)
+
+
+def find_integers(records: Any) -> NDArray[np.bool_]:
+    """Whether each column of an array or a data frame is of bool or an integer type.
+
+    By types alone: no entry is looked at. Lists have none.
+    """
+    if isinstance(records, Table):
+        return np.array([column.holds_integers for column in records.columns.values()])
+    if isinstance(records, list | tuple):
+        return np.zeros(len(records[0]), bool)
+    values = records if isinstance(records, np.ndarray) else None
+    if values is None and not _has_columns(records):
+        values = to_array("X", records)
+    if values is not None:
+        return np.full(values.shape[1], values.dtype.kind in "bui")
+    names, take = _open_frame("X", to_frame("X", records)[:0])
+    return np.array([make_column(take(place)).holds_integers for place in range(len(names))])
+
+
+def _has_columns(records: Any) -> bool:
+    return any(hasattr(records, name) for name in ("columns", "column_names", "__arrow_c_stream__"))
 
 
 def require_columns(name: str, names: Collection[str], wanted: Sequence[str]) -> None:
@@ -178,6 +201,9 @@ def _extension_column(series: Any) -> Column:
     values = _to_arrow(series.array, lambda entries: entries.__arrow_array__())
     if values is not None:
         return arrow.make_arrow_column(values)
+    kind = getattr(series.dtype, "numpy_dtype", None)
+    if isinstance(kind, np.dtype) and kind.kind in "bui":
+        return NumberColumn(*to_entries("a column", series))
     return encode(np.asarray(series, dtype=object).tolist())
 
 

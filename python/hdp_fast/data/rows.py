@@ -19,6 +19,7 @@ from ..exceptions import ParameterError, ShapeError
 from .column_kinds import Category, Ignore, Number, count_features
 from .frames import make_table
 from .schema import Schema
+from .table import Table
 
 # The rows that are made at a time: what stands between records and rows fits a processor's cache.
 _BLOCK = 1 << 12
@@ -39,10 +40,17 @@ class Predictor(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """Public bounds of columns of numbers, each `low` below its `high`."""
+    """Public bounds of columns of numbers, each `low` below its `high`.
+
+    Attributes:
+        low: Lower bounds.
+        high: Upper bounds.
+        bits: Whether each column is 0 or 1; None where none is.
+    """
 
     low: Floats
     high: Floats
+    bits: NDArray[np.bool_] | None = None
 
     def scale(self, values: NDArray[Any]) -> Floats:
         """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
@@ -117,8 +125,14 @@ class Rows:
     # Constructors --------------------------------------------------------------------------------
 
     @classmethod
-    def within(cls, bounds: ArrayLike, columns: int) -> Rows:
-        """Plain rows of numbers between bounds: one pair for all columns, or one for each."""
+    def within(
+        cls, bounds: ArrayLike, columns: int, integers: NDArray[np.bool_] | None = None
+    ) -> Rows:
+        """Plain rows of numbers between bounds: one pair for all columns, or one for each.
+
+        integers: whether each column is of bool or an integer type, which makes a bit of one
+            between 0 and 1.
+        """
         if isinstance(bounds, dict):
             rule = "it must be (low, high), or a list of such pairs in the order of the columns"
             raise ParameterError(f"bounds = {bounds!r}, but {rule}")
@@ -129,21 +143,29 @@ class Rows:
         low, high = np.broadcast_to(pairs, (columns, 2)).T.copy()
         if not (np.isfinite(pairs).all() and (low < high).all()):
             raise ParameterError("bounds has a pair that is no (low, high), but low must be below")
-        return cls(Bounds(low, high))
+        bits = None if integers is None else integers & (low == 0.0) & (high == 1.0)
+        return cls(Bounds(low, high, bits))
 
     @classmethod
-    def spanned_by(cls, records: Floats) -> Rows:
+    def spanned_by(cls, records: Floats, integers: NDArray[np.bool_] | None = None) -> Rows:
         """Plain rows for the bounds of these records, which are read off and so not protected."""
         low, high = records.min(axis=0), records.max(axis=0)
-        width = np.where(high > low, high - low, np.maximum(np.abs(low), 1.0))
-        return cls(Bounds(low, low + width))
+        high = low + np.where(high > low, high - low, np.maximum(np.abs(low), 1.0))
+        bits = None if integers is None else integers & (low == 0.0) & (high == 1.0)
+        return cls(Bounds(low, high, bits))
 
     @classmethod
-    def of_schema(cls, schema: Schema, *, bits: bool = False) -> Rows:
-        """Plain rows of a schema: its float features, or its bits."""
-        if not isinstance(schema, Schema):
-            refuse("schema", schema, "it must be a data.Schema or None")
-        return cls(schema, bits)
+    def of_table(cls, schema: Schema, table: Table) -> Rows:
+        """Plain rows of a table: the float features of a schema, by which bits are marked.
+
+        A number between 0 and 1 is a bit, too, where its column is of bool or an integer type.
+        """
+        columns = dict(schema.columns)
+        for name, kind in columns.items():
+            if isinstance(kind, Number) and (kind.low, kind.high) == (0.0, 1.0):
+                typed = table.column(name).holds_integers
+                columns[name] = replace(kind, cuts=(1.0,)) if typed else kind
+        return cls(schema if columns == schema.columns else Schema(schema.label, columns))
 
     # What is known of them -----------------------------------------------------------------------
 
@@ -163,8 +185,11 @@ class Rows:
     def is_number(self) -> NDArray[np.bool_]:
         """For each column of plain rows, whether it is a number and no bit."""
         if isinstance(self.source, Bounds):
-            return np.ones(len(self.source.low), bool)
-        flags = [isinstance(kind, Number) and not self.bits for kind, _ in self.parts]
+            bits = self.source.bits
+            return np.ones(len(self.source.low), bool) if bits is None else ~bits
+        flags = [
+            isinstance(kind, Number) and not (self.bits or kind.is_bit) for kind, _ in self.parts
+        ]
         return np.repeat(np.array(flags, bool), [width for _, width in self.parts])
 
     @cached_property
@@ -252,15 +277,12 @@ class Rows:
         """The largest squared distance that two records have in so many powers of plain rows.
 
         They differ by at most 1 in each power of a number, in each of its cuts, and in two bits of
-        a category, or in one if it has no more.
+        a category, or in one if it has no more. A number that is a bit has one power.
         """
-        if self.schema is None:
-            return powers * self.sources
-        of_number = 1 if self.bits else powers  # no powers are made of bits
-        return sum(
-            min(width, 2) if isinstance(kind, Category) else width * of_number
-            for kind, width in self.parts
-        )
+        plain = self.sources
+        if self.schema is not None:
+            plain = sum(min(w, 2) if isinstance(kind, Category) else w for kind, w in self.parts)
+        return plain + (powers - 1) * int(self.is_number.sum())
 
     # Rows of records -----------------------------------------------------------------------------
 
@@ -333,8 +355,10 @@ class Rows:
     def _number_bounds(self) -> tuple[Floats, Floats]:
         """The lower bounds of the numbers, and how far the upper ones are from them."""
         if isinstance(self.source, Bounds):
-            return self.source.low, self.source.high - self.source.low
-        kinds = [] if self.bits else [kind for kind, _ in self.parts if isinstance(kind, Number)]
+            low, high = self.source.low[self.is_number], self.source.high[self.is_number]
+            return low, high - low
+        numbers = [kind for kind, _ in self.parts if isinstance(kind, Number)]
+        kinds = [] if self.bits else [kind for kind in numbers if not kind.is_bit]
         low = np.array([kind.low for kind in kinds], np.float64)
         return low, np.array([kind.high for kind in kinds], np.float64) - low
 

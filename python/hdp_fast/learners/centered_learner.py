@@ -162,11 +162,11 @@ class CenteredLinear(Checked):
             A pass over the table, and that of the method.
         """
         check_random_state(random_state)
-        unit = Rows.of_schema(self.schema)
         records = take_columns(
             "table", table, [*self.schema.reads, require_label(self.schema.label).column]
         )
         task, labels = self._read_labels(records)
+        unit = Rows.of_table(self.schema, records)
         rows, delta = unit(records), _UNUSED_DELTA if self.delta is None else self.delta
         goal = Goal(self.epsilon, delta, budget=budget, random_state=random_state)
         released = release_linear(

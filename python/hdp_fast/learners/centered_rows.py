@@ -105,9 +105,9 @@ def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:
 def _center_by(unit: Rows, means: Floats, least: float) -> Rows:
     """Center by released means, for which no variance counts as smaller than `least`."""
     numbers, columns = unit.is_number, len(unit.is_number)
-    mean, many = means[:columns], int(numbers.sum())
-    # Where there are no numbers, their powers are rows of no entries.
-    powers = means[columns:].reshape(max((len(means) - columns) // max(many, 1), 1), many)
+    mean, count = means[:columns], int(numbers.sum())
+    # Without numbers there are no powers, and nothing is squared.
+    powers = means[columns:].reshape(-1, count) if count else np.zeros((1, 0))
     variance = np.maximum(powers[0] - mean[numbers] ** 2, least)
     factor = np.ones(columns)
     factor[numbers] = 1 / np.sqrt(variance)

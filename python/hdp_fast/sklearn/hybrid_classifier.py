@@ -298,7 +298,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         """The records, their labels, and whether each is an agent's; None for a panel alone."""
         if names_of(X) is None:
             allowed = takes_missing(self.estimator)
-            X, labels = validate_data(self, X, y, dtype=np.float64, allow_missing=allowed)
+            # The panel's estimator reads types: integers must stay what they are.
+            X, labels = validate_data(self, X, y, dtype="numeric", allow_missing=allowed)
         else:
             validate_data(self, X, skip_check_array=True)
             labels = column_or_1d(y, warn=True)

@@ -36,7 +36,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
             them, or one such pair for each, shape (d, 2). A missing value counts as the lower
             bound, as with a schema. Only with epsilon = math.inf None takes them from the data,
-            which must be finite then.
+            which must be finite then. Columns of bool or an integer type with bounds (0, 1) are
+            bits, by bounds as by a schema.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used, and it needs none. A category that it does not list has all bits 0. None for
             columns of numbers.

@@ -19,10 +19,11 @@ from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.types import Floats
-from .._support.validate import number, one_of, positive_or_infinite, probability
+from .._support.validate import instance, number, one_of, positive_or_infinite, probability
 from ..budget import account
 from ..budget.account import Budget
 from ..data import Label, Number, Schema
+from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError
@@ -186,14 +187,16 @@ class PrivateLinearEstimator(SeededEstimator):
     def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[Rows, Floats | PlainRows, Any]:
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
         if self.schema is not None:
-            unit = Rows.of_schema(self.schema)
+            instance("schema", self.schema, Schema, "a data.Schema or None")
             if hasattr(X, "shape") and names_of(X) is None:
                 rule = "with a schema it must be a Table or a data frame with named columns"
                 raise ParameterError(
                     f"X is a {type(X).__name__}, but {rule}: ensembles that make arrays of frames"
                     " take what SchemaTransformer makes, and their members bounds = (0, 1)"
                 )
-            rows, labels = unit(X), column_or_1d(y, warn=True)
+            table = make_table("X", X, self.schema)
+            unit = Rows.of_table(self.schema, table)
+            rows, labels = unit(table), column_or_1d(y, warn=True)
             if len(labels) != len(rows):
                 raise ParameterError(f"y has {len(labels):,} entries, but X has {len(rows):,} rows")
             if numeric:
@@ -205,10 +208,11 @@ class PrivateLinearEstimator(SeededEstimator):
         records, labels = validate_data(self, X, y, dtype=np.float64, allow_missing=bounded)
         if numeric:
             labels = read_targets(labels)
+        integers = find_integers(X)
         if self.bounds is None:
-            unit = Rows.spanned_by(records)
+            unit = Rows.spanned_by(records, integers)
         else:
-            unit = Rows.within(self.bounds, records.shape[1])
+            unit = Rows.within(self.bounds, records.shape[1], integers)
         return unit, PlainRows(unit, records), labels
 
     def _keep_names(self, X: Any) -> None:
@@ -393,8 +397,10 @@ class PrivateLinearEstimator(SeededEstimator):
             return Schema(rule, source.columns), classes
         names = getattr(self, "feature_names_in_", self.rows_.names)
         pairs = zip(source.low.tolist(), source.high.tolist(), strict=True)
+        bits = ~self.rows_.is_number
         columns = {
-            str(name): Number(low, high) for name, (low, high) in zip(names, pairs, strict=True)
+            str(name): Number(*pair, (1.0,) if bit else ())
+            for name, pair, bit in zip(names, pairs, bits, strict=True)
         }
         return Schema(rule, columns), classes
 

@@ -34,7 +34,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         bounds: Public bounds of the columns, to which values are clipped: (low, high) for all of
             them, or one such pair for each, shape (d, 2). A missing value counts as the lower
             bound, as with a schema. Only with epsilon = math.inf None takes them from the data,
-            which must be finite then.
+            which must be finite then. Columns of bool or an integer type with bounds (0, 1) are
+            bits, by bounds as by a schema.
         schema: Public data.Schema, for a frame or a data.Table with categories; its label is not
             used. None for columns of numbers.
         target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
