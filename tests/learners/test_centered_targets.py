@@ -18,7 +18,14 @@ from hdp_fast.learners import CenteredLinear, centered_targets, target_model
 from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
 from hdp_fast.learners.centered_targets import plan_targets, release_targets
 from hdp_fast.learners.sufficient_statistics import add_up, calibrate
-from hdp_fast.learners.target_model import Clip, choose_clip, release_mean, scale_mean
+from hdp_fast.learners.target_model import (
+    Clip,
+    choose_clip,
+    release_mean,
+    release_square,
+    scale_mean,
+    settle_square,
+)
 
 UNIT = Rows.within((0, 1), 3)
 SPENT = Schema(
@@ -136,6 +143,37 @@ def test_a_record_moves_moments_by_what_their_noise_is_for():
     assert worst_mu_squared(1.7, less) > squared
 
 
+def test_a_record_moves_residuals_by_what_their_noise_is_for(monkeypatch):
+    part = plan_targets(UNIT, 2_000, Goal(1.0, 1e-6)).slopes
+    drawn = calibrate(centered_targets._describe(2, 1.7, second=False), 2_000, *part.residuals)
+    description = centered_targets._describe(2, 1.7, second=False)
+    angles = np.linspace(0, 2 * math.pi, 17)
+    rows = 3 * np.column_stack([np.cos(angles), np.sin(angles)])
+    sums = [add_up(description, row[None], np.array([y]), drawn.bits)
+            for row in rows for y in (-1.0, 0.5, 1.0)]  # fmt: skip
+    assert all(one.moments is None for one in sums)
+    pairs = itertools.combinations(sums, 2)
+    worst = max(float((((a.sums - b.sums) / float(drawn.sums)) ** 2).sum()) for a, b in pairs)
+    squared = accounting.gaussian_mu(*part.residuals) ** 2
+    assert 0.98 * squared < worst <= squared
+    # The mean square: two records that are as far apart as can be.
+    seen = []
+
+    def draw(sigma, size, **_):
+        seen.append(sigma)
+        return np.zeros(size, np.int64)
+
+    monkeypatch.setattr(target_model.noise, "rounded_gaussian", draw)
+    grid = settle_square(2_000, *part.square)
+    rest = np.full(1_999, 0.5)
+    means = [release_square(np.append(rest, one), grid, None) for one in (0.0, 0.3, -1.0)]
+    moved = (means[2] - means[0]) * 2_000 * 2 ** grid[0] / float(grid[1])
+    assert 0.98 * moved**2 < accounting.gaussian_mu(*part.square) ** 2 * 1.0001
+    assert moved**2 <= accounting.gaussian_mu(*part.square) ** 2 * (1 + 1e-9)
+    assert set(seen) == {grid[1]}
+    assert means[0] < means[1] < means[2] <= 1
+
+
 # Composition -------------------------------------------------------------------------------------
 
 
@@ -145,7 +183,9 @@ def pure(plan):
 
 def gaussian(plan, rows=1):
     """The squared mu of all Gaussian parts for `rows` rows."""
-    parts = [part for part in (plan.slopes.means, plan.slopes.moments) if part]
+    slopes = plan.slopes
+    all_parts = slopes.means, slopes.moments, slopes.square, slopes.residuals
+    parts = [part for part in all_parts if part]
     return sum((rows * accounting.gaussian_mu(*part)) ** 2 for part in parts)
 
 
@@ -191,12 +231,22 @@ def test_the_noise_that_is_drawn_is_that_of_the_plan(monkeypatch):
         keep(name)
     goal = Goal(2.0, 1e-6, random_state=0).of_people(np.arange(4_000) // 2, 2, 4_000)
     plan = plan_targets(UNIT, 4_000, goal)
-    keep("calibrate")
+    calibrated, squared = [], []
+    for name, kept in (("calibrate", calibrated), ("settle_square", squared)):
+        function = getattr(centered_targets, name)
+        monkeypatch.setattr(
+            centered_targets, name, lambda *arguments, kept=kept, function=function: (
+                kept.append(arguments), function(*arguments))[1]
+        )  # fmt: skip
     made = release_targets(UNIT, *draw_records(4_000), goal, name="here")
     assert (seen["choose_clip"]["epsilon"], seen["choose_clip"]["rows"]) == (plan.clip.epsilon, 2)
     assert (seen["release_mean"]["epsilon"], seen["release_mean"]["rows"]) == (plan.mean.epsilon, 2)
     assert (seen["center"]["epsilon"], seen["center"]["delta"]) == plan.slopes.means
-    assert seen["calibrate"][1:] == (4_000, *plan.slopes.moments)
+    # The first two are those of the plan itself.
+    drawn = [arguments[1:] for arguments in calibrated[2:]]
+    assert drawn == [(4_000, *plan.slopes.moments), (4_000, *plan.slopes.residuals)]
+    assert [one.second_moments for one, *_ in calibrated[2:]] == [True, False]
+    assert squared[1:] == [(4_000, *plan.slopes.square)]
     assert made.record.neighbors == "replace_person"
     assert (made.record.epsilon, made.record.delta, made.record.law) == (2.0, 1e-6, None)
 
@@ -228,7 +278,7 @@ def test_few_records_are_centered_evenly_with_the_constant_among_the_moments():
     many = release(4_000, 1.0)
     assert many.model.law.constant == 0
     assert (many.rows.center != 0.5).all()
-    assert "of means and moments" in many.record.noise
+    assert "of means, moments and those of residuals" in many.record.noise
 
 
 def test_moments_of_even_rows_are_centered_as_released_means_would():

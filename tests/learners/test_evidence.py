@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from hdp_fast.learners.evidence import center_moments, shrink_by_evidence
+from hdp_fast.learners.evidence import (
+    center_moments,
+    join_cross_moments,
+    shrink_by_evidence,
+)
 
 RNG = np.random.default_rng
 POWERS, SCALES = (-0.5, 0.0, 0.5, 1.0, 2.0), np.exp(np.arange(-7.0, 3.1, 0.35))
@@ -113,6 +117,24 @@ def test_shrink_by_evidence_is_finite_whatever_was_released(moments, cross):
         made = shrink(moments, cross, moments_deviation=deviation, cross_deviation=deviation)
         assert np.isfinite(made.coefficients).all()
         assert 0 <= made.left < math.inf
+
+
+def test_join_cross_moments_takes_what_has_less_noise():
+    rows, targets = draw_rows(4)
+    moments, cross = rows.T @ rows / len(rows), rows.T @ targets / len(rows)
+    first = shrink(moments, cross)
+    residual = cross - moments @ first.coefficients
+    settings = {"moments_deviation": 0.01, "cross_deviation": 0.02, "residual_deviation": 0.02}
+    joined = join_cross_moments(moments, cross, residual, first, **settings)
+    np.testing.assert_allclose(joined, cross, atol=1e-12)
+    wrong = np.ones_like(cross)
+    only_cross = settings | {"residual_deviation": 1e9}
+    np.testing.assert_allclose(
+        join_cross_moments(moments, cross, residual + wrong, first, **only_cross), cross, atol=1e-9
+    )
+    only_residual = settings | {"cross_deviation": 1e9}
+    made = join_cross_moments(moments, cross + wrong, residual, first, **only_residual)
+    np.testing.assert_allclose(made, cross, atol=1e-9)
 
 
 def test_center_moments_is_what_centered_rows_have():

@@ -20,7 +20,7 @@ from ..data.goal import Goal
 from ..data.rows import Rows
 from ..record import PrivacyRecord, rng_of
 from .centered_rows import center, center_evenly, count_powers, settle_means
-from .evidence import center_moments, shrink_by_evidence
+from .evidence import CentralMoments, Shrunk, center_moments, join_cross_moments, shrink_by_evidence
 from .feature_maps import FeatureMap
 from .released_statistics import ReleasedStatistics
 from .statistics_noise import MOST_BITS
@@ -31,7 +31,9 @@ from .target_model import (
     TargetModel,
     choose_clip,
     release_mean,
+    release_square,
     scale_mean,
+    settle_square,
     span_targets,
 )
 
@@ -43,8 +45,14 @@ _CLIP_SHARE, _CLIP_SHARE_ALONE = 0.1, 0.4
 # The mean's share of what is left, and the deviation of its noise, as a share of the clip's width,
 # that it may take half of what is left for.
 _MEAN_SHARE, _MEAN_BLUR = 0.05, 0.015
-# Share of the squared budget of the Gaussian releases that the means of columns take.
-_CENTER_SHARE = 0.2
+# Shares of the squared budget of the Gaussian releases that the means of columns take: the least
+# without squares and the largest. Between them their noise is this part of an interval.
+_LEAST_CENTER, _CENTER_SHARE, _CENTER_NOISE = 0.1, 0.2, 0.02
+# Shares of the rest that moments, and the mean square of residuals around slopes, take.
+_MOMENT_SHARE, _SQUARE_SHARE = 0.6, 0.02
+# How far records must stand out of the noise in a vector of moments, for residuals to be worth a
+# share, and to how many of their root mean squares they are clipped.
+_LEAST_CLEAR, _RESIDUAL_REACH = 35, 1.25
 # Means are not released where their noise is above this: then moments tell them well enough.
 _BLUR = 0.15
 # Effective records for each root of a column from which squares of numbers were measured to help.
@@ -78,7 +86,9 @@ class Slopes:
     Attributes:
         whole: The cost of all Gaussian releases together.
         means: What means of columns cost each row; None where rows are centered evenly.
-        moments: What second moments cost each row.
+        moments: What moments cost each row.
+        square: What the mean square of residuals costs each row; None without residuals.
+        residuals: What their moments cost each row; None as well.
         squares: Whether squares of numbers become columns.
         reach: The norm to which rows are shrunk, for each unit of their root mean square.
     """
@@ -86,6 +96,8 @@ class Slopes:
     whole: Part
     means: Part | None
     moments: Part
+    square: Part | None
+    residuals: Part | None
     squares: bool
     reach: float
 
@@ -114,7 +126,8 @@ def plan_targets(unit: Rows, n: int, goal: Goal) -> TargetPlan:
     if not goal.protects:
         free = Part(*goal.price)
         squares = _has_squares(unit, n, math.inf)
-        return TargetPlan(None, free, Slopes(free, free, free, squares, _REACH_WITHOUT_NOISE))
+        parts = free, free, free, None, None
+        return TargetPlan(None, free, Slopes(*parts, squares, _REACH_WITHOUT_NOISE))
     groups, rest = goal.persons.count_groups(n), goal.epsilon
     alone, clip = groups * rest < _LEAST_SLOPES, None
     if groups * rest >= _LEAST_CLIP:
@@ -132,24 +145,32 @@ def plan_targets(unit: Rows, n: int, goal: Goal) -> TargetPlan:
 
 
 def _plan_slopes(unit: Rows, n: int, goal: Goal, whole: Part) -> Slopes:
-    """Share the Gaussian budget out between means of columns and moments."""
+    """Share the Gaussian budget out between means of columns, moments, and those of residuals."""
     groups, mu = goal.persons.count_groups(n), _mu(*goal.price)
     squares = _has_squares(unit, groups, mu)
-    row, means, moments = (
-        Part(*goal.persons.gaussian_share(*part))
-        for part in (whole, _split(whole, _CENTER_SHARE), _split(whole, 1 - _CENTER_SHARE))
-    )
     distance = math.sqrt(unit.squared_distance(count_powers(squares)))
+    center = min((distance / (_CENTER_NOISE * groups * mu)) ** 2, _CENTER_SHARE)
+    center = _CENTER_SHARE if squares else max(center, _LEAST_CENTER)
+    means = Part(*goal.persons.gaussian_share(*_split(whole, center)))
     even = distance > _BLUR * n * _mu(*means)
+    rest = 1.0 if even else 1 - center
+
+    def take(share: float) -> Part:
+        return Part(*goal.persons.gaussian_share(*_split(whole, share * rest)))
+
     columns = 1 + len(unit.is_number) + (int(unit.is_number.sum()) if squares else 0)
     clear = groups * mu / math.sqrt(columns)
     reach = _REACH * math.sqrt(max(clear / _REACH_CLEAR, 1.0))
-    if even:
-        calibrate(_describe(columns, 1.0), n, *row)
-        return Slopes(whole, None, row, squares, reach)
-    settle_means(unit, squares, n, *means)
+    moments, square, residuals = take(1.0), None, None
+    if clear >= _LEAST_CLEAR:
+        moments, square = take(_MOMENT_SHARE), take(_SQUARE_SHARE)
+        residuals = take(1 - _MOMENT_SHARE - _SQUARE_SHARE)
+        settle_square(n, *square)
+        calibrate(_describe(columns, 1.0, second=False), n, *residuals)
+    if not even:
+        settle_means(unit, squares, n, *means)
     calibrate(_describe(columns, 1.0), n, *moments)
-    return Slopes(whole, means, moments, squares, reach)
+    return Slopes(whole, None if even else means, moments, square, residuals, squares, reach)
 
 
 class TargetRelease(NamedTuple):
@@ -167,9 +188,10 @@ def release_targets(
 
     (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows, by basic
     composition of three parts: an interval by permute-and-flip, pure; the mean of targets that are
-    clipped to it by discrete Laplace noise, pure; and Gaussian noise on means of columns and then
-    on moments, whose squares of mu add up to no more than that of the epsilon that is left and of
-    all of delta. What a record adds to a sum depends on itself and on what was released before.
+    clipped to it by discrete Laplace noise, pure; and Gaussian noise on means of columns, then on
+    moments, and then on the mean square and the moments of residuals around the slopes that these
+    make, whose squares of mu add up to no more than that of the epsilon that is left and of all of
+    delta. What a record adds to a sum depends on itself and on what was released before.
     With k rows of a person the first two have k times the noise, and mu is divided by k. Where
     records are few the mean is released alone, and delta is not spent.
 
@@ -239,24 +261,7 @@ def _release_slopes(
     bound = math.sqrt(centered.norm**2 - 1 + constant**2) * slopes.reach
     width = max(law.high - law.mean, law.mean - law.low)
     scaled = (targets - law.mean) / width
-    released = _release_moments(slopes, made, scaled, bound, goal)
-    assert released.second_moments is not None
-    unit_of_rows = bound / released.n
-    square = bound * unit_of_rows
-    moments, cross = released.second_moments * square, released.cross_moments[:, 0] * unit_of_rows
-    if constant:
-        moments, cross, mean = center_moments(moments, cross, constant)
-    else:
-        # The last column is 0, and what was released of it noise.
-        moments, cross, mean = moments[:-1, :-1], cross[:-1], np.zeros(len(cross) - 1)
-    shrunk = shrink_by_evidence(
-        moments,
-        cross,
-        moments_deviation=released.moments_deviation * square,
-        cross_deviation=released.sums_deviation * unit_of_rows,
-        n=released.n,
-        variance=_VARIANCE if goal.protects else max(float(scaled.var()), _LEAST_VARIANCE),
-    )
+    shrunk, mean = _learn_slopes(slopes, made, scaled, bound, constant, goal)
     # What stands at the end of rows takes their mean off.
     last = -float(mean @ shrunk.coefficients) / constant if constant else 0.0
     return centered, TargetModel(
@@ -268,20 +273,76 @@ def _release_slopes(
     )
 
 
-def _describe(columns: int, bound: float) -> SufficientStatistics:
+def _learn_slopes(
+    slopes: Slopes, rows: Floats, targets: Floats, bound: float, constant: float, goal: Goal
+) -> tuple[Shrunk, Floats]:
+    """Coefficients by released moments, and the mean of rows; then by residuals around them, too.
+
+    Residuals vary less than the target where slopes explain much, and so their moments have less
+    noise.
+    """
+    released = _release_moments(slopes.moments, rows, targets, bound, goal)
+    assert released.second_moments is not None
+    unit = bound / released.n
+    square, whole = bound * unit, released.second_moments * bound * unit
+    moments, cross, mean = _center(whole, released.cross_moments[:, 0] * unit, constant)
+    free = max(float(targets.var()), _LEAST_VARIANCE)
+    settings: dict[str, Any] = {
+        "moments_deviation": released.moments_deviation * square,
+        "n": released.n,
+        "variance": _VARIANCE if goal.protects else free,
+    }
+    cross_deviation = released.sums_deviation * unit
+    first = shrink_by_evidence(moments, cross, cross_deviation=cross_deviation, **settings)
+    if slopes.square is None or slopes.residuals is None:
+        return first, mean
+    slope = np.append(first.coefficients, 0.0)
+    if constant:
+        slope[-1] = -float(mean @ first.coefficients) / constant
+    lengths = np.maximum(np.linalg.norm(rows, axis=1), bound)
+    residuals = targets - (rows @ slope) * (bound / lengths)
+    stream: Any = goal.random_state
+    grid = settle_square(released.n, *slopes.square)
+    left = release_square(residuals.clip(-1.0, 1.0), grid, stream)
+    clip = min(_RESIDUAL_REACH * math.sqrt(left), 1.0)
+    signs = (residuals / clip).clip(-1.0, 1.0)
+    again = _release_moments(slopes.residuals, rows, signs, bound, goal, second=False)
+    residual_deviation = again.sums_deviation * unit * clip
+    joined = join_cross_moments(
+        moments,
+        cross,
+        _center(whole, again.cross_moments[:, 0] * (unit * clip), constant).cross,
+        first,
+        moments_deviation=settings["moments_deviation"],
+        cross_deviation=cross_deviation,
+        residual_deviation=residual_deviation,
+    )
+    settings |= {"left_variance": left, "open_square": first.open}
+    return shrink_by_evidence(moments, joined, cross_deviation=residual_deviation, **settings), mean
+
+
+def _center(moments: Floats, cross: Floats, constant: float) -> CentralMoments:
+    """Central moments by those of rows with this constant, or of rows that are centered."""
+    if constant:
+        return center_moments(moments, cross, constant)
+    # The last column is 0, and what was released of it noise.
+    return CentralMoments(moments[:-1, :-1], cross[:-1], np.zeros(len(cross) - 1))
+
+
+def _describe(columns: int, bound: float, *, second: bool = True) -> SufficientStatistics:
     features = FeatureMap.identity(columns, norm_bound=bound)
-    return SufficientStatistics(features, label_bound=1.0, second_moments=True)
+    return SufficientStatistics(features, label_bound=1.0, second_moments=second)
 
 
 def _release_moments(
-    slopes: Slopes, rows: Floats, targets: Floats, bound: float, goal: Goal
+    part: Part, rows: Floats, targets: Floats, bound: float, goal: Goal, *, second: bool = True
 ) -> ReleasedStatistics:
     """The moments of rows that are shrunk to a norm, and of targets in [-1, 1]."""
     n, columns = rows.shape
-    description = _describe(columns, bound)
+    description = _describe(columns, bound, second=second)
     if not goal.protects:
         return add_noise(description, add_up(description, rows, targets, MOST_BITS), n, MOST_BITS)
-    drawn = calibrate(description, n, *slopes.moments)
+    drawn = calibrate(description, n, *part)
     sums = add_up(description, rows, targets, drawn.bits)
     return add_noise(description, sums, n, drawn.bits, drawn, None, goal.random_state)
 
@@ -325,7 +386,8 @@ def _make_record(name: str, plan: TargetPlan, goal: Goal) -> PrivacyRecord:
     parts.append(f"discrete Laplace on the sum of targets, {_write(plan.mean)}")
     slopes, source, delta = plan.slopes, _SOURCE, 0.0
     if slopes is not None:
-        what = "moments" if slopes.means is None else "means and moments"
+        what = "moments" if slopes.means is None else "means, moments"
+        what += "" if slopes.residuals is None else " and those of residuals"
         parts.append(f"rounded normal on integers of {what}, {_write(slopes.whole)}")
         source, delta = _SOURCE + _SOURCE_OF_SLOPES, goal.settled_delta
     what = "the mean of the target" if slopes is None else "slopes shrunk on evidence"

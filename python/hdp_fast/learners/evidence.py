@@ -5,6 +5,7 @@ Everything here is a function of released and public numbers, so that it costs n
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -31,11 +32,13 @@ class Shrunk(NamedTuple):
         coefficients: Their mean, shape (d,).
         explained: The mean square of predictions with them, by the released moments.
         left: The mean square of what noise leaves open in these predictions.
+        open: The sum of the variances of the coefficients.
     """
 
     coefficients: Floats
     explained: float
     left: float
+    open: float
 
 
 class CentralMoments(NamedTuple):
@@ -69,6 +72,8 @@ def shrink_by_evidence(
     cross_deviation: float,
     n: int,
     variance: float,
+    left_variance: float | None = None,
+    open_square: float = math.inf,
 ) -> Shrunk:
     """Means of the coefficients over priors, each weighed by how likely it makes what is seen.
 
@@ -81,19 +86,24 @@ def shrink_by_evidence(
         variance above it.
     cross_deviation: of the noise on each cross moment.
     variance: of the target, about.
+    left_variance: of what coefficients leave of it; None takes variance.
+    open_square: the square of what the noise of the moments is multiplied with, where that is known
+        to be less than the coefficients.
     """
     d = len(cross)
     values, vectors = np.linalg.eigh(moments)
     true = np.maximum(values, 0.0)
     least = _LEAST_SHARE * float(true.max(initial=0.0))
     if least == 0:
-        return Shrunk(np.zeros(d), 0.0, 0.0)
+        return Shrunk(np.zeros(d), 0.0, 0.0, 0.0)
     true[true <= least] = 0.0
     seen = vectors.T @ cross
     prior = _spread_priors(true, moments_deviation * np.sqrt(2 * d) / 2 + least, variance)
     # A direction that tells nothing has a little of both, or rounding would count as evidence.
-    noise = cross_deviation**2 + variance * np.maximum(true, least) / n
-    noise = noise + moments_deviation**2 / 2 * (prior.sum(axis=1, keepdims=True) + prior)
+    left = variance if left_variance is None else left_variance
+    noise = cross_deviation**2 + left * np.maximum(true, least) / n
+    times = np.minimum(prior.sum(axis=1, keepdims=True) + prior, open_square)
+    noise = noise + moments_deviation**2 / 2 * times
     total = prior * true**2 + noise
     log = -0.5 * (np.log(total) + seen**2 / total).sum(axis=1)
     log[0] += np.log(_NOTHING)
@@ -101,8 +111,35 @@ def shrink_by_evidence(
     weights /= weights.sum()
     means = prior * true / total * seen
     mean = weights @ means
-    spread = weights @ (prior * noise / total + means**2) - mean**2
-    return Shrunk(vectors @ mean, float(true @ mean**2), float(true @ np.maximum(spread, 0.0)))
+    spread = np.maximum(weights @ (prior * noise / total + means**2) - mean**2, 0.0)
+    explained = float(true @ mean**2)
+    return Shrunk(vectors @ mean, explained, float(true @ spread), float(spread.sum()))
+
+
+def join_cross_moments(
+    moments: Floats,
+    cross: Floats,
+    residual_cross: Floats,
+    first: Shrunk,
+    *,
+    moments_deviation: float,
+    cross_deviation: float,
+    residual_deviation: float,
+) -> Floats:
+    """Cross moments by themselves, and by those of residuals around coefficients, together.
+
+    To the latter what the coefficients explain is added. The noise of the moments then counts as
+    far as these are wrong alone. Both are weighed by how little noise they have.
+
+    residual_cross, residual_deviation: means of z (y - z' coefficients), and the deviation of the
+        noise on each.
+    """
+    square = moments_deviation**2 / 2
+    of_cross = cross_deviation**2 + square * float(first.coefficients @ first.coefficients)
+    of_residuals = residual_deviation**2 + square * first.open
+    share = of_cross / max(of_cross + of_residuals, math.ulp(0.0))
+    joined: Floats = (1 - share) * cross
+    return joined + share * (residual_cross + moments @ first.coefficients)
 
 
 def _spread_priors(true: Floats, floor: float, variance: float) -> Floats:

@@ -13,6 +13,7 @@ import numpy as np
 from .. import noise
 from .._support.types import Floats
 from .._support.validate import read_only, refuse
+from ..accounting.discrete_gaussian import calibrate_means
 from ..data.rows import Bounds
 from ..record import PrivacyRecord
 
@@ -92,6 +93,8 @@ _GAIN, _LARGEST_GAIN = 6.0, 0.05
 # Steps of the grid of a clipped target.
 _STEPS = 1 << 20
 _LARGEST_SCALE = 1 << 50
+# No mean square of residuals counts as smaller.
+_LEAST_SQUARE = 1 / 400
 
 
 class Clip(NamedTuple):
@@ -151,6 +154,26 @@ def span_targets(targets: Floats) -> Clip:
     if high - low >= _LEAST_HALF:
         return Clip(low, high)
     return Clip(max(low - _LEAST_HALF, -1.0), min(high + _LEAST_HALF, 1.0))
+
+
+def settle_square(n: int, epsilon: float, delta: float) -> tuple[int, Fraction]:
+    """The grid and the noise of the mean square of n residuals; raises where none is enough."""
+    return calibrate_means(1, n=n, epsilon=epsilon, delta=delta)
+
+
+def release_square(
+    residuals: Floats, grid: tuple[int, Fraction], random_state: np.random.Generator | None
+) -> float:
+    """Release the mean square of residuals in [-1, 1], with the noise that settle_square has.
+
+    Squares are cut to integers up to 2**bits, whose sum is exact: replacing a record moves it by
+    at most 2**bits. What is released is at least the deviation of its noise.
+    """
+    bits, sigma = grid
+    unit = 1 / (2.0**bits * len(residuals))
+    total = int(np.floor(residuals**2 * 2.0**bits).astype(np.int64).sum())
+    drawn = int(noise.rounded_gaussian(sigma, (1,), random_state=random_state)[0])
+    return min(max((total + drawn) * unit, float(sigma) * unit, _LEAST_SQUARE), 1.0)
 
 
 def scale_mean(epsilon: float, rows: int) -> Fraction:
