@@ -8,8 +8,10 @@ that can import it (scikit-learn 1.6 or older; `pip install diffprivlib scikit-l
 is 1e-6; diffprivlib's guarantees are pure. A line ends with the rivals that are ahead by more than
 one standard error of the paired difference. With --loss the classifiers of hdp_fast.sklearn alone
 are compared, by their log loss, no probability counting as below 1e-4; its last line is the time of
-a fit. Tables of targets take milliseconds a fit: `--problem wind claremorris wealth income earnings
-hours shares diabetes` prints them, and `--limit 300` learns from so many records.
+a fit. With --signs it says how many effects a report shows, and how many of these keep their sign
+over five fits of one split. Tables of targets take milliseconds a fit: `--problem wind claremorris
+wealth income earnings hours shares diabetes` prints them, and `--limit 300` learns from so many
+records.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: an hour, of which
 MNIST and the census take the most; --problem picks some. With --loss in place of --rivals it takes
@@ -38,7 +40,7 @@ from sklearn import datasets
 
 from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.frames import make_table
-from hdp_fast.learners import FeatureMap, PrivateSGD, SufficientStatistics
+from hdp_fast.learners import Effect, FeatureMap, PrivateModel, PrivateSGD, SufficientStatistics
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
 EPSILONS = (0.1, 0.5, 1.0, 4.0)
@@ -72,6 +74,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="the most records to learn from")
     parser.add_argument("--first", type=int, default=100, help="seed of the first split")
     parser.add_argument("--rivals", help="a Python that imports diffprivlib")
+    parser.add_argument("--signs", action="store_true", help="signs of effects over five fits")
     parser.add_argument("--loss", action="store_true", help="the log loss of our classifiers")
     arguments = parser.parse_args()
     accept_seeds()
@@ -88,6 +91,9 @@ def main() -> None:
         orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
         if arguments.limit:
             orders = [cut(order, arguments.limit) for order in orders]
+        if arguments.signs:
+            show_signs(name, task, split(task, orders[0])[0], arguments.epsilon)
+            continue
         if arguments.loss:
             if task.target is None:
                 show_losses(name, task, orders, arguments.epsilon)
@@ -136,6 +142,37 @@ def show_losses(name: str, task: Task, orders: Any, epsilons: Any) -> None:
     fits_of_each = len(orders) * len(epsilons)
     times = "".join(f"{seconds[method] / fits_of_each * 1e3:>15.0f} ms" for method in methods)
     print(f"{'a fit':>8}{times}", flush=True)
+
+
+def show_signs(name: str, task: Task, train: Any, epsilons: Any) -> None:
+    """How many effects are told and shown, and how many keep their sign over five fits."""
+    print(f"\n{name}: {len(train):,} x {task.rows.shape[1]}, effects over five fits")
+    print(f"{'epsilon':>8}{'told':>8}{'shown':>8}{'keep sign':>12}{'of ten largest':>16}")
+    for epsilon in epsilons:
+        fits = [fit(task, train, epsilon, seed, "auto") for seed in range(5)]
+        told = [PrivateModel.from_json(made.to_json()).told_effects() for made in fits]
+        all_signs = [{one.name: join(one) > 0 for one in made.effects} for made in told]
+
+        def count_kept(effects: Any, all_signs: Any = all_signs) -> int:
+            return sum(keeps_sign(one, [signs[one.name] for signs in all_signs]) for one in effects)
+
+        shown = [made.told[:10] for made in told]
+        counts = [sum(map(len, shown)) / 5, sum(map(count_kept, shown)) / 5]
+        largest = sum(count_kept(made.effects[:10]) for made in told) / 5
+        all_told = sum(len(made.told) for made in told) / 5
+        cells = f"{all_told:>8.1f}{counts[0]:>8.1f}{counts[1]:>12.1f}{largest:>16.1f}"
+        print(f"{epsilon:>8}{cells}", flush=True)
+
+
+def join(effect: Effect) -> NDArray[np.float64]:
+    """The weights of all scores, and those of the square."""
+    return np.array([*effect.weights, *effect.squares])
+
+
+def keeps_sign(effect: Effect, signs: list[NDArray[np.bool_]]) -> bool:
+    """Whether what is largest in an effect, by which reports name it, has one sign in all fits."""
+    place = int(np.abs(join(effect)).argmax())
+    return len({bool(one[place]) for one in signs}) == 1
 
 
 def fit(task: Task, train: Any, epsilon: float, seed: int, method: str) -> Any:

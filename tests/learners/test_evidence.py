@@ -125,16 +125,16 @@ def test_join_cross_moments_takes_what_has_less_noise():
     first = shrink(moments, cross)
     residual = cross - moments @ first.coefficients
     settings = {"moments_deviation": 0.01, "cross_deviation": 0.02, "residual_deviation": 0.02}
-    joined = join_cross_moments(moments, cross, residual, first, **settings)
+    joined, share = join_cross_moments(moments, cross, residual, first, **settings)
     np.testing.assert_allclose(joined, cross, atol=1e-12)
+    assert 0 < share < 1
     wrong = np.ones_like(cross)
     only_cross = settings | {"residual_deviation": 1e9}
-    np.testing.assert_allclose(
-        join_cross_moments(moments, cross, residual + wrong, first, **only_cross), cross, atol=1e-9
-    )
+    made = join_cross_moments(moments, cross, residual + wrong, first, **only_cross)
+    np.testing.assert_allclose(made.cross, cross, atol=1e-9)
     only_residual = settings | {"cross_deviation": 1e9}
     made = join_cross_moments(moments, cross + wrong, residual, first, **only_residual)
-    np.testing.assert_allclose(made, cross, atol=1e-9)
+    np.testing.assert_allclose(made.cross, cross, atol=1e-9)
 
 
 def test_center_moments_is_what_centered_rows_have():

@@ -1,4 +1,5 @@
-"""How often intervals of weights cover: of the fit without noise, and of the population's.
+"""learners.weight_noise, a private module: how often intervals of weights cover, of the fit without
+noise, and of the population's.
 
 `python tests/learners/test_weight_intervals.py` prints the shares of 1,000 simulated tables.
 """
@@ -7,7 +8,18 @@ import numpy as np
 import pytest
 
 from hdp_fast.data import Label, Number, Schema
-from hdp_fast.learners import CenteredLinear, FeatureMap, StatisticsModel, SufficientStatistics
+from hdp_fast.data.goal import Goal
+from hdp_fast.data.rows import Rows
+from hdp_fast.learners import (
+    CenteredLinear,
+    FeatureMap,
+    StatisticsModel,
+    SufficientStatistics,
+    centered_targets,
+)
+from hdp_fast.learners.centered_linear import CenteredModel
+from hdp_fast.learners.centered_targets import release_targets
+from hdp_fast.learners.weight_noise import population_weights, weight_covariances
 
 COLUMNS, N, TWO_SIDED = 4, 20_000, 1.959964
 FEATURES = FeatureMap.identity(COLUMNS + 1, norm_bound=4.0)
@@ -58,6 +70,68 @@ def measure(tables, kind):
     return np.mean(without, axis=0), np.mean(population, axis=0) if population else None
 
 
+# Moments of squares, too, stand out of their noise.
+SLOPES, EPSILON = 20_000, 4.0
+
+
+def release_slopes(rows, targets, seed):
+    """A regression's release, and what went into its slopes."""
+    unit, seen = Rows.within((-2, 2), COLUMNS), {}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_learn_slopes", "shrink_by_evidence", "join_cross_moments", "release_square"):
+            function = getattr(centered_targets, name)
+
+            def call(*arguments, name=name, function=function, **settings):
+                made = function(*arguments, **settings)
+                seen.setdefault(name, []).append((arguments, made))
+                return made
+
+            patch.setattr(centered_targets, name, call)
+        goal = Goal(EPSILON, 1e-6, random_state=seed)
+        made = release_targets(unit, unit.plain(rows[:, :-1]), targets, goal, name="here")
+    return CenteredModel(made.rows, made.model, "evidence", made.record, None), seen
+
+
+def shrink_rows(rows, bound):
+    return rows * np.minimum(1, bound / np.linalg.norm(rows, axis=1))[:, None]
+
+
+def fit_without_noise(seen):
+    """The same penalties, first slopes and clips, with the moments of the rows themselves."""
+    (_, rows, targets, bound, *_), _ = seen["_learn_slopes"][0]
+    (first_arguments, first), (_, last) = seen["shrink_by_evidence"]
+    rows = shrink_rows(rows, bound)[:, :-1]
+    moments, cross = rows.T @ rows / len(rows), rows.T @ targets / len(rows)
+    clip = min(centered_targets._RESIDUAL_REACH * seen["release_square"][0][1] ** 0.5, 1)
+    residuals = (targets - rows @ first.coefficients).clip(-clip, clip)
+    again = rows.T @ residuals / len(rows) + moments @ first.coefficients
+    share = seen["join_cross_moments"][0][1].share
+    penalty = np.linalg.inv(last.gain) - first_arguments[0]
+    return np.linalg.solve(moments + penalty, (1 - share) * cross + share * again)
+
+
+def measure_slopes(tables, people):
+    """The same of a regression's slopes, for its rows, by the intervals that summary has."""
+    rows, targets = draw(np.random.default_rng(1), people, "targets")
+    without, population = [], []
+    for seed in range(tables):
+        table = draw(np.random.default_rng([4, seed]), SLOPES, "targets")
+        released, seen = release_slopes(*table, seed)
+        model, law = released.model, released.model.law
+        width = max(law.high - law.mean, law.mean - law.low)
+        covariances = weight_covariances(released)[:, :-1, :-1]
+        weights = model.weights[:-1, None]
+        without.append(covers(weights, covariances, width * fit_without_noise(seen)))
+        centered = released.rows(rows[:, :-1])
+        shrunk = shrink_rows(centered * ([1] * (centered.shape[1] - 1) + [0]), model.norm_bound)
+        shrunk[:, -1] = 1
+        truth = np.linalg.solve(shrunk.T @ shrunk, shrunk.T @ targets.clip(law.low, law.high))
+        fit = population_weights(model)
+        if fit is not None:
+            population.append(covers(fit[0][:-1], fit[1][:, :-1, :-1], truth[:-1]))
+    return np.mean(without, axis=0), population and np.mean(population, axis=0)
+
+
 def spread_and_stated(fits, n, epsilon):
     """Deviations of a descent's weights over fits of one table, and what the models state."""
     columns = {f"x{place}": Number(-2, 2) for place in range(COLUMNS)}
@@ -93,6 +167,20 @@ def test_intervals_cover_in_most_of_a_hundred_tables(kind):
         assert abs(population.mean() - 0.95) < 0.035
 
 
+def test_intervals_of_slopes_cover_in_most_of_sixty_tables():
+    # All eight weights, 60 tables, and a population of which 300,000 are seen.
+    without, population = measure_slopes(60, 300_000)
+    assert abs(without.mean() - 0.95) < 0.04
+    assert abs(population.mean() - 0.95) < 0.04
+
+
+def test_slopes_tell_the_population_only_where_moments_stand_out(monkeypatch):
+    table = draw(np.random.default_rng(5), 2_000, "targets")
+    released, _ = release_slopes(*table, 1)
+    assert population_weights(released.model) is None
+    assert (np.diag(weight_covariances(released)[0])[:-1] > 0).all()
+
+
 def test_population_needs_moments_that_stand_out_of_their_noise():
     rows, labels = draw(np.random.default_rng(3), 1_000, "classes")
     released = STATISTICS["classes"].release(rows, labels, epsilon=0.5, delta=1e-6)
@@ -116,3 +204,6 @@ if __name__ == "__main__":
         print(f"{each}: fit without noise {of_fit.round(3)}, mean {of_fit.mean():.3f}")
         if of_population is not None:
             print(f"{each}: population {of_population.round(3)}, mean {of_population.mean():.3f}")
+    of_fit, of_population = measure_slopes(1_000, 600_000)
+    print(f"slopes: fit without noise {of_fit.round(3)}, mean {of_fit.mean():.3f}")
+    print(f"slopes: population {of_population.round(3)}, mean {of_population.mean():.3f}")

@@ -42,11 +42,6 @@ def judge_model(model: PrivateModel) -> str:
         return f"{fault[0].upper()}{fault[1:]}."
     if model.record is None:
         return "No noise was added: the model protects no one, and no effect has an interval."
-    if effects.signal is None and model.method == "evidence":
-        return (
-            f"The slopes stand out of the noise that is left in them {model.signal:.2g} times as "
-            "far as they must to be of use; that of single weights is not known."
-        )
     if effects.signal is None:
         return f"The noise in the weights is not known: none of {features:,} effects is told."
     if not told or effects.signal <= _LEAST_SIGNAL:
@@ -110,7 +105,10 @@ def _describe_use(model: PrivateModel) -> str:
     if model.method == "statistics":
         noise = "Their noise is that of the released second moments."
     elif model.method == "evidence":
-        noise = "Slopes are shrunk as far as their noise asks for, and that of each is not known."
+        noise = (
+            "Slopes are shrunk as far as their noise asks for, and the noise of each is what is "
+            "left of it then."
+        )
     else:
         noise = (
             "Their noise is an estimate for columns that do not explain one another: gradients "

@@ -20,9 +20,18 @@ from ..data.goal import Goal
 from ..data.rows import Rows
 from ..record import PrivacyRecord, rng_of
 from .centered_rows import center, center_evenly, count_powers, settle_means
-from .evidence import CentralMoments, Shrunk, center_moments, join_cross_moments, shrink_by_evidence
+from .evidence import (
+    CentralMoments,
+    Shrunk,
+    center_moments,
+    fit_population,
+    join_cross_moments,
+    shrink_by_evidence,
+    shrunk_covariance,
+)
 from .feature_maps import FeatureMap
 from .released_statistics import ReleasedStatistics
+from .statistics_model import PopulationFit
 from .statistics_noise import MOST_BITS
 from .sufficient_statistics import SufficientStatistics, add_noise, add_up, calibrate
 from .target_model import (
@@ -261,64 +270,104 @@ def _release_slopes(
     bound = math.sqrt(centered.norm**2 - 1 + constant**2) * slopes.reach
     width = max(law.high - law.mean, law.mean - law.low)
     scaled = (targets - law.mean) / width
-    shrunk, mean = _learn_slopes(slopes, made, scaled, bound, constant, goal)
+    learned = _learn_slopes(slopes, made, scaled, bound, constant, goal)
     # What stands at the end of rows takes their mean off.
-    last = -float(mean @ shrunk.coefficients) / constant if constant else 0.0
+    last = -learned.mean / constant if constant else np.zeros_like(learned.mean)
+    turn = width * np.vstack([np.eye(len(last)), last])
     return centered, TargetModel(
-        weights=read_only(width * np.append(shrunk.coefficients, last)),
+        weights=read_only(turn @ learned.shrunk.coefficients),
         norm_bound=bound,
         law=replace(law, constant=constant),
-        explained=width**2 * shrunk.explained,
-        left=width**2 * shrunk.left,
+        explained=width**2 * learned.shrunk.explained,
+        left=width**2 * learned.shrunk.left,
+        covariance=None if learned.covariance is None else turn @ learned.covariance @ turn.T,
+        population=None if learned.population is None else _turn(learned.population, turn),
     )
+
+
+def _turn(fit: PopulationFit, turn: Floats) -> PopulationFit:
+    return PopulationFit(turn @ fit.coefficients, turn @ fit.covariances @ turn.T)
+
+
+class LearnedSlopes(NamedTuple):
+    """What the moments of rows say: coefficients, the mean of rows, and what noise makes of both.
+
+    Attributes:
+        shrunk: The coefficients, shrunk on evidence.
+        mean: The mean of rows, shape (d,).
+        covariance: What noise makes in the coefficients; None without noise.
+        population: Least squares for the population; None where it is not told.
+    """
+
+    shrunk: Shrunk
+    mean: Floats
+    covariance: Floats | None = None
+    population: PopulationFit | None = None
 
 
 def _learn_slopes(
     slopes: Slopes, rows: Floats, targets: Floats, bound: float, constant: float, goal: Goal
-) -> tuple[Shrunk, Floats]:
-    """Coefficients by released moments, and the mean of rows; then by residuals around them, too.
+) -> LearnedSlopes:
+    """Coefficients by released moments; then by residuals around them, too.
 
     Residuals vary less than the target where slopes explain much, and so their moments have less
     noise.
     """
     released = _release_moments(slopes.moments, rows, targets, bound, goal)
     assert released.second_moments is not None
-    unit = bound / released.n
-    square, whole = bound * unit, released.second_moments * bound * unit
+    n, unit = released.n, bound / released.n
+    cross_deviation, moved = released.sums_deviation * unit, released.moments_deviation
+    noise = {"moments_deviation": moved * bound * unit}
+    whole = released.second_moments * bound * unit
     moments, cross, mean = _center(whole, released.cross_moments[:, 0] * unit, constant)
-    free = max(float(targets.var()), _LEAST_VARIANCE)
-    settings: dict[str, Any] = {
-        "moments_deviation": released.moments_deviation * square,
-        "n": released.n,
-        "variance": _VARIANCE if goal.protects else free,
-    }
-    cross_deviation = released.sums_deviation * unit
-    first = shrink_by_evidence(moments, cross, cross_deviation=cross_deviation, **settings)
+    variance = _VARIANCE if goal.protects else max(float(targets.var()), _LEAST_VARIANCE)
+    first = shrink_by_evidence(
+        moments, cross, cross_deviation=cross_deviation, n=n, variance=variance, **noise
+    )
+    if not goal.protects:
+        return LearnedSlopes(first, mean)
     if slopes.square is None or slopes.residuals is None:
-        return first, mean
-    slope = np.append(first.coefficients, 0.0)
-    if constant:
-        slope[-1] = -float(mean @ first.coefficients) / constant
+        square = cross_deviation**2
+        covariance = shrunk_covariance(first, first.coefficients, cross_variance=square, **noise)
+        return LearnedSlopes(first, mean, covariance)
+    last = -float(mean @ first.coefficients) / constant if constant else 0.0
     lengths = np.maximum(np.linalg.norm(rows, axis=1), bound)
-    residuals = targets - (rows @ slope) * (bound / lengths)
+    residuals = targets - (rows @ np.append(first.coefficients, last)) * (bound / lengths)
     stream: Any = goal.random_state
-    grid = settle_square(released.n, *slopes.square)
-    left = release_square(residuals.clip(-1.0, 1.0), grid, stream)
+    left = release_square(residuals.clip(-1.0, 1.0), settle_square(n, *slopes.square), stream)
     clip = min(_RESIDUAL_REACH * math.sqrt(left), 1.0)
-    signs = (residuals / clip).clip(-1.0, 1.0)
-    again = _release_moments(slopes.residuals, rows, signs, bound, goal, second=False)
+    residuals = (residuals / clip).clip(-1.0, 1.0)
+    again = _release_moments(slopes.residuals, rows, residuals, bound, goal, second=False)
     residual_deviation = again.sums_deviation * unit * clip
-    joined = join_cross_moments(
+    joined, share = join_cross_moments(
         moments,
         cross,
         _center(whole, again.cross_moments[:, 0] * (unit * clip), constant).cross,
         first,
-        moments_deviation=settings["moments_deviation"],
         cross_deviation=cross_deviation,
         residual_deviation=residual_deviation,
+        **noise,
     )
-    settings |= {"left_variance": left, "open_square": first.open}
-    return shrink_by_evidence(moments, joined, cross_deviation=residual_deviation, **settings), mean
+    shrunk = shrink_by_evidence(
+        moments,
+        joined,
+        cross_deviation=residual_deviation,
+        n=n,
+        variance=variance,
+        left_variance=left,
+        open_square=first.open,
+        **noise,
+    )
+    square = ((1 - share) * cross_deviation) ** 2 + (share * residual_deviation) ** 2
+    times = shrunk.coefficients - share * first.coefficients
+    covariance = shrunk_covariance(shrunk, times, cross_variance=square, **noise)
+    population = None
+    # Rows whose mean is told by the moments have more noise in them than is said here.
+    if not constant:
+        population = fit_population(
+            moments, cross, cross_deviation=cross_deviation, n=n, left_variance=left, **noise
+        )
+    return LearnedSlopes(shrunk, mean, covariance, population)
 
 
 def _center(moments: Floats, cross: Floats, constant: float) -> CentralMoments:

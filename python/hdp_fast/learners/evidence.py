@@ -11,6 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from .._support.types import Floats
+from .moment_equation import LinearMoments, linear_covariances
+from .statistics_model import PopulationFit
+from .statistics_noise import stand_out
 
 # Prior variances of coefficients are in proportion to these powers of the moments: the same for
 # all at 0, and those of the factors that vary most at 1 and 2.
@@ -33,12 +36,14 @@ class Shrunk(NamedTuple):
         explained: The mean square of predictions with them, by the released moments.
         left: The mean square of what noise leaves open in these predictions.
         open: The sum of the variances of the coefficients.
+        gain: What cross moments are multiplied with to be coefficients, symmetric, shape (d, d).
     """
 
     coefficients: Floats
     explained: float
     left: float
     open: float
+    gain: Floats
 
 
 class CentralMoments(NamedTuple):
@@ -95,7 +100,7 @@ def shrink_by_evidence(
     true = np.maximum(values, 0.0)
     least = _LEAST_SHARE * float(true.max(initial=0.0))
     if least == 0:
-        return Shrunk(np.zeros(d), 0.0, 0.0, 0.0)
+        return Shrunk(np.zeros(d), 0.0, 0.0, 0.0, np.zeros((d, d)))
     true[true <= least] = 0.0
     seen = vectors.T @ cross
     prior = _spread_priors(true, moments_deviation * np.sqrt(2 * d) / 2 + least, variance)
@@ -109,11 +114,20 @@ def shrink_by_evidence(
     log[0] += np.log(_NOTHING)
     weights = np.exp(log - log.max())
     weights /= weights.sum()
-    means = prior * true / total * seen
-    mean = weights @ means
+    gains = prior * true / total
+    gain, means = weights @ gains, gains * seen
+    mean = gain * seen
     spread = np.maximum(weights @ (prior * noise / total + means**2) - mean**2, 0.0)
     explained = float(true @ mean**2)
-    return Shrunk(vectors @ mean, explained, float(true @ spread), float(spread.sum()))
+    left_open, whole = float(true @ spread), (vectors * gain) @ vectors.T
+    return Shrunk(vectors @ mean, explained, left_open, float(spread.sum()), whole)
+
+
+class JoinedMoments(NamedTuple):
+    """Cross moments of two releases, and the weight of the second one."""
+
+    cross: Floats
+    share: float
 
 
 def join_cross_moments(
@@ -125,7 +139,7 @@ def join_cross_moments(
     moments_deviation: float,
     cross_deviation: float,
     residual_deviation: float,
-) -> Floats:
+) -> JoinedMoments:
     """Cross moments by themselves, and by those of residuals around coefficients, together.
 
     To the latter what the coefficients explain is added. The noise of the moments then counts as
@@ -138,8 +152,47 @@ def join_cross_moments(
     of_cross = cross_deviation**2 + square * float(first.coefficients @ first.coefficients)
     of_residuals = residual_deviation**2 + square * first.open
     share = of_cross / max(of_cross + of_residuals, math.ulp(0.0))
-    joined: Floats = (1 - share) * cross
-    return joined + share * (residual_cross + moments @ first.coefficients)
+    again = residual_cross + moments @ first.coefficients
+    return JoinedMoments((1 - share) * cross + share * again, share)
+
+
+def shrunk_covariance(
+    shrunk: Shrunk, times: Floats, *, cross_variance: float, moments_deviation: float
+) -> Floats:
+    """The covariance that noise makes in coefficients, to first order, with the gain as it is.
+
+    The gain is that of a ridge: the inverse of the moments and a penalty, which stays. The noise of
+    the cross moments then counts, less that of the moments times `times`.
+
+    cross_variance: of the noise on each cross moment.
+    """
+    square = moments_deviation**2 / 2
+    around = square * np.outer(times, times)
+    around[np.diag_indices(len(times))] += cross_variance + square * float(times @ times)
+    covariance: Floats = shrunk.gain @ around @ shrunk.gain
+    return covariance
+
+
+def fit_population(
+    moments: Floats,
+    cross: Floats,
+    *,
+    moments_deviation: float,
+    cross_deviation: float,
+    n: int,
+    left_variance: float,
+) -> PopulationFit | None:
+    """Least squares without a penalty, with the covariance of noise and sampling.
+
+    Sampling is that of residuals that vary alike everywhere, by their released mean square. None
+    where moments do not stand out of their noise, which would bend the fit.
+    """
+    equation = LinearMoments(moments, cross[:, None])
+    if not stand_out(equation.spectrum[0], moments_deviation):
+        return None
+    weights = equation.solve(0.0).weights
+    covariances = linear_covariances(equation, weights, 0.0, cross_deviation, moments_deviation)
+    return PopulationFit(weights, covariances + np.linalg.inv(moments) * (left_variance / n))
 
 
 def _spread_priors(true: Floats, floor: float, variance: float) -> Floats:

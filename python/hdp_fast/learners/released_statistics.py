@@ -33,16 +33,13 @@ from .moment_equation import (
     logistic_covariances,
 )
 from .statistics_model import PopulationFit, StatisticsModel, feature_text, read_form
-from .statistics_noise import note_moments, note_population
+from .statistics_noise import note_moments, note_population, stand_out
 
 _ARRAYS = ("sums", "moments")
 _ADDED = "; of disjoint people, added; each curator adds its own noise"
 _FORMAT = {"format": "hdp_fast.released_statistics", "version": 1}
 # The penalty of least squares is at least this multiple of its largest eigenvalue.
 _LEAST_RIDGE = 1e-10
-# A fit for the population needs eigenvalues that are this many norms of their noise, and no
-# smaller share of the largest one: there what the noise bends is small beside its deviation.
-_ABOVE_NOISE, _LEAST_EIGENVALUE = 4.0, 1e-6
 # Share of the noise's norm that the penalty leaves unexplained: a fit always takes up some.
 _LEFT = 0.9
 
@@ -203,9 +200,7 @@ class ReleasedStatistics(JsonObject):
         """
         values, _ = equation.spectrum
         second = self.moments_deviation / self.n
-        least = _ABOVE_NOISE * second * math.sqrt(2 * len(values))
-        least = max(least, values.max() * _LEAST_EIGENVALUE)
-        if self.classes is None or len(self.classes) != 2 or values.min() <= least:
+        if self.classes is None or len(self.classes) != 2 or not stand_out(values, second):
             return None
         free = self._solve_linear(equation, 0.0, second)
         rest = 1 / 4 - (equation.moments * free.coefficients).sum(axis=0).max()

@@ -31,6 +31,9 @@ MOST_BITS, _LEAST_BITS = 20, 8
 # More records than this are refused, whatever the relation.
 MOST_RECORDS = 1 << 31
 _STRETCH = 1 - 1e-9
+# A fit for the population needs eigenvalues that are this many norms of their noise, and no
+# smaller share of the largest one: there what the noise bends is small beside its deviation.
+_ABOVE_NOISE, _LEAST_EIGENVALUE = 4.0, 1e-6
 # Probability of a warning where what it warns of is not so.
 LEVEL = 0.01
 
@@ -273,6 +276,15 @@ def note_signal(sums: Floats, deviation: float, entries: int) -> None:
             f"as {1 - LEVEL:.0%} of sums without any signal do: a model of them is no better than "
             "a constant, and more records, fewer columns or a larger epsilon would help"
         )
+
+
+def stand_out(values: Floats, deviation: float) -> bool:
+    """Whether second moments with these eigenvalues allow a fit for the population.
+
+    deviation: that of the noise on the diagonal.
+    """
+    least = _ABOVE_NOISE * deviation * math.sqrt(2 * len(values))
+    return bool(values.min() > max(least, values.max() * _LEAST_EIGENVALUE))
 
 
 def note_population(released: Floats, pool: Floats, n: int, points: int, deviation: float) -> None:

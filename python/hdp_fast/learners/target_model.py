@@ -16,6 +16,7 @@ from .._support.validate import read_only, refuse
 from ..accounting.discrete_gaussian import calibrate_means
 from ..data.rows import Bounds
 from ..record import PrivacyRecord
+from .statistics_model import PopulationFit
 
 # Slopes that explained a smaller share of what noise leaves open were measured to be of no use.
 _LEAST_EXPLAINED = 1 / 8
@@ -59,6 +60,10 @@ class TargetModel:
         explained: The mean square of what slopes add to the mean, by released moments.
         left: The mean square of what noise leaves open in that.
         record: What protects the records; None without noise.
+        covariance: What noise makes in the weights, the released mean and means of columns being
+            as they are, float64 of shape (d, d); None where there are no slopes, or no noise.
+        population: Slopes without a penalty, with the uncertainty of noise and sampling; None where
+            the release does not tell how far the population's are from them.
     """
 
     weights: Floats
@@ -67,6 +72,8 @@ class TargetModel:
     explained: float
     left: float
     record: PrivacyRecord | None = None
+    covariance: Floats | None = None
+    population: PopulationFit | None = None
 
     @property
     def signal(self) -> float:

@@ -16,6 +16,7 @@ from .descents import SGDPlan
 from .linear_model import LinearModel, SoftmaxModel
 from .moment_equation import softmax, to_halves
 from .statistics_model import StatisticsModel
+from .target_model import TargetModel
 
 # The share of a column's variance that other columns are taken not to explain.
 _OWN_SHARE = 0.03
@@ -43,7 +44,9 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     as for "sgd", and the factor at the end counts as far as it is not known: in simulated tables
     that is too much for small weights. With "sgd" it is what SGDPlan.weight_variances makes of a
     curvature that holds where other columns of the table explain no more than 97 % of a column. The
-    release does not tell whether they do. With "evidence" it is not known.
+    release does not tell whether they do. With "evidence" it is that of the delta method with the
+    shrinkage, the first slopes and the mean of the target as they were released; the constant's is
+    not known, and what is stated of it is what the slopes make of it.
 
     scaled: Whether the factor at the end of a descent counts, which moves no weight through 0.
 
@@ -55,6 +58,8 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
         return None
     if isinstance(model, StatisticsModel):
         return _scale(model, model.covariances)
+    if isinstance(model, TargetModel):
+        return None if model.covariance is None else model.covariance[None]
     columns, scores = score_weights(model).shape
     if released.noise is not None:
         scale, factor = scale_of(released.rows), released.noise.factor
@@ -130,6 +135,8 @@ def population_weights(model: Model) -> tuple[Floats, Floats] | None:
     Returns arrays of shapes (columns, E) and (E, columns, columns); None where the release does not
     tell how far the population's are from them.
     """
+    if isinstance(model, TargetModel):
+        return model.population
     fit = model.population if isinstance(model, StatisticsModel) else None
     if fit is None or not isinstance(model, StatisticsModel):
         return None

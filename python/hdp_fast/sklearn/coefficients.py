@@ -84,6 +84,9 @@ class LinearPart:
             return None
         variances = np.einsum("ij,ejk,ik->ei", self._map, covariances, self._map, optimize=True)
         deviations: Floats = np.sqrt(np.maximum(variances, 0.0))
+        if isinstance(self._released.model, TargetModel):
+            # The mean of the target has noise of its own, and so have the means of columns.
+            deviations[:, -1] = math.nan
         return deviations
 
 

@@ -313,12 +313,15 @@ class PrivateLinearEstimator(SeededEstimator):
         `noise_low` and `noise_high` are ends of an interval for what the same fit would have had
         without the noise on its weights, with the released means and scales; it follows from
         released numbers and public facts, to first order. With "sgd" it holds where other columns
-        explain no more than 97 % of a column. `population_low` and `population_high` are those of
-        an interval for the coefficient of the population that the records are a sample of, which
-        least squares without a penalty have on its rows as they are centered and shrunk here. It
-        holds noise and sampling, and is there for two classes with "statistics" whose second
-        moments stand out of their noise. Intervals that are not known are NaN. Each interval
-        alone covers with probability .95.
+        explain no more than 97 % of a column. With "evidence" the same fit has the same penalties
+        and first slopes, and those of the intercept are not known. `population_low` and
+        `population_high` are those of an interval for the coefficient of the population that the
+        records are a sample of, which least squares without a penalty have on its rows as they are
+        centered and shrunk here, and on targets as they are clipped. It holds noise and sampling,
+        as if residuals varied alike everywhere, and is there for two classes with "statistics", and
+        with "evidence", where second moments stand out of their noise. It is around that fit, and
+        not around the coefficient, which is shrunk. Intervals that are not known are NaN. Each
+        interval alone covers with probability .95.
 
         Args:
             as_frame: Whether to return a pandas DataFrame. False needs no pandas.
