@@ -323,10 +323,9 @@ def test_people_are_asked_about_the_scores_of_the_model(monkeypatch, features):
 
 @pytest.fixture
 def seen(monkeypatch):
-    """The noise that is asked for, and what the descent and the counts are made of."""
-    kept = {"noise": [], "records": [], "margins": []}
+    """The noise that is asked for, and what the descent is made of."""
+    kept = {"noise": [], "records": []}
     draw, descend = noise.rounded_gaussian, centered_classes.descend
-    count = centered_classes.count_margins
 
     def spy(sigma, shape, *, random_state):
         kept["noise"].append((sigma, shape))
@@ -336,13 +335,8 @@ def seen(monkeypatch):
         kept["records"].append(records)
         return descend(records, plan, drawn)
 
-    def tally(margins, edges):
-        kept["margins"].append(count(margins, edges))
-        return kept["margins"][-1]
-
     monkeypatch.setattr(noise, "rounded_gaussian", spy)
     monkeypatch.setattr(centered_classes, "descend", keep)
-    monkeypatch.setattr(centered_classes, "count_margins", tally)
     return kept
 
 
@@ -385,7 +379,7 @@ NEAR = {"age": 18.0, "home": "own", "channel": "app", "visits": 0.0, "bought": "
 
 @pytest.mark.parametrize("features", ["numbers", "bits"])
 def test_no_record_moves_a_sum_by_more_than_its_noise_is_for(seen, monkeypatch, features):
-    """Sums of means, of gradients at any weights, and counts, by records that are far apart."""
+    """Sums of means, and of gradients at any weights, by records that are far apart."""
     run = hybrid(features=features, epsilon=1.0, screen=0.3)
     few = {name: column[:600] for name, column in panel.items()}
     fixed, center = [], hybrid_run.release_center
