@@ -184,7 +184,7 @@ def test_the_record_is_that_of_the_whole_fit(capsys, folder):
     record = PrivacyRecord(**learn(capsys)["record"])
     assert (record.epsilon, record.delta, record.neighbors) == (4, 1e-6, "replace_one")
     assert record.mechanism.startswith(
-        "learners.CenteredLinear, 4 columns, means, 120 steps on all records, margins"
+        "learners.CenteredLinear, 4 columns, means, class counts, 120 steps on all records, margins"
     )
     assert (record.law, record.mu) == ("gaussian", gaussian_mu(4, 1e-6))
     assert record.numerics == "exact"

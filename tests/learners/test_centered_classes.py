@@ -1,4 +1,4 @@
-"""Classes of centered rows: one Gaussian budget for means, descent and margins, and the scale."""
+"""Classes of centered rows: one Gaussian budget for means, counts, descent and margins."""
 
 import itertools
 import json
@@ -6,12 +6,13 @@ import math
 import os
 import subprocess
 import sys
+import types
 import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from descent_reference import count_margins, margins_of
+from descent_reference import count_margins, groups_of, margins_of
 
 from hdp_fast import Budget, accounting
 from hdp_fast.data import Category, Label, Number, Schema, read_frame
@@ -21,7 +22,14 @@ from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import centered_classes
 from hdp_fast.learners.centered_classes import bound_norm, release_classes
 from hdp_fast.learners.centered_rows import center, center_evenly
-from hdp_fast.learners.margin_scale import estimate_scale, guess_scale, margin_edges
+from hdp_fast.learners.margin_scale import (
+    Offsets,
+    estimate_scale,
+    estimate_shares,
+    guess_scale,
+    margin_edges,
+    weigh_base,
+)
 
 RNG = np.random.default_rng
 D = 3
@@ -69,9 +77,10 @@ def drawn(monkeypatch):
 
 
 def spent_of(asked, grids, n, classes=2):
-    """The square of mu of all that was drawn: means if there are any, steps, margins."""
-    *means, steps, margins = asked
+    """The square of mu of all that was drawn: means if there are any, classes, steps, margins."""
+    *means, counts, steps, margins = asked
     total = Fraction(2 * (classes - 1) ** 2) / margins[0] ** 2
+    total += Fraction(1 if classes == 2 else 2) / counts[0] ** 2
     total += steps[1][0] * (2 * grids[0].length) ** 2 / steps[0] ** 2
     for sigma, shape in means:
         bits = min(20, 61 - n.bit_length())
@@ -284,16 +293,92 @@ def test_margins_are_the_log_odds_of_the_true_class_against_each_other(classes):
 @pytest.mark.parametrize("classes", [2, 3, 4])
 def test_a_record_that_is_replaced_moves_all_its_margins(classes):
     """So that the distance of neighbors is the root of 2 times their number, and no less."""
-    edges = margin_edges(2.0)
+    edges = margin_edges(2.0, 9, 100.0)
     ends = [-math.inf, *edges, 0.05, 5e-324, -5e-324, math.inf]
-    pairs = classes - 1
-    records = itertools.combinations_with_replacement(ends, pairs)
-    counts = np.array([count_margins([np.array([record])], edges) for record in records])
+    pairs, shares = classes - 1, np.arange(1, classes + 1) / (classes * (classes + 1) / 2)
+    offsets = Offsets.by_shares(shares)
+    counts = np.array([
+        count_margins([(np.array([record]), groups_of(offsets, np.array([code])))], edges).ravel()
+        for record in itertools.combinations_with_replacement(ends, pairs)
+        for code in range(classes)
+    ])  # fmt: skip
     assert (counts.sum(axis=1) == pairs).all()
     counts = np.unique(counts, axis=0)
     distances = (counts**2).sum(axis=1)[:, None] + (counts**2).sum(axis=1) - 2 * counts @ counts.T
     assert distances.max() == 2 * pairs**2
     assert counts.any(axis=0).all()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_record_that_is_replaced_moves_what_is_counted_of_classes(classes, monkeypatch):
+    """By 1 where the second of two is counted, and by the root of 2 where all are."""
+    monkeypatch.setattr(centered_classes, "estimate_shares", lambda seen, *_: seen)
+    none = types.SimpleNamespace(rounded_gaussian=lambda _, size, **__: np.zeros(size, np.int64))
+    monkeypatch.setattr(centered_classes, "noise", none)
+    tables = itertools.product(range(classes), repeat=3)
+    seen = {
+        codes: centered_classes._release_shares(np.array(codes), classes, Fraction(1), None)
+        for codes in tables
+    }
+    released = [1] if classes == 2 else range(classes)
+    farthest = max(
+        ((seen[one] - seen[other])[released] ** 2).sum()
+        for one, other in itertools.product(seen, seen)
+        if sum(a != b for a, b in zip(one, other, strict=True)) == 1
+    )
+    assert farthest == (1 if classes == 2 else 2)
+    for codes, counts in seen.items():
+        np.testing.assert_array_equal(counts, np.bincount(codes, minlength=classes))
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.1, 0.9), (0.2, 0.3, 0.5), (0.001, 0.999)])
+def test_shares_are_those_of_counts_that_are_clear(shares):
+    n = 1_000_000
+    found = estimate_shares(np.array(shares) * n, 1.0, n)
+    assert found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found, shares, rtol=0.1)
+
+
+def test_counts_that_noise_hides_leave_classes_equally_frequent():
+    for classes in (2, 3, 10):
+        counts = RNG(classes).normal(size=classes) * 1_000
+        found = estimate_shares(counts, 1_000.0, 300)
+        assert np.abs(found - 1 / classes).max() < 0.5 / classes
+        assert (found > 0).all()
+
+
+def test_posterior_shares_lose_less_than_counts_and_than_equal_shares():
+    """Over tables half of which have equal classes, on average, as their prior says."""
+    n, sigma, lost = 300, 40.0, np.zeros(3)
+    for seed in range(2_000):
+        stream = RNG(seed)
+        truth = 0.5 if stream.random() < 0.5 else stream.random()
+        second = stream.binomial(n, truth) + np.rint(stream.normal() * sigma)
+        found = estimate_shares(np.array([n - second, second]), sigma, n)[1]
+        for place, share in enumerate([found, np.clip(second / n, 0.02, 0.98), 0.5]):
+            lost[place] -= truth * math.log(share) + (1 - truth) * math.log1p(-share)
+    assert lost[0] < lost[1:].min()
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_offsets_are_the_log_odds_of_shares(classes):
+    shares = np.array([0.1, 0.4, 0.2, 0.3])[:classes]
+    shares = shares / shares.sum()
+    offsets, logs = Offsets.by_shares(shares), np.log(shares)
+    codes = np.arange(classes)
+    groups = groups_of(offsets, codes)
+    margins = margins_of(np.tile(logs, (classes, 1)) if classes > 2 else
+                         np.full((2, 1), logs[1] - logs[0]), codes)  # fmt: skip
+    np.testing.assert_array_equal(groups == 1, margins < 0)
+    if classes == 2:
+        np.testing.assert_allclose(offsets.means[groups.ravel()], margins.ravel())
+    assert offsets.means[0] > 0 > offsets.means[1]
+    assert (Offsets.by_shares(np.full(classes, 1 / classes)).means == 0).all()
+
+
+def counts_of(margins, edges, groups=None):
+    groups = np.zeros(margins.shape, np.int64) if groups is None else groups
+    return count_margins([(margins, groups)], edges).astype(float)
 
 
 @pytest.mark.parametrize("classes", [3, 6])
@@ -302,40 +387,70 @@ def test_the_scale_of_many_classes_is_that_of_their_softmax(classes):
     n = 100_000
     truth = RNG(6).normal(size=(n, classes))
     codes = (truth + RNG(7).gumbel(size=truth.shape)).argmax(axis=1)
-    edges = margin_edges(8.0)
+    edges = margin_edges(8.0, 9, 100.0)
     for factor in (0.5, 2.0):
-        counts = count_margins([margins_of(truth / factor, codes)], edges) / (classes - 1)
-        assert estimate_scale(counts, edges, 1.0, n, 0.0)[0] == pytest.approx(factor, rel=0.1)
+        counts = counts_of(margins_of(truth / factor, codes), edges) / (classes - 1)
+        found = estimate_scale(counts, edges, np.zeros(2), 1.0, n, 0.0)[0]
+        assert found == pytest.approx(factor, rel=0.1)
 
 
 @pytest.mark.parametrize("factor", [0.25, 1.0, 2.0])
 def test_a_model_that_is_too_sure_is_made_less_so(factor):
-    n = 200_000
+    n, none = 200_000, np.zeros(2)
     truth = RNG(4).normal(size=n) * 1.5
     margins = np.where(RNG(5).random(n) < 1 / (1 + np.exp(-truth)), truth, -truth) / factor
-    edges = margin_edges(5 / factor)
-    counts = count_margins([margins], edges).astype(float)
-    scale, spread = estimate_scale(counts, edges, 10.0, n, math.log(factor) + 0.5)
+    edges = margin_edges(5 / factor, 9, 100.0)
+    counts = counts_of(margins[:, None], edges)
+    scale, spread = estimate_scale(counts, edges, none, 10.0, n, math.log(factor) + 0.5)
     assert scale == pytest.approx(factor, rel=0.2)
     assert 0 < spread < 0.2
     # Where noise hides the counts, the prior is left.
-    assert estimate_scale(counts, edges, 1e9, n, -1.0)[0] == pytest.approx(math.exp(-1), rel=0.02)
+    hidden = estimate_scale(counts, edges, none, 1e9, n, -1.0)
+    assert hidden[0] == pytest.approx(math.exp(-1), rel=0.02)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.7])
+def test_a_weak_model_is_shrunk_to_base_rates(share):
+    """The log-odds are the base rate and a share of a model whose scores are mostly noise."""
+    n, factor = 400_000, 0.12
+    logs = math.log(share / (1 - share))
+    scores = RNG(8).normal(size=n) * 3
+    truth = factor * scores + weigh_base(factor) * logs
+    codes = (RNG(9).random(n) < 1 / (1 + np.exp(-truth))).astype(np.int64)
+    edges, offsets = margin_edges(8.0, 9, 100.0), Offsets.by_shares(np.array([1 - share, share]))
+    margins = margins_of(scores[:, None], codes)
+    counts = counts_of(margins, edges, groups_of(offsets, codes))
+    found, _ = estimate_scale(counts, edges, offsets.means, 1.0, n, math.log(0.2))
+    assert found == pytest.approx(factor, rel=0.25)
+
+
+def test_base_rates_give_way_to_a_model_that_has_its_own():
+    assert (weigh_base(0.0), weigh_base(0.35), weigh_base(1.0)) == (1.0, 0.0, 0.0)
+    assert 0 < weigh_base(0.3) < weigh_base(0.1) < 1
 
 
 def test_counts_of_noise_alone_give_a_scale_in_the_range():
+    edges = margin_edges(1.0, 9, 100.0)
+    shape, offsets = (2, len(edges) - 1), np.array([2.0, -2.0])
     for seed in range(100):
-        counts = np.rint(RNG(seed).normal(size=14) * 100)
-        scale, _ = estimate_scale(counts, margin_edges(1.0), 100.0, 10, -0.5)
+        counts = np.rint(RNG(seed).normal(size=shape) * 100)
+        scale, _ = estimate_scale(counts, edges, offsets, 100.0, 10, -0.5)
         assert math.exp(-5) <= scale <= math.exp(1.3)
-    assert np.isfinite(estimate_scale(np.zeros(14), margin_edges(1.0), 1.0, 1, -0.5)).all()
+    assert np.isfinite(estimate_scale(np.zeros(shape), edges, offsets, 1.0, 1, -0.5)).all()
 
 
 def test_the_prior_of_the_scale_falls_with_noise_and_with_a_path_that_is_too_long():
-    usual = guess_scale(100.0, 1.0, 0.0, 0.01)
-    assert guess_scale(5.0, 1.0, 0.0, 0.01) < usual < guess_scale(100.0, 2.0, 0.0, 0.01)
-    assert guess_scale(100.0, 1.0, 0.1, 0.01) < usual
+    usual = guess_scale(100.0, 1.0, (9, 1), 0.0, 0.01)
+    assert (
+        guess_scale(5.0, 1.0, (9, 1), 0.0, 0.01)
+        < usual
+        < guess_scale(100.0, 2.0, (9, 1), 0.0, 0.01)
+    )
+    assert guess_scale(100.0, 1.0, (9, 1), 0.1, 0.01) < usual
     # A path that is noise alone says nothing.
-    assert guess_scale(100.0, 1.0, 0.1, 1e6) == pytest.approx(guess_scale(100.0, 1.0, 0.0, 1e6))
+    assert guess_scale(100.0, 1.0, (9, 1), 0.1, 1e6) == pytest.approx(
+        guess_scale(100.0, 1.0, (9, 1), 0.0, 1e6)
+    )
 
 
 def test_a_model_states_its_plan_and_what_it_can_be_restored_from():

@@ -206,8 +206,12 @@ def test_what_is_calibrated_first_is_what_is_released(task, monkeypatch):
     labels = codes if task.classes else codes / 2.0
     goal = Goal(2.0, 1e-6, random_state=0)
     release_linear(NUMBERS, values, labels, task, goal, name="here", method="statistics")
-    first, second = seen
+    # The bits of the sums are those of the first, by which the second finds the same noise.
+    first, second, third = seen
     assert first == second
+    bits = calibrate_statistics(first[0], **first[1]).bits
+    assert third == (first[0], {**first[1], "bits": bits})
+    assert calibrate_statistics(third[0], **third[1]) == calibrate_statistics(first[0], **first[1])
 
 
 def test_a_release_makes_rows_in_blocks_of_a_table_that_is_larger():

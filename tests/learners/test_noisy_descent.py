@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from descent_reference import (
     count_margins,
+    groups_of,
     margins_of,
     residuals_of,
     scores_of,
@@ -16,6 +17,7 @@ from descent_reference import (
 
 from hdp_fast.exceptions import HdpFastError
 from hdp_fast.learners import noisy_descent
+from hdp_fast.learners.margin_scale import Offsets
 from hdp_fast.learners.noisy_descent import (
     DescentPlan,
     Grid,
@@ -128,8 +130,10 @@ def test_sums_are_those_of_integers_on_every_arm(arm, classes, monkeypatch):
         assert records.add_gradients(weights).tolist() == sum_of(records, weights).tolist()
         edges = np.sort(RNG(d).normal(size=16)) * 3
         margins = margins_of(scores_of(records.entries, weights), records.codes)
-        counts = records.count_margins(weights, edges)
-        assert counts.tolist() == count_margins([margins], edges).tolist()
+        offsets = Offsets.by_shares(RNG(n + d).dirichlet(np.ones(classes)))
+        groups = groups_of(offsets, records.codes)
+        counts = records.count_margins(weights, edges, offsets.second)
+        assert counts.tolist() == count_margins([(margins, groups)], edges).tolist()
         assert counts.sum() == n * (classes - 1)
 
 

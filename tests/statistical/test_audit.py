@@ -34,6 +34,7 @@ from hdp_fast.learners import (
     Parities,
     PrivateSGD,
 )
+from hdp_fast.learners.centered_classes import _release_shares
 from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows, descend
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan_rounds
@@ -311,6 +312,11 @@ def full_batch(steps, sigma, most=1.0):
     return run
 
 
+def count_of_class(sigma):
+    """The share of the second of two classes that the noisy count of two records tells of."""
+    return lambda label: float(_release_shares(np.array([label, 0]), 2, Fraction(sigma), None)[1])
+
+
 AUDITS = [
     Audit(
         "randomized response", 1.0, response(1.0), [1], [0],
@@ -383,6 +389,10 @@ AUDITS = [
             ("four steps", 4, full_batch(4, 2**22), "a quarter of the noise", 0.2),
         ]
     ],
+    Audit(
+        "count of a class", accounting.gaussian_epsilon(1.0, 0.01), count_of_class(1), 1, 0,
+        count_of_class(Fraction(1, 4)), "a quarter of the noise", 0.3, delta=0.01, runs=10_000,
+    ),
     *[
         Audit(
             f"local {kind.__name__}", 1.0, reports(kind(epsilon=1.0, **more)), 0, 1,

@@ -61,10 +61,20 @@ def margins_of(scores, codes):
     return scores[np.arange(m), codes][:, None] - scores[others].reshape(m, -1)
 
 
+def groups_of(offsets, codes):
+    """The group, 0 or 1, of each of the margins that margins_of has, shape (m, K - 1)."""
+    others = np.array([np.delete(row, code) for code, row in enumerate(offsets.second)])
+    return others.astype(np.int64)[codes].reshape(len(codes), len(offsets.second) - 1)
+
+
 def count_margins(parts, edges):
-    """Counts of margins in bins, of which the outer ones have no end."""
-    counts = np.zeros(len(edges) - 1, np.int64)
-    for margins in parts:
+    """Counts of margins in the bins of two groups, shape (2, bins); outer bins have no end.
+
+    parts: margins, and their groups.
+    """
+    bins = len(edges) - 1
+    counts = np.zeros(2 * bins, np.int64)
+    for margins, groups in parts:
         places = np.searchsorted(edges[1:-1], margins.ravel(), side="right")
-        counts += np.bincount(places, minlength=len(counts))
-    return counts
+        counts += np.bincount(places + bins * groups.ravel(), minlength=2 * bins)
+    return counts.reshape(2, bins)

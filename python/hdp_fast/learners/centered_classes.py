@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import accounting, noise
 from .._support.random_state import make_stream
@@ -21,7 +22,14 @@ from ..record import PrivacyRecord, gaussian_law, rng_of
 from .centered_rows import center, center_evenly, center_with_noise, count_powers
 from .descents import SGDPlan
 from .linear_model import LinearLoss, LinearModel, SoftmaxModel, largest_softmax_loss
-from .margin_scale import estimate_scale, guess_scale, margin_edges
+from .margin_scale import (
+    Offsets,
+    estimate_scale,
+    estimate_shares,
+    guess_scale,
+    margin_edges,
+    weigh_base,
+)
 from .moment_equation import LogisticMoments
 from .noisy_descent import (
     DescentNoise,
@@ -35,8 +43,8 @@ from .noisy_descent import (
 )
 from .statistics_noise import note_few
 
-# Shares of the square of mu: of the means, and of the margins in what is left.
-_OF_MEANS = _OF_MARGINS = Fraction(1, 20)
+# Shares of the square of mu: of the means, and in what is left of the classes and of the margins.
+_OF_MEANS, _OF_CLASSES, _OF_MARGINS = Fraction(1, 20), Fraction(1, 60), Fraction(1, 30)
 # From here on means help, where their noise is below a share of half a column's range.
 _CLEAR_MEANS, _BLUR = 100, 0.12
 # Effective records for each root of a column from which squares of numbers help, and without noise.
@@ -82,6 +90,7 @@ class ClassesPlan(NamedTuple):
             too noisy for that.
         descent: What the descent is made of.
         grid: Its integers.
+        of_classes: The deviation of the noise on counts of classes.
         margins: The deviation of the noise on counts of margins.
         clear: How far what the records say stands out of the noise in a vector of the weights.
         record: What protects the records.
@@ -93,6 +102,7 @@ class ClassesPlan(NamedTuple):
     centers: bool
     descent: DescentPlan
     grid: Grid
+    of_classes: Fraction
     margins: Fraction
     clear: float
     record: PrivacyRecord
@@ -125,13 +135,14 @@ def release_classes(
     *,
     name: str,
 ) -> ReleasedClasses:
-    """Charge the budget, release means where they are clear, a noisy descent and a scale.
+    """Charge the budget, release means where clear, class counts, a noisy descent and a scale.
 
     Guarantee: (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows.
     More than that, all is one Gaussian mechanism, whose mu the record states. Each part adds
     rounded normal noise to integers, is chosen by what parts before it released, and has a distance
-    of neighbors that no record exceeds: that of the means, `2 length` for each step of the descent,
-    and sqrt(2) (classes - 1) for the counts of margins. The squares of distance over deviation add
+    of neighbors that no record exceeds: that of the means, 1 for the count of the second of two
+    classes or sqrt(2) for those of more, `2 length` for each step of the descent, and
+    sqrt(2) (classes - 1) for the counts of margins. The squares of distance over deviation add
     up to no more than that of mu, in rational numbers (Dong, Roth and Su 2022, Corollary 2). All
     else is post-processing. Settings for which no noise is enough are refused before anything is
     spent, and no value of a record raises or warns.
@@ -187,14 +198,14 @@ def plan_classes(
     if of_means is not None or (centers and of_column >= _CLEAR_MEANS):
         means = _calibrate_means(price, n, square * share) if mu else None
         square *= 1 - share
-    grid = calibrate_descent(descent, n, square * (1 - _OF_MARGINS)) if mu else None
+    grid = calibrate_descent(descent, n, square * (1 - _OF_CLASSES - _OF_MARGINS)) if mu else None
     if grid is None or (means is None and of_means is not None):
         epsilon, delta = goal.price
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
     squares, centers = squares and means is not None, centers and means is not None
     record = PrivacyRecord(
         mechanism=f"{name}, {d + numbers * squares} columns, {'means, ' if means else ''}"
-        f"{descent.steps} steps on all records, margins",
+        f"class counts, {descent.steps} steps on all records, margins",
         source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
         neighbors=goal.neighbors,
         epsilon=goal.epsilon,
@@ -203,9 +214,12 @@ def plan_classes(
         rng=rng_of(goal.random_state),
         **gaussian_law(*goal.price),
     )
+    of_classes = find_sigma(1 if classes == 2 else 2, square * _OF_CLASSES)
     margins = find_sigma(2 * (classes - 1) ** 2, square * _OF_MARGINS)
     stated = goal.persons.state(record)
-    return ClassesPlan(classes, squares, means, centers, descent, grid, margins, clear, stated)
+    return ClassesPlan(
+        classes, squares, means, centers, descent, grid, of_classes, margins, clear, stated
+    )
 
 
 def release_center(
@@ -243,13 +257,11 @@ def learn_classes(
         bound = _bound_rows(centered, even=not (shrink and plan.centers))
         scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
         records = IntegerRows.take(scaled, codes, plan.classes, plan.grid)
-        learned, (factor, spread) = _learn(records, plan, stream)
-        stated = plan.state(*records.entries.shape)
-        model = _make_model(_restore(centered, learned * factor), bound, plan.classes, stated)
-    entry = float(plan.grid.sigma) * plan.grid.unit / len(rows)
-    return ReleasedClasses(
-        centered, model, plan.record, DescentNoise(plan.descent, entry, factor, spread)
-    )
+        learned, known = _learn(records, plan, stream)
+        weights = _restore(centered, learned * known.factor)
+        weights[-1] += known.base
+        model = _make_model(weights, bound, plan.classes, plan.state(*records.entries.shape))
+    return ReleasedClasses(centered, model, plan.record, known)
 
 
 def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fraction] | None:
@@ -296,22 +308,50 @@ def _restore(centered: Rows, weights: Floats) -> Floats:
 
 def _learn(
     records: IntegerRows, plan: ClassesPlan, stream: np.random.Generator | None
-) -> tuple[Floats, tuple[float, float]]:
-    """The weights of a descent, and a factor that keeps decisions and loses less.
-
-    The factor comes with the deviation of its logarithm.
-    """
+) -> tuple[Floats, DescentNoise]:
+    """The weights of a descent, and a factor and base rates with which they lose less."""
     (n, d), descent = records.entries.shape, plan.descent
+    shares = _release_shares(records.codes, records.classes, plan.of_classes, stream)
     shape = (descent.steps, d, records.columns)
     drawn = noise.rounded_gaussian(plan.grid.sigma, shape, random_state=stream)
     path = descend(records, descent, drawn)
-    edges = margin_edges(float(np.linalg.norm(path.weights)) or 1.0)
-    counts = records.count_margins(path.weights, edges)
+    edges = margin_edges(float(np.linalg.norm(path.weights)) or 1.0, d, plan.clear)
+    offsets = Offsets.by_shares(shares)
+    counts = records.count_margins(path.weights, edges, offsets.second)
     counts = counts + noise.rounded_gaussian(plan.margins, counts.shape, random_state=stream)
-    prior = guess_scale(plan.clear, descent.growth, path.along, path.deviation)
+    prior = guess_scale(plan.clear, descent.growth, shape[1:], path.along, path.deviation)
     pairs = records.classes - 1
-    factor = estimate_scale(counts / pairs, edges, float(plan.margins) / pairs, n, prior)
-    return path.weights, factor
+    factor, spread = estimate_scale(
+        counts / pairs, edges, offsets.means, float(plan.margins) / pairs, n, prior
+    )
+    base, base_spread = _base_of(shares, float(plan.of_classes) / n)
+    weight, entry = weigh_base(factor), float(plan.grid.sigma) * plan.grid.unit / n
+    known = DescentNoise(descent, entry, factor, spread, weight * base, weight * base_spread)
+    return path.weights, known
+
+
+def _release_shares(
+    codes: NDArray[Any], classes: int, sigma: Fraction, stream: np.random.Generator | None
+) -> Floats:
+    """Shares of the classes, from noisy counts: of the second alone where there are two."""
+    n, counts = len(codes), np.bincount(codes, minlength=classes)
+    if classes > 2:
+        seen = counts + noise.rounded_gaussian(sigma, classes, random_state=stream)
+    else:
+        second = counts[1] + noise.rounded_gaussian(sigma, 1, random_state=stream)[0]
+        seen = np.array([n - second, second])
+    return estimate_shares(seen.astype(float), float(sigma), n)
+
+
+def _base_of(shares: Floats, sigma: float) -> tuple[Floats, Floats]:
+    """The scores of a model that only knows shares, shape (columns,), and their deviation.
+
+    sigma: deviation of the noise in a share.
+    """
+    if len(shares) == 2:
+        return np.log(shares[1:] / shares[:1]), sigma / (shares[1:] * shares[:1])
+    logs = np.log(shares)
+    return logs - logs.mean(), sigma / shares
 
 
 def _fit_exactly(unit: Rows, rows: Floats, codes: Integers, classes: int) -> ReleasedClasses:

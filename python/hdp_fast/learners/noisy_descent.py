@@ -59,12 +59,16 @@ class DescentNoise(NamedTuple):
         entry: The deviation of the noise in an entry of a step's mean gradient.
         factor: What the weights were multiplied with at the end.
         factor_spread: The deviation of its logarithm.
+        base: What was added to the weights of the constant then, shape (columns,).
+        base_spread: Its deviation, shape (columns,).
     """
 
     plan: DescentPlan
     entry: float
     factor: float
     factor_spread: float
+    base: Floats
+    base_spread: Floats
 
     def weight_variances(self, curvatures: Floats) -> Floats:
         """The variance of the weights, before the factor, along directions of these curvatures.

@@ -15,6 +15,7 @@ from .centered_linear import CenteredModel, Model
 from .descents import SGDPlan
 from .linear_model import LinearModel, SoftmaxModel
 from .moment_equation import softmax, to_halves
+from .noisy_descent import DescentNoise
 from .statistics_model import StatisticsModel
 from .target_model import TargetModel
 
@@ -63,7 +64,7 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     columns, scores = score_weights(model).shape
     if released.noise is not None:
         scale, factor = scale_of(released.rows), released.noise.factor
-        values, vectors = _curvatures(released.rows, model, scale, factor)
+        values, vectors = _curvatures(released.rows, model, scale, released.noise)
         variances = released.noise.weight_variances(values)
         vectors = vectors * (factor * scale)[:, None]
     else:
@@ -78,24 +79,37 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     covariance = (vectors * variances) @ vectors.T
     if released.noise is None or not scaled:
         return np.broadcast_to(covariance, (scores, columns, columns))
-    # The factor is not known either: it moves all weights alike.
-    moved = score_weights(model).T * released.noise.factor_spread
-    return covariance + moved[:, :, None] * moved[:, None, :]
+    # The factor is not known either: it moves all weights alike. Nor are the base rates.
+    moved = _descended(model, released.noise).T * released.noise.factor_spread
+    covariances: Floats = covariance + moved[:, :, None] * moved[:, None, :]
+    covariances[:, -1, -1] += released.noise.base_spread**2
+    return covariances
+
+
+def _descended(model: Model, known: DescentNoise) -> Floats:
+    """The part of the weights that was learned by descent, times its factor."""
+    weights = score_weights(model).copy()
+    weights[-1] -= known.base
+    return weights
 
 
 def _curvatures(
-    rows: Rows, model: LinearModel | SoftmaxModel, scale: Floats | None = None, factor: float = 1.0
+    rows: Rows,
+    model: LinearModel | SoftmaxModel,
+    scale: Floats | None = None,
+    known: DescentNoise | None = None,
 ) -> tuple[Floats, Floats]:
     """Eigenvalues and eigenvectors of the loss's second derivatives at a model.
 
     The spread of columns is that of their released means, and rows are shrunk alike.
 
     scale: what columns were multiplied with where the model was learned.
-    factor: what its weights were multiplied with afterwards.
+    known: what is known of its descent, at whose end the curvature is taken.
     """
     spread = rows.spread_columns()
     shrunk = min(model.loss.norm_bound / rows.norm, 1.0)
-    weights = score_weights(model) * shrunk / factor
+    weights = score_weights(model) if known is None else _descended(model, known) / known.factor
+    weights = weights * shrunk
     bend = 1.0
     if model.loss.label_bound is None:
         deviations = np.sqrt(np.einsum("ik,ij,jk->k", weights[:-1], spread, weights[:-1]))
