@@ -347,10 +347,10 @@ def test_all_noise_on_the_panel_has_the_mu_of_the_record(seen, features, screen,
     """Whatever the screen leaves out, with distances that no record exceeds."""
     run = hybrid(features=features, screen=screen, epsilon=epsilon)
     result = run.learn(panel, run.simulate(town, n=PANEL, epsilon=4.0), random_state=0)
-    *means, steps, margins = seen["noise"]
+    *means, shares, steps, margins = seen["noise"]
     assert len(means) == 1 if screen else len(means) <= 1
     (records,) = seen["records"]
-    spent = Fraction(2) / margins[0] ** 2
+    spent = Fraction(2) / margins[0] ** 2 + 1 / shares[0] ** 2
     spent += steps[1][0] * Fraction(2 * records.grid.length) ** 2 / steps[0] ** 2
     plain = Rows(PUBLIC, bits=features == "bits")
     for sigma, _ in means:

@@ -82,14 +82,10 @@ def to_entries(name: str, value: Any) -> Entries:
     Raises: the errors of `to_array`.
     """
     if type(value) is np.ndarray:
-        return Entries(_align(value))
+        # Where a processor reads entries: what came by a network may lie anywhere.
+        return Entries(value if value.flags.aligned else value.copy())
     read: Entries = _attempt(name, value, lambda: _without_mask(name, _read(name, value)))
-    return read._replace(values=_align(read.values))
-
-
-def _align(values: NDArray[Any]) -> NDArray[Any]:
-    """The array where a processor reads its entries: what came by a network may lie anywhere."""
-    return values if values.flags.aligned else values.copy()
+    return read if read.values.flags.aligned else read._replace(values=read.values.copy())
 
 
 def to_categories(name: str, value: Any) -> tuple[Any, NDArray[Any]] | None:

@@ -89,10 +89,12 @@ def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
 
 def _add_powers(unit: Rows, rows: Floats | PlainRows, squares: bool, bits: int) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
-    parts = (_powers(unit, rows[block], squares) * 2.0**bits for block in blocks_of(len(rows)))
-    # Integers are made of floats above 0 as floor makes them.
-    sums: Integers = sum(part.astype(np.int64).sum(axis=0) for part in parts)
-    return sums
+    total: Integers = np.zeros(1, np.int64)
+    for block in blocks_of(len(rows)):
+        # Integers are made of floats above 0 as floor makes them.
+        part = (_powers(unit, rows[block], squares) * 2.0**bits).astype(np.int64)
+        total = total + part.sum(axis=0)
+    return total
 
 
 def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:

@@ -318,5 +318,7 @@ def _is_told(step: Any) -> bool:
 
 def is_called_by(module: str) -> bool:
     """Whether a function of the module of this name is among those that led to this call."""
-    frames = walk_stack(currentframe())
-    return any(frame.f_globals.get("__name__") == module for frame, _ in frames)
+    frame = currentframe()
+    while frame is not None and frame.f_globals.get("__name__") != module:
+        frame = frame.f_back
+    return frame is not None
