@@ -148,7 +148,7 @@ def test_terminal_json_and_page_say_the_same(folder, capsys):
 
 def test_a_verdict_of_few_people_is_the_note_and_draws_no_empty_diagram(folder, capsys):
     town = (folder / "town.csv").read_text().splitlines()
-    Path("few.csv").write_text("\n".join(town[:1_201]))
+    Path("few.csv").write_text("\n".join(town[:801]))
     command = [*COMMON, "--output", "few.json", "--report", "few.html"]
     command[command.index("town.csv")] = "few.csv"
     main(command)
@@ -162,7 +162,7 @@ def test_a_verdict_of_few_people_is_the_note_and_draws_no_empty_diagram(folder, 
     assert "Reliability diagram" not in page
     assert "people would have intervals within" in page
     people = result["reliability"]["people"]
-    assert people > 1_200
+    assert people > 800
     assert len(str(people).rstrip("0")) <= 2
     assert page.count('data-key="reliability.people"') == 1
 
