@@ -11,8 +11,10 @@ import numpy as np
 
 from .._support.notes import note
 from .._support.random_state import check_random_state
+from .._support.validate import refuse
 from ..budget.account import Budget
-from ..data import files
+from ..data import Chunks, files
+from ..data.column_kinds import require_label
 from ..data.table import Table
 from ..exceptions import ParameterError
 from ..learners import CenteredLinear, PrivateModel
@@ -29,7 +31,15 @@ from .output import (
     show,
 )
 from .parser import add_price, name_flags, read_price, split_classes
-from .tables import FILE_HELP, add_delimiter, describe_label, read, read_schema
+from .tables import (
+    add_delimiter,
+    add_parts,
+    describe_label,
+    name_parts,
+    open_workers,
+    read_parts,
+    read_schema,
+)
 from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
 
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
@@ -49,7 +59,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast fit."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
+    add_parts(parser)
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add_price(parser, "PRIVATE")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
@@ -88,17 +98,21 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
             classes=classes,
             method=arguments.method,
         )
-    with describe_interrupt([arguments.output, arguments.report], budget):
-        table = read(arguments.private, arguments)
+    places, private = [arguments.output, arguments.report], name_parts(arguments)
+    with open_workers(arguments), describe_interrupt(places, budget):
+        # Owners of rows, and targets, are read at once.
+        is_class = classes is not None or require_label(schema.label).bounds is None
+        parted = arguments.ids is None and is_class and arguments.method in ("auto", "descent")
+        table = read_parts(arguments, whole=not parted)
         persons = _read_persons(arguments, table)
-        protected = {arguments.private: (price.epsilon, price.delta)} if price.protects else {}
-        say_protected(arguments, protected, [] if protected else [arguments.private])
+        protected = {private: (price.epsilon, price.delta)} if price.protects else {}
+        say_protected(arguments, protected, [] if protected else [private])
         with name_flags("classes"):
             model = learner.learn(table, **persons, budget=budget, random_state=arguments.seed)
         return _deliver(arguments, model)
 
 
-def _read_persons(arguments: argparse.Namespace, table: Table) -> dict[str, Any]:
+def _read_persons(arguments: argparse.Namespace, table: Table | Chunks) -> dict[str, Any]:
     """Who owns the rows.
 
     Raises:
@@ -108,6 +122,8 @@ def _read_persons(arguments: argparse.Namespace, table: Table) -> dict[str, Any]
         if arguments.rows_per_person is not None:
             raise ParameterError("--rows-per-person must go with --ids COLUMN")
         return {}
+    if isinstance(table, Chunks):
+        refuse("--ids", arguments.ids, "a person may have rows in several parts: join them first")
     column = table.column(arguments.ids)
     most = 1 if arguments.rows_per_person is None else arguments.rows_per_person
     return {"ids": np.array(column.texts)[column.codes], "rows_per_person": most}
@@ -150,7 +166,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
         **describe_effects(model),
         "label": describe_label(model.schema),
         "labels": model.labels,
-        "private": {"file": str(arguments.private), "rows": model.n},
+        "private": {"file": str(name_parts(arguments)), "rows": model.n},
         "settings": {
             "epsilon": arguments.epsilon,
             "delta": arguments.delta,

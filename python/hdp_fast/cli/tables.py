@@ -66,8 +66,8 @@ def add_parts(parser: argparse.ArgumentParser) -> None:
     add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
 
 
-def read_parts(arguments: argparse.Namespace) -> Table | Chunks:
-    """The private table: whole where it is one short file, and else its parts.
+def read_parts(arguments: argparse.Namespace, *, whole: bool = False) -> Table | Chunks:
+    """The private table: whole where it is one file that is short or must be, else its parts.
 
     Raises:
         ParameterError: There is no such file, or the standard input is one of several.
@@ -76,16 +76,19 @@ def read_parts(arguments: argparse.Namespace) -> Table | Chunks:
     if len(paths) > 1 and any(map(is_standard, paths)):
         raise ParameterError("PRIVATE is - and more, but the standard input must come alone")
     asked = arguments.workers is not None or arguments.dask is not None
-    if len(paths) == 1 and not asked and _is_short(paths[0]):
+    if len(paths) == 1 and not asked and _is_file(paths[0]) and (whole or _is_short(paths[0])):
         return read(paths[0], arguments)
     workers = None if arguments.dask is not None else arguments.workers
     return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)
 
 
+def _is_file(path: Path) -> bool:
+    """Whether it is no folder and no pattern; what does not exist counts as a file."""
+    return not path.is_dir() and (path.exists() or not glob.has_magic(str(path)))
+
+
 def _is_short(path: Path) -> bool:
-    """Whether a file is read whole; what is no file and no folder is, for the error."""
-    if path.is_dir() or (glob.has_magic(str(path)) and not path.exists()):
-        return False
+    """Whether a file is read whole; what is none is, for the error."""
     return not path.is_file() or path.stat().st_size <= _LONG
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import glob
 import importlib
 import os
@@ -112,6 +113,7 @@ class Chunks:
         self._label = None if label is None else list_texts("label", [label])[0]
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
+        self._whole = False
         self._parts = tuple(_parts_of(source, _Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
@@ -128,6 +130,10 @@ class Chunks:
     def names(self) -> tuple[str | None, ...]:
         """What the parts are called: files by their paths, and nothing else."""
         return tuple(part.name for part in self._parts)
+
+    @property
+    def _taken(self) -> Callable[[Any], tuple[Any, ...]]:
+        return partial(_take, columns=self._columns, label=self._label, whole=self._whole)
 
     @property
     def _reads(self) -> list[str] | None:
@@ -148,6 +154,28 @@ class Chunks:
             self._rows = sum(self.map(_count_rows))
         return self._rows
 
+    def with_tables(self) -> Chunks:
+        """Makes the same chunks, whose blocks have a Table beside labels, and no array.
+
+        Returns:
+            Chunks of the same parts.
+        """
+        other = copy.copy(self)
+        other._whole = True
+        return other
+
+    def first(self) -> tuple[Any, ...]:
+        """What a fold is called with for the block that peek reads.
+
+        Returns:
+            A pair (X, y), or a table or an array alone.
+
+        Raises:
+            ShapeError: As in peek.
+            Exception: As in fold.
+        """
+        return self._taken(self.peek())
+
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
 
@@ -159,10 +187,9 @@ class Chunks:
             Exception: As in fold.
         """
         for part in self._parts:
-            if part.head is not None:
-                return part.head()
-            for block in part.open():
-                if count_rows(block):
+            blocks = part.open() if part.head is None else [part.head()]
+            for block in blocks:
+                if part.head is not None or count_rows(block):
                     return block
         raise ShapeError("the parts hold no row, but there must be one at least")
 
@@ -199,8 +226,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        take = partial(_take, columns=self._columns, label=self._label)
-        jobs = [partial(_run_part, task, take, part) for part in self._parts]
+        jobs = [partial(_run_part, task, self._taken, part) for part in self._parts]
         return _run(jobs, self._workers)
 
 
@@ -241,6 +267,8 @@ def _count_rows(blocks: Iterable[tuple[Any, ...]], name: str | None) -> int:
 
 def count_rows(records: Any) -> int:
     """The number of rows of a table, a frame, a dict of columns or an array."""
+    if isinstance(records, tuple):
+        return count_rows(records[0])
     if isinstance(records, Table):
         return records.rows
     if isinstance(records, Mapping):
@@ -257,16 +285,24 @@ def _run_part(
     return task(map(take, part.open()), part.name)
 
 
-def _take(block: Any, *, columns: list[str] | None, label: str | None) -> tuple[Any, ...]:
-    """What a fold is called with: (X, y), or a table or an array alone."""
+def _take(
+    block: Any, *, columns: list[str] | None, label: str | None, whole: bool
+) -> tuple[Any, ...]:
+    """What a fold is called with: (X, y), or a table or an array alone.
+
+    whole: whether X is a table where the block is one, and no array of numbers.
+    """
     if isinstance(block, tuple):
         return block
     if label is None:
         return (block,)
     table = take_columns("a part", block, None)
     names = [name for name in table.columns if name != label] if columns is None else columns
-    X = np.stack([table.column(name).row_numbers() for name in names], axis=1)
-    return X, _values_of(table.column(label))
+    labels = _values_of(table.column(label))
+    if whole:
+        some = {name: table.column(name) for name in names}
+        return Table(some, table.rows, table.name, table.public), labels
+    return np.stack([table.column(name).row_numbers() for name in names], axis=1), labels
 
 
 def _values_of(column: Column) -> NDArray[Any]:

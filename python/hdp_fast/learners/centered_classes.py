@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +21,7 @@ from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows, blocks_of
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
-from .centered_rows import center, center_evenly, center_with_noise, count_powers
+from .centered_rows import PartedRows, center, center_evenly, center_with_noise, count_powers
 from .descents import SGDPlan
 from .linear_model import LinearLoss, LinearModel, SoftmaxModel, largest_softmax_loss
 from .margin_scale import (
@@ -35,8 +37,10 @@ from .noisy_descent import (
     DescentNoise,
     DescentPlan,
     Grid,
+    IntegerParts,
     IntegerRows,
     calibrate_descent,
+    cut_rows,
     descend,
     find_sigma,
     plan_descent,
@@ -58,6 +62,8 @@ _CONSTANT = 1.5
 _REACH = 1.0
 # More of it would make noise no smaller, and its square is to be a floating-point number.
 _LARGEST_MU = 1e100
+# The bytes of integers of records in parts that are kept in memory.
+_MOST_KEPT = 1 << 29
 # The digits of sums of means, and of their noise.
 _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 61, 48, 8
 _ROUNDING = 1 + 1e-9
@@ -128,8 +134,8 @@ class ClassesPlan(NamedTuple):
 
 def release_classes(
     unit: Rows,
-    rows: Floats | PlainRows,
-    codes: Integers,
+    rows: Floats | PlainRows | PartedRows,
+    codes: Integers | None,
     classes: int,
     goal: Goal,
     *,
@@ -149,7 +155,7 @@ def release_classes(
 
     unit: the map to plain rows.
     rows: what `unit` makes of the private records.
-    codes: numbers of classes.
+    codes: numbers of classes; None beside rows in parts, which have them.
     goal: one that is checked, of the relation replace_one.
     name: of who releases, for the record.
 
@@ -158,9 +164,8 @@ def release_classes(
     check_charge(goal.budget, goal.epsilon)
     if not len(rows):
         raise ShapeError("there are no rows, but a model must be learned from one at least")
-    codes = codes.astype(np.int64)
     if not goal.protects:
-        return _fit_exactly(unit, rows[:], codes, classes)
+        return _fit_exactly(unit, *_take_all(rows, codes), classes)
     plan = plan_classes(unit, len(rows), classes, goal, name=name)
     plan.note_few(len(rows), len(unit.is_number) + plan.squares * int(unit.is_number.sum()) + 1)
     stream = make_stream(goal.random_state)
@@ -225,7 +230,7 @@ def plan_classes(
 def release_center(
     plan: ClassesPlan,
     unit: Rows,
-    rows: Floats | PlainRows,
+    rows: Floats | PlainRows | PartedRows,
     stream: np.random.Generator | None,
 ) -> Rows:
     """The first release of a plan: rows that are centered by noisy means, or evenly without any."""
@@ -238,8 +243,8 @@ def release_center(
 def learn_classes(
     plan: ClassesPlan,
     centered: Rows,
-    rows: Floats | PlainRows,
-    codes: Integers,
+    rows: Floats | PlainRows | PartedRows,
+    codes: Integers | None,
     stream: np.random.Generator | None,
     *,
     shrink: bool = True,
@@ -255,13 +260,74 @@ def learn_classes(
     """
     with np.errstate(all="ignore"):
         bound = _bound_rows(centered, even=not (shrink and plan.centers))
-        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
-        records = IntegerRows.take(scaled, codes, plan.classes, plan.grid)
+        records = _make_integers(plan, centered, rows, codes, bound)
         learned, known = _learn(records, plan, stream)
         weights = _restore(centered, learned * known.factor)
         weights[-1] += known.base
-        model = _make_model(weights, bound, plan.classes, plan.state(*records.entries.shape))
+        model = _make_model(weights, bound, plan.classes, plan.state(*records.shape))
     return ReleasedClasses(centered, model, plan.record, known)
+
+
+def _make_integers(
+    plan: ClassesPlan,
+    centered: Rows,
+    rows: Floats | PlainRows | PartedRows,
+    codes: Integers | None,
+    bound: float,
+) -> IntegerRows | IntegerParts:
+    """The rows as integers: in memory, unless they lie in parts and are too many for that."""
+    if not isinstance(rows, PartedRows):
+        assert codes is not None
+        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
+        return IntegerRows.take(scaled, codes, plan.classes, plan.grid)
+    shape = len(rows), len(centered.names_with_squares) + 1
+    make = partial(_take_part, centered, bound, plan.classes, plan.grid)
+    if 2 * shape[0] * shape[1] > _MOST_KEPT:
+        return IntegerParts(shape, plan.classes, plan.grid, partial(_add_made, rows, make))
+    entries, place, numbers = np.empty(shape, np.int16), 0, np.empty(shape[0], np.int16)
+    for part in rows.gather(make):
+        some = slice(place, place + len(part.codes))
+        entries[some], numbers[some], place = part.entries, part.codes, some.stop
+    return IntegerRows(entries, numbers, plan.classes, plan.grid)
+
+
+def _take_part(
+    centered: Rows, bound: float, classes: int, grid: Grid, rows: Floats, codes: NDArray[Any]
+) -> IntegerRows:
+    scaled = _scale_rows(centered, rows, bound)
+    return IntegerRows(cut_rows(scaled), codes.astype(np.int16), classes, grid)
+
+
+def _add_made(
+    rows: PartedRows,
+    make: Callable[[Floats, NDArray[Any]], IntegerRows],
+    count: Callable[[IntegerRows], Integers],
+) -> Integers:
+    return rows.add_up(partial(_count_made, make, count))
+
+
+def _count_made(
+    make: Callable[[Floats, NDArray[Any]], IntegerRows],
+    count: Callable[[IntegerRows], Integers],
+    rows: Floats,
+    codes: NDArray[Any],
+) -> Integers:
+    return count(make(rows, codes))
+
+
+def _take_all(
+    rows: Floats | PlainRows | PartedRows, codes: Integers | None
+) -> tuple[Floats, Integers]:
+    """All rows in memory, and the numbers of their classes."""
+    if isinstance(rows, PartedRows):
+        made, numbers = zip(*rows.gather(_pair), strict=True)
+        return np.concatenate(made), np.concatenate(numbers).astype(np.int64)
+    assert codes is not None
+    return rows[:], codes.astype(np.int64)
+
+
+def _pair(rows: Floats, codes: NDArray[Any]) -> tuple[Floats, NDArray[Any]]:
+    return rows, codes
 
 
 def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fraction] | None:
@@ -307,11 +373,11 @@ def _restore(centered: Rows, weights: Floats) -> Floats:
 
 
 def _learn(
-    records: IntegerRows, plan: ClassesPlan, stream: np.random.Generator | None
+    records: IntegerRows | IntegerParts, plan: ClassesPlan, stream: np.random.Generator | None
 ) -> tuple[Floats, DescentNoise]:
     """The weights of a descent, and a factor and base rates with which they lose less."""
-    (n, d), descent = records.entries.shape, plan.descent
-    shares = _release_shares(records.codes, records.classes, plan.of_classes, stream)
+    (n, d), descent = records.shape, plan.descent
+    shares = _release_shares(records.count_classes(), n, plan.of_classes, stream)
     shape = (descent.steps, d, records.columns)
     drawn = noise.rounded_gaussian(plan.grid.sigma, shape, random_state=stream)
     path = descend(records, descent, drawn)
@@ -331,12 +397,11 @@ def _learn(
 
 
 def _release_shares(
-    codes: NDArray[Any], classes: int, sigma: Fraction, stream: np.random.Generator | None
+    counts: Integers, n: int, sigma: Fraction, stream: np.random.Generator | None
 ) -> Floats:
     """Shares of the classes, from noisy counts: of the second alone where there are two."""
-    n, counts = len(codes), np.bincount(codes, minlength=classes)
-    if classes > 2:
-        seen = counts + noise.rounded_gaussian(sigma, classes, random_state=stream)
+    if len(counts) > 2:
+        seen = counts + noise.rounded_gaussian(sigma, len(counts), random_state=stream)
     else:
         second = counts[1] + noise.rounded_gaussian(sigma, 1, random_state=stream)[0]
         seen = np.array([n - second, second])

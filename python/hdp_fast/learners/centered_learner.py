@@ -17,11 +17,13 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import instance, one_of, positive_or_infinite, probability
 from ..budget.account import Budget
+from ..data.chunks import Chunks, refuse_owners
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.goal import Goal
 from ..data.rows import Rows
 from ..data.schema import Schema
+from ..data.table import Table
 from ..exceptions import ParameterError
 from .centered_linear import (
     METHODS,
@@ -31,6 +33,7 @@ from .centered_linear import (
     TargetTask,
     release_linear,
 )
+from .centered_rows import PartedRows
 from .linear_model import LinearModel
 from .moment_equation import to_halves
 from .private_model import Link, PrivateModel, check_classes
@@ -131,7 +134,7 @@ class CenteredLinear(Checked):
 
         Args:
             table: A data.Table or a data frame, as data.read_frame takes it, of n rows, with the
-                columns of the schema and that of its label.
+                columns of the schema and that of its label; or for classes data.Chunks of such.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row.
             rows_per_person: The most rows of a person that are used, the others being left out;
@@ -159,34 +162,54 @@ class CenteredLinear(Checked):
             a target is released alone, delta is 0.
 
         Cost:
-            A pass over the table, and that of the method.
+            A pass over the table, and that of the method. Chunks are read three times where their
+            integers, two bytes for each column of a row, take at most half a gigabyte, and else
+            once for each step.
         """
         check_random_state(random_state)
-        records = take_columns(
-            "table", table, [*self.schema.reads, require_label(self.schema.label).column]
-        )
-        task, labels = self._read_labels(records)
-        unit = Rows.of_table(self.schema, records)
-        rows, delta = unit(records), _UNUSED_DELTA if self.delta is None else self.delta
+        delta = _UNUSED_DELTA if self.delta is None else self.delta
         goal = Goal(self.epsilon, delta, budget=budget, random_state=random_state)
+        rows: Floats | PartedRows
+        labels: NDArray[Any] | None = None
+        if isinstance(table, Chunks):
+            refuse_owners(ids, rows_per_person)
+            unit = Rows.of_table(self.schema, self._take(table.peek()))
+            rows = PartedRows.open(unit, table, self._read_block)
+        else:
+            records, labels = self._read_block(table)
+            unit = Rows.of_table(self.schema, records)
+            rows = unit(records)
         released = release_linear(
             unit,
             rows,
             labels,
-            task,
+            self._task,
             goal.of_people(ids, rows_per_person, len(rows)),
             name="learners.CenteredLinear",
             method=self.method,
         )
         return make_private_model(released, self.classes, len(rows))
 
-    def _read_labels(self, table: Any) -> tuple[LinearTask, NDArray[Any]]:
-        """What is learned, and the labels as it takes them."""
+    @property
+    def _task(self) -> LinearTask:
+        """What is learned."""
         if self.classes is not None:
-            return ClassTask(len(self.classes)), self._number_labels(table, self.classes)
+            return ClassTask(len(self.classes))
+        is_target = require_label(self.schema.label).bounds is not None
+        return TargetTask() if is_target else ClassTask(2)
+
+    def _take(self, table: Any) -> Table:
+        label = require_label(self.schema.label).column
+        return take_columns("table", table, [*self.schema.reads, label])
+
+    def _read_block(self, table: Any) -> tuple[Table, NDArray[Any]]:
+        """The columns of a table that are read, and the labels as the task takes them."""
+        records = self._take(table)
+        if self.classes is not None:
+            return records, self._number_labels(records, self.classes)
         if require_label(self.schema.label).bounds is not None:
-            return TargetTask(), self.schema.float_labels(table)
-        return ClassTask(2), self.schema.labels(table)
+            return records, self.schema.float_labels(records)
+        return records, self.schema.labels(records)
 
     def _number_labels(self, table: Any, classes: Sequence[str]) -> Integers:
         name = require_label(self.schema.label).column

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from .. import accounting
 from .._support.random_state import make_stream
 from .._support.types import Floats
-from .._support.validate import one_of
+from .._support.validate import one_of, refuse
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
 from ..record import PrivacyRecord, rng_of
 from .centered_classes import release_classes
-from .centered_rows import center, center_evenly, count_powers, settle_means
+from .centered_rows import PartedRows, center, center_evenly, count_powers, settle_means
 from .centered_targets import release_targets
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, SoftmaxModel, ValidRows
@@ -143,8 +143,8 @@ class CenteredModel:
 
 def release_linear(
     unit: Rows,
-    rows: Floats | PlainRows,
-    labels: NDArray[Any],
+    rows: Floats | PlainRows | PartedRows,
+    labels: NDArray[Any] | None,
     task: LinearTask,
     goal: Goal,
     *,
@@ -162,7 +162,7 @@ def release_linear(
 
     unit: the map to plain rows.
     rows: what `unit` makes of the private records.
-    labels: numbers of classes, or targets in [-1, 1].
+    labels: numbers of classes, or targets in [-1, 1]; None beside rows in parts, which have them.
     goal: one that is checked, of the relation replace_one; its delta is used even where its epsilon
         is infinite.
     name: of who releases, for the record.
@@ -170,12 +170,16 @@ def release_linear(
     one_of("method", method, task.methods)
     persons = goal.persons
     # What is selected, or read more than once, is made as a whole.
-    rows = rows if persons.keep is None else persons.select(rows[:])
-    labels = persons.select(labels)
+    if persons.keep is not None:
+        assert not isinstance(rows, PartedRows)
+        rows, labels = persons.select(rows[:]), persons.select(labels)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)
+    if isinstance(rows, PartedRows):
+        refuse("method", method, "of records in parts classes are learned, by the descent")
+    assert labels is not None
     rows = rows[:]
     if task.classes is None and method in {"auto", "evidence"}:
         made = release_targets(unit, rows, labels, goal, name=name)

@@ -3,18 +3,109 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import noise
 from .._support.types import Floats, Integers
 from ..accounting.discrete_gaussian import calibrate_means
+from ..data.chunks import Chunks, count_rows
 from ..data.rows import PlainRows, Rows, Squares, blocks_of
+
+T = TypeVar("T")
 
 # No variance counts as smaller.
 _LEAST_VARIANCE = 1e-6
+
+
+# Rows whose powers, or integers, are made at a time of a part.
+_BLOCK = 1 << 14
+
+
+@dataclass(frozen=True)
+class PartedRows:
+    """Plain rows and labels of records in parts, which are made where each part is read.
+
+    Attributes:
+        unit: The map to plain rows.
+        chunks: The records.
+        read: Makes of a block what the map takes, and the labels.
+        n: The number of records, which is public.
+    """
+
+    unit: Rows
+    chunks: Chunks
+    read: Callable[..., tuple[Any, NDArray[Any]]]
+    n: int
+
+    @classmethod
+    def open(
+        cls, unit: Rows, chunks: Chunks, read: Callable[..., tuple[Any, NDArray[Any]]]
+    ) -> PartedRows:
+        """A first pass: it counts the records, and `read` refuses what is wrong in public."""
+        return cls(unit, chunks, read, sum(chunks.map(partial(_count_labels, read))))
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return self.n
+
+    def add_up(self, count: Callable[[Floats, NDArray[Any]], Integers]) -> Integers:
+        """The sum of the integers that `count` makes of some rows and their labels."""
+        total: Any = 0
+        for part in self.chunks.map(partial(_add_part, self.unit, self.read, count)):
+            total = total + part
+        return np.asarray(total)
+
+    def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> list[T]:
+        """What `make` makes of all rows, some at a time and in no order."""
+        parts = self.chunks.map(partial(_gather_part, self.unit, self.read, make))
+        return [made for part in parts for made in part]
+
+
+def _count_labels(read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]], _: Any) -> int:
+    return sum(len(read(*block)[1]) for block in blocks if count_rows(block[0]))
+
+
+def _add_part(
+    unit: Rows,
+    read: Callable[..., Any],
+    count: Callable[[Floats, NDArray[Any]], Integers],
+    blocks: Iterable[tuple[Any, ...]],
+    _: Any,
+) -> Any:
+    total: Any = 0
+    for rows, labels in _read_rows(unit, read, blocks):
+        total = total + count(rows, labels)
+    return total
+
+
+def _gather_part(
+    unit: Rows,
+    read: Callable[..., Any],
+    make: Callable[[Floats, NDArray[Any]], T],
+    blocks: Iterable[tuple[Any, ...]],
+    _: Any,
+) -> list[T]:
+    return [make(rows, labels) for rows, labels in _read_rows(unit, read, blocks)]
+
+
+def _read_rows(
+    unit: Rows, read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]]
+) -> Iterator[tuple[Floats, NDArray[Any]]]:
+    for block in blocks:
+        if not count_rows(block[0]):
+            continue
+        records, labels = read(*block)
+        rows = unit(records)
+        for start in range(0, len(rows), _BLOCK):
+            some = slice(start, start + _BLOCK)
+            yield rows[some], labels[some]
 
 
 def center(
@@ -44,7 +135,7 @@ def center(
 
 def center_with_noise(
     unit: Rows,
-    rows: Floats | PlainRows,
+    rows: Floats | PlainRows | PartedRows,
     grid: tuple[int, Fraction],
     *,
     squares: bool,
@@ -87,14 +178,23 @@ def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
     return np.hstack([rows, *powers[1:]])
 
 
-def _add_powers(unit: Rows, rows: Floats | PlainRows, squares: bool, bits: int) -> Integers:
+def _add_powers(
+    unit: Rows, rows: Floats | PlainRows | PartedRows, squares: bool, bits: int
+) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
+    if isinstance(rows, PartedRows):
+        return rows.add_up(partial(_count_powers_of, unit, squares, bits))
     total: Integers = np.zeros(1, np.int64)
     for block in blocks_of(len(rows)):
-        # Integers are made of floats above 0 as floor makes them.
-        part = (_powers(unit, rows[block], squares) * 2.0**bits).astype(np.int64)
-        total = total + part.sum(axis=0)
+        total = total + _count_powers_of(unit, squares, bits, rows[block])
     return total
+
+
+def _count_powers_of(unit: Rows, squares: bool, bits: int, rows: Floats, _: Any = None) -> Integers:
+    # Integers are made of floats above 0 as floor makes them.
+    part = (_powers(unit, rows, squares) * 2.0**bits).astype(np.int64)
+    sums: Integers = part.sum(axis=0)
+    return sums
 
 
 def center_evenly(unit: Rows, *, squares: bool = False) -> Rows:

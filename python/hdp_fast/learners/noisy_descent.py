@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -184,11 +184,19 @@ class IntegerRows:
         for part in parts:
             if not place:
                 entries = np.empty((len(codes), part.shape[1]), np.int16)
-            cut = np.clip(part * 2.0**_ROW_BITS, -_LARGEST_ENTRY, _LARGEST_ENTRY)
-            # Towards 0, as integers are made of floats.
-            entries[place : place + len(part)] = cut
+            entries[place : place + len(part)] = cut_rows(part)
             place += len(part)
         return cls(entries, codes.astype(np.int16), classes, grid)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of records, and that of their entries."""
+        n, d = self.entries.shape
+        return n, d
+
+    def count_classes(self) -> Integers:
+        """How many records each class has."""
+        return np.bincount(self.codes, minlength=self.classes)
 
     @property
     def columns(self) -> int:
@@ -241,6 +249,67 @@ class IntegerRows:
         return 2.0**-_ROW_BITS, self.grid.bits, float(self.grid.length)
 
 
+def cut_rows(rows: Floats) -> NDArray[np.int16]:
+    """Rows of a mean squared norm of about 1 as integers, cut towards 0 as casts do."""
+    return np.clip(rows * 2.0**_ROW_BITS, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.int16)
+
+
+@dataclass(frozen=True, eq=False)
+class IntegerParts:
+    """What IntegerRows are, of records that are made to integers again for each sum.
+
+    The sums are the same integers, and so is all that is made of them.
+
+    Attributes:
+        shape: The number of records, and that of their entries.
+        classes: The number of classes.
+        grid: The integers of the descent.
+        add_up: Adds up what a function makes of the IntegerRows of some of the records, for all.
+    """
+
+    shape: tuple[int, int]
+    classes: int
+    grid: Grid
+    add_up: Callable[[Callable[[IntegerRows], Integers]], Integers]
+
+    @property
+    def columns(self) -> int:
+        """The number of columns of weights."""
+        return 1 if self.classes == 2 else self.classes
+
+    def count_classes(self) -> Integers:
+        """As IntegerRows has it."""
+        return self.add_up(IntegerRows.count_classes)
+
+    def count_margins(self, weights: Floats, edges: Floats, second: NDArray[np.bool_]) -> Integers:
+        """As IntegerRows has it."""
+        return self.add_up(partial(_count_margins, weights=weights, edges=edges, second=second))
+
+    def descend(self, plan: DescentPlan, drawn: Integers) -> tuple[Floats, float]:
+        """As the core follows noisy gradients, to the last bit; a pass over all parts a step."""
+        unit = 2.0**-_ROW_BITS / 2.0**self.grid.bits / self.shape[0]
+        weights, speed, mean = (np.zeros(drawn.shape[1:]) for _ in range(3))
+        along = 0.0
+        for step, noise in enumerate(drawn):
+            sums = self.add_up(partial(IntegerRows.add_gradients, weights=weights))
+            gradient = (sums + noise).astype(np.float64) * unit
+            averaged = step >= plan.steps - plan.averaged
+            if averaged:
+                products = (gradient * weights).T.ravel()
+                along = float(np.add.accumulate(np.append(along, products))[-1])
+            speed = _MOMENTUM * speed + gradient
+            weights = weights - plan.rate * speed
+            if averaged:
+                mean = mean + weights
+        return mean / float(plan.averaged), along / float(plan.averaged)
+
+
+def _count_margins(
+    rows: IntegerRows, *, weights: Floats, edges: Floats, second: NDArray[np.bool_]
+) -> Integers:
+    return rows.count_margins(weights, edges, second)
+
+
 class Path(NamedTuple):
     """Where a descent went.
 
@@ -257,7 +326,7 @@ class Path(NamedTuple):
     deviation: float
 
 
-def descend(records: IntegerRows, plan: DescentPlan, drawn: Integers) -> Path:
+def descend(records: IntegerRows | IntegerParts, plan: DescentPlan, drawn: Integers) -> Path:
     """Follow noisy gradients from 0, with momentum.
 
     Guarantee: with `drawn` from noise.rounded_gaussian(records.grid.sigma), all steps together are
@@ -273,6 +342,6 @@ def descend(records: IntegerRows, plan: DescentPlan, drawn: Integers) -> Path:
     Source: Polyak 1964; Bassily, Smith and Thakurta 2014 for full batches.
     """
     mean, along = records.descend(plan, drawn)
-    of_step = float(records.grid.sigma) * records.grid.unit / len(records.entries)
+    of_step = float(records.grid.sigma) * records.grid.unit / records.shape[0]
     deviation = of_step * float(np.linalg.norm(mean)) / math.sqrt(plan.averaged)
     return Path(mean, along, deviation)

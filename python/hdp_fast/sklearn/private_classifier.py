@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,15 +12,26 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
-from ..data import Label, Schema
+from ..data import Chunks, Label, Schema
+from ..data.chunks import refuse_owners
 from ..data.rows import PlainRows, Rows
+from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
 from ..learners.centered_linear import CLASS_METHODS, ClassTask
+from ..learners.centered_rows import PartedRows
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.private_model import check_classes
 from .private_estimator import PrivateLinearEstimator, note_score
 from .row_labels import code_labels, read_classes
-from .toolkit import ClassifierMixin, shield
+from .toolkit import ClassifierMixin, column_or_1d, shield
+
+
+def _read_block(
+    read: Callable[[Any], Any], classes: NDArray[Any], X: Any, y: Any
+) -> tuple[Any, NDArray[np.int64]]:
+    """What the map to rows takes of a block, and the codes of its labels."""
+    codes, _ = code_labels(column_or_1d(y), classes)
+    return read(X), codes
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -114,7 +127,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
@@ -123,8 +136,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
         """Learns from private records.
 
         Args:
-            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table.
-            y: Their labels, shape (n,), entries of classes.
+            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table. Or
+                data.Chunks of such with their labels, for method "auto" or "descent".
+            y: Their labels, shape (n,), entries of classes; None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. A search slices them
                 with the rows where metadata routing passes them on.
@@ -152,11 +166,29 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
-        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+        if isinstance(X, Chunks):
+            self._release(*self._prepare_parts(X, y, ids, rows_per_person), budget)
+        else:
+            self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
+    def _prepare_parts(
+        self, chunks: Chunks, y: Any, ids: Any, rows_per_person: int
+    ) -> tuple[Rows, PartedRows, None, float]:
+        """As _prepare, of records in parts."""
+        epsilon = self._check_privacy()
+        classes = read_classes(self.classes)
+        if y is not None or classes is None:
+            rule = "Chunks hold the labels, and all classes must be given"
+            raise ParameterError(f"y = {y!r} and classes = {self.classes!r}, but {rule}")
+        refuse_owners(ids, rows_per_person)
+        unit, read = self._read_parts(chunks)
+        rows = PartedRows.open(unit, chunks.with_tables(), partial(_read_block, read, classes))
+        self.classes_ = classes
+        return unit, rows, None, epsilon
+
     def _prepare(
-        self, X: Any, y: ArrayLike
+        self, X: Any, y: ArrayLike | None
     ) -> tuple[Rows, Floats | PlainRows, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, codes of classes, and epsilon."""
         epsilon = self._check_privacy()

@@ -7,6 +7,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from inspect import currentframe
 from traceback import walk_stack
 from typing import Any, ClassVar, Self
@@ -19,16 +20,24 @@ from .._support.feature_names import names_of
 from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.types import Floats
-from .._support.validate import instance, number, one_of, positive_or_infinite, probability
+from .._support.validate import (
+    instance,
+    number,
+    numbers,
+    one_of,
+    positive_or_infinite,
+    probability,
+)
 from ..budget import account
 from ..budget.account import Budget
-from ..data import Label, Number, Schema
+from ..data import Chunks, Label, Number, Schema, Table
 from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
-from ..exceptions import BudgetExceeded, ParameterError
+from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
+from ..learners.centered_rows import PartedRows
 from ..record import PrivacyRecord
 from .coefficients import LinearPart, to_frame
 from .toolkit import (
@@ -215,6 +224,28 @@ class PrivateLinearEstimator(SeededEstimator):
             unit = Rows.within(self.bounds, records.shape[1], integers)
         return unit, PlainRows(unit, records), labels
 
+    def _read_parts(self, chunks: Chunks) -> tuple[Rows, Callable[[Any], Any]]:
+        """The map to rows in [0, 1] of records in parts, and what reads a block for it."""
+        head, *labels = chunks.with_tables().first()
+        if not labels:
+            rule = "Chunks(..., label=) names their column"
+            raise ParameterError(
+                f"X has parts without labels, but each record must have one: {rule}"
+            )
+        if self.schema is not None:
+            instance("schema", self.schema, Schema, "a data.Schema or None")
+            table = make_table("X", head, self.schema)
+            self._keep_names(head)
+            return Rows.of_table(self.schema, table), partial(make_table, "X", schema=self.schema)
+        if self.bounds is None:
+            raise ParameterError("bounds = None, but of records in parts they must be given")
+        if isinstance(head, Table):
+            self._keep_names(head)
+        else:
+            validate_data(self, head, dtype=np.float64, allow_missing=True)
+        unit = Rows.within(self.bounds, self.n_features_in_, find_integers(head))
+        return unit, partial(_take_numbers, self.n_features_in_)
+
     def _keep_names(self, X: Any) -> None:
         names = names_of(X)
         if names is None:
@@ -225,8 +256,8 @@ class PrivateLinearEstimator(SeededEstimator):
     def _release(
         self,
         unit: Rows,
-        rows: Floats | PlainRows,
-        labels: NDArray[Any],
+        rows: Floats | PlainRows | PartedRows,
+        labels: NDArray[Any] | None,
         epsilon: float,
         budget: Budget | None,
         owners: tuple[ArrayLike | None, int] = (None, 1),
@@ -416,6 +447,18 @@ class PrivateLinearEstimator(SeededEstimator):
         bounded = self.bounds is not None
         X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
         return np.concatenate([predict(centered(X[block])) for block in blocks_of(len(X))])
+
+
+def _take_numbers(columns: int, block: Any) -> Floats:
+    """The columns of a block as an array of numbers, of which there are so many."""
+    if isinstance(block, Table):
+        block = np.stack([column.row_numbers() for column in block.columns.values()], axis=1)
+    records = np.asarray(numbers("X", block), np.float64)
+    if records.ndim != 2 or records.shape[1] != columns:
+        raise ShapeError(
+            f"X has a part of shape {records.shape}, but the first has {columns} columns"
+        )
+    return records
 
 
 def read_targets(targets: Any) -> Floats:
