@@ -1,7 +1,9 @@
 """Linear models of records in parts: the bits of one table, in memory or by a pass a step."""
 
+import io
 import itertools
 import json
+import tempfile
 
 import numpy as np
 import pandas as pd
@@ -44,11 +46,20 @@ TABLE = table()
 PARTS = [TABLE[start:end] for start, end in itertools.pairwise(CUTS)]
 
 
-@pytest.fixture(params=["kept", "passes"])
+class FullDisk(io.BytesIO):
+    """A file that no more fits into."""
+
+    def write(self, _):
+        raise OSError("no space left")
+
+
+@pytest.fixture(params=["kept", "spilled", "made again"])
 def memory(request, monkeypatch):
-    """Whether the integers of all records are kept, or made again for each step."""
-    if request.param == "passes":
+    """Whether the integers of all records are kept, in a file, or made again for each step."""
+    if request.param != "kept":
         monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+    if request.param == "made again":
+        monkeypatch.setattr(tempfile, "TemporaryFile", FullDisk)
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])

@@ -154,6 +154,27 @@ class Chunks:
             self._rows = sum(self.map(_count_rows))
         return self._rows
 
+    def map_blocks(self, task: Callable[[tuple[Any, ...]], Iterable[T]]) -> Iterator[T]:
+        """Runs a task on each block that has a row, where its part is read.
+
+        Args:
+            task: Called with a block, a tuple (X, y) or (table,); it makes any number of results.
+
+        Returns:
+            An iterator of all results. Those of a block are made when they are asked for, or where
+            workers read, those of a part at once.
+
+        Raises:
+            Exception: As in fold.
+        """
+        if self._workers in (None, 1) and _is_alone():
+            for part in self._parts:
+                for block in filter(count_rows, part.open()):
+                    yield from task(self._taken(block))
+        else:
+            for results in self.map(partial(_list_results, task)):
+                yield from results
+
     def with_tables(self) -> Chunks:
         """Makes the same chunks, whose blocks have a Table beside labels, and no array.
 
@@ -265,6 +286,12 @@ def _count_rows(blocks: Iterable[tuple[Any, ...]], name: str | None) -> int:
     return sum(count_rows(block[0]) for block in blocks)
 
 
+def _list_results(
+    task: Callable[[tuple[Any, ...]], Iterable[T]], blocks: Iterable[tuple[Any, ...]], _: Any
+) -> list[T]:
+    return [result for block in blocks if count_rows(block) for result in task(block)]
+
+
 def count_rows(records: Any) -> int:
     """The number of rows of a table, a frame, a dict of columns or an array."""
     if isinstance(records, tuple):
@@ -350,6 +377,12 @@ def _send(
 
 def _call(place: int, job: Callable[[], T]) -> tuple[int, T]:
     return place, job()
+
+
+def _is_alone() -> bool:
+    """Whether joblib, if it is there, would run parts one after the other."""
+    joblib = _load_joblib(None)
+    return joblib is None or joblib.Parallel().n_jobs == 1
 
 
 def _load_joblib(workers: int | None) -> Any:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -39,11 +40,13 @@ from .noisy_descent import (
     Grid,
     IntegerParts,
     IntegerRows,
+    add_spilled,
     calibrate_descent,
     cut_rows,
     descend,
     find_sigma,
     plan_descent,
+    spill,
 )
 from .statistics_noise import note_few
 
@@ -260,35 +263,44 @@ def learn_classes(
     """
     with np.errstate(all="ignore"):
         bound = _bound_rows(centered, even=not (shrink and plan.centers))
-        records = _make_integers(plan, centered, rows, codes, bound)
-        learned, known = _learn(records, plan, stream)
+        with _make_integers(plan, centered, rows, codes, bound) as records:
+            learned, known = _learn(records, plan, stream)
         weights = _restore(centered, learned * known.factor)
         weights[-1] += known.base
         model = _make_model(weights, bound, plan.classes, plan.state(*records.shape))
     return ReleasedClasses(centered, model, plan.record, known)
 
 
+@contextmanager
 def _make_integers(
     plan: ClassesPlan,
     centered: Rows,
     rows: Floats | PlainRows | PartedRows,
     codes: Integers | None,
     bound: float,
-) -> IntegerRows | IntegerParts:
-    """The rows as integers: in memory, unless they lie in parts and are too many for that."""
+) -> Iterator[IntegerRows | IntegerParts]:
+    """The rows as integers: in memory, unless they lie in parts and are too many for that.
+
+    Then they are written to a file without a name, which no other process can open and which ends
+    with this one; where the disk has no room for it they are made again for each sum.
+    """
     if not isinstance(rows, PartedRows):
         assert codes is not None
         scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
-        return IntegerRows.take(scaled, codes, plan.classes, plan.grid)
+        yield IntegerRows.take(scaled, codes, plan.classes, plan.grid)
+        return
     shape = len(rows), len(centered.names_with_squares) + 1
     make = partial(_take_part, centered, bound, plan.classes, plan.grid)
     if 2 * shape[0] * shape[1] > _MOST_KEPT:
-        return IntegerParts(shape, plan.classes, plan.grid, partial(_add_made, rows, make))
+        with spill(rows.gather(make)) as file:
+            add_up = partial(_add_made, rows, make) if file is None else partial(add_spilled, file)
+            yield IntegerParts(shape, plan.classes, plan.grid, add_up)
+        return
     entries, place, numbers = np.empty(shape, np.int16), 0, np.empty(shape[0], np.int16)
     for part in rows.gather(make):
         some = slice(place, place + len(part.codes))
         entries[some], numbers[some], place = part.entries, part.codes, some.stop
-    return IntegerRows(entries, numbers, plan.classes, plan.grid)
+    yield IntegerRows(entries, numbers, plan.classes, plan.grid)
 
 
 def _take_part(

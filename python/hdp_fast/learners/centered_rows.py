@@ -62,10 +62,9 @@ class PartedRows:
             total = total + part
         return np.asarray(total)
 
-    def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> list[T]:
+    def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> Iterator[T]:
         """What `make` makes of all rows, some at a time and in no order."""
-        parts = self.chunks.map(partial(_gather_part, self.unit, self.read, make))
-        return [made for part in parts for made in part]
+        return self.chunks.map_blocks(partial(_make_block, self.unit, self.read, make))
 
 
 def _count_labels(read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]], _: Any) -> int:
@@ -85,14 +84,13 @@ def _add_part(
     return total
 
 
-def _gather_part(
+def _make_block(
     unit: Rows,
     read: Callable[..., Any],
     make: Callable[[Floats, NDArray[Any]], T],
-    blocks: Iterable[tuple[Any, ...]],
-    _: Any,
-) -> list[T]:
-    return [make(rows, labels) for rows, labels in _read_rows(unit, read, blocks)]
+    block: tuple[Any, ...],
+) -> Iterator[T]:
+    return (make(rows, labels) for rows, labels in _read_rows(unit, read, [block]))
 
 
 def _read_rows(

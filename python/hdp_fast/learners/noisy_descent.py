@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -302,6 +304,58 @@ class IntegerParts:
             if averaged:
                 mean = mean + weights
         return mean / float(plan.averaged), along / float(plan.averaged)
+
+
+class SpilledRows(NamedTuple):
+    """IntegerRows in a file, one after the other.
+
+    Attributes:
+        file: The file.
+        sizes: The numbers of rows of each.
+        width: The number of their entries.
+        classes: The number of classes.
+        grid: The integers of the descent.
+    """
+
+    file: IO[bytes]
+    sizes: list[int]
+    width: int
+    classes: int
+    grid: Grid
+
+
+@contextmanager
+def spill(parts: Iterator[IntegerRows]) -> Iterator[SpilledRows | None]:
+    """Integers in a file without a name while the block runs; None where it has no room."""
+    with tempfile.TemporaryFile() as file:
+        yield _write_integers(file, parts)
+
+
+def _write_integers(file: IO[bytes], parts: Iterator[IntegerRows]) -> SpilledRows | None:
+    spilled = None
+    try:
+        for part in parts:
+            if spilled is None:
+                spilled = SpilledRows(file, [], part.shape[1], part.classes, part.grid)
+            file.write(part.entries.tobytes() + part.codes.tobytes())
+            spilled.sizes.append(len(part.codes))
+        file.flush()
+    except OSError:
+        # What is written ends with the file.
+        return None
+    return spilled
+
+
+def add_spilled(spilled: SpilledRows, count: Callable[[IntegerRows], Integers]) -> Integers:
+    """The sum of the integers that `count` makes of all rows in a file."""
+    total: Any = 0
+    spilled.file.seek(0)
+    for size in spilled.sizes:
+        numbers = np.frombuffer(spilled.file.read(2 * size * (spilled.width + 1)), np.int16)
+        entries, codes = numbers[: size * spilled.width], numbers[size * spilled.width :]
+        rows = entries.reshape(size, spilled.width)
+        total = total + count(IntegerRows(rows, codes, spilled.classes, spilled.grid))
+    return np.asarray(total)
 
 
 def _count_margins(
