@@ -30,6 +30,7 @@ from hdp_fast.learners.margin_scale import (
     margin_edges,
     weigh_base,
 )
+from hdp_fast.learners.noisy_descent import IntegerRows
 
 RNG = np.random.default_rng
 D = 3
@@ -316,8 +317,13 @@ def test_a_record_that_is_replaced_moves_what_is_counted_of_classes(classes, mon
     none = types.SimpleNamespace(rounded_gaussian=lambda _, size, **__: np.zeros(size, np.int64))
     monkeypatch.setattr(centered_classes, "noise", none)
     tables = itertools.product(range(classes), repeat=3)
+
+    def count(codes):
+        numbers = np.array(codes, np.int16)
+        return IntegerRows(np.zeros((3, 1), np.int16), numbers, classes, None).count_classes()
+
     seen = {
-        codes: centered_classes._release_shares(np.array(codes), classes, Fraction(1), None)
+        codes: centered_classes._release_shares(count(codes), len(codes), Fraction(1), None)
         for codes in tables
     }
     released = [1] if classes == 2 else range(classes)
