@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hdp_fast import Budget
+from hdp_fast import Budget, statistics
 from hdp_fast.data import Chunks, delimited
 from hdp_fast.data.delimited import read_text, read_text_blocks
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
-from hdp_fast.learners import FeatureMap, SufficientStatistics
+from hdp_fast.learners import FeatureMap, PrivateSGD, SufficientStatistics
 
 N, CUTS = 1000, (0, 1, 300, 640, 1000)
 JOB = SufficientStatistics(
@@ -275,3 +275,12 @@ def test_arrays_and_jobs_from_a_network_lie_anywhere():
     for job, records, labels in ((JOB, misplace(X), misplace(Y)), (moved, X, Y)):
         state = job.fold(records, labels)
         assert (state.sums["moments"] == WHOLE.sums["moments"]).all()
+
+
+def test_what_takes_arrays_alone_says_what_takes_parts():
+    for call in (
+        lambda: statistics.mean(Chunks([X]), low=0, high=1, epsilon=1.0),
+        lambda: PrivateSGD(loss="logistic", epsilon=1.0, delta=1e-6).learn(Chunks([X]), Y),
+    ):
+        with pytest.raises(ParameterError, match=r"statistics\.Job and describe take records in"):
+            call()

@@ -218,6 +218,9 @@ def refuse_type(name: str, value: Any) -> NoReturn:
 
     Raises: ParameterError.
     """
+    if hasattr(type(value), "map_blocks"):
+        rule = "it must be in memory here: statistics.Job and describe take records in parts"
+        raise ParameterError(f"{name} is of type Chunks, but {rule}")
     kind = "None" if value is None else f"of type {type(value).__name__}"
     raise ParameterError(f"{name} is {kind}, but it must be an array, a data frame or a list")
 
