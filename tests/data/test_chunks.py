@@ -238,6 +238,10 @@ TEXTS = [
     'a\n1\n' * 1 + '2\n' * 50,
     'a,b\n',
     'a,b',
+    'a,b\r1,2\r3,4\r',
+    'a 5",b\n1,2\n3,4\n',
+    'a,b\n1,2\n5"x,3\n4,"5\n6"\n7,8\n',
+    'a,b\n1,2' + '\n' * 70 + '3,4\n',
 ]  # fmt: skip
 
 
@@ -253,6 +257,14 @@ def test_blocks_of_text_are_the_whole_text(text, size, tmp_path, monkeypatch):
         cells = [column.texts[code] for code in column.codes]
         parts = [block[name] for block in blocks]
         assert [part.texts[code] for part in parts for code in part.codes] == cells
+
+
+def test_a_quote_within_a_value_takes_no_longer_than_other_signs(tmp_path, monkeypatch):
+    path = tmp_path / "people.csv"
+    path.write_bytes(b'a,b\n5"x,1\n' + b"12345,67890\n" * 200_000)
+    monkeypatch.setattr(delimited, "_CHUNK_BYTES", 1 << 20)
+    # Looked at from every line again, this took minutes.
+    assert Chunks(path).count() == 200_001
 
 
 # Memory ------------------------------------------------------------------------------------------

@@ -450,15 +450,23 @@ def _open_single(entry: Any) -> Iterator[Any]:
 def _find_files(source: str | os.PathLike[str]) -> list[Path]:
     path = Path(source)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.name.lower().endswith(_READ))
-        files = [file for file in files if file.is_file() and file.name[0] not in "._"]
+        files = [file for file in path.rglob("*") if file.name.lower().endswith(_READ)]
+        files = [file for file in files if not _is_hidden(file.relative_to(path))]
     elif path.exists() or not glob.has_magic(str(source)):
-        files = [path]
+        return [path]
     else:
-        files = sorted(Path(name) for name in glob.glob(str(source), recursive=True))
+        files = list(map(Path, glob.glob(str(source), recursive=True)))
+    # A file that links lead to as well is one part, under its shortest name.
+    shortest = sorted(filter(Path.is_file, files), key=lambda file: (len(file.parts), file))
+    files = sorted({file.resolve(): file for file in reversed(shortest)}.values())
     if not files:
         refuse("source", str(source), f"it must hold files of {', '.join(_READ)}")
     return files
+
+
+def _is_hidden(file: Path) -> bool:
+    """Whether it is what programs keep beside the parts of a table, or a file of theirs."""
+    return any(name[0] in "._" for name in file.parts)
 
 
 def _read_file(path: Path, how: _Reading) -> Iterator[Any]:

@@ -111,23 +111,46 @@ def read_text(path: Path, delimiter: str, max_bytes: int) -> dict[str, Column]:
 def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
     """The columns of a table of text, of a block of its rows at a time.
 
-    A block ends where a line does and no quote is open.
+    A block ends where a line does and no quote is open. Where quotes or the ends of lines do not
+    tell where that is, the csv module reads the rest. A table without rows has one empty block, and
+    a file without a byte none.
 
     It raises the errors of read_text.
     """
-    name = name_of(path)
-    with read_safely(name, "table of text, in UTF-8"), _open_bytes(path) as handle:
-        head, kept = _split_head(handle)
-        while piece := handle.read(_CHUNK_BYTES):
-            kept += piece
-            end = _last_end(kept)
-            if end:
-                yield _read_part(path, head + kept[:end], delimiter)
+    name, rows = name_of(path), 0
+    with read_safely(name, "table of text, in UTF-8"):
+        with _open_bytes(path) as handle:
+            if not handle.read(1):
+                return
+        with _open_bytes(path) as handle:
+            names, start = _read_head(handle, name, delimiter)
+        with _open_bytes(path) as handle:
+            head, kept = handle.read(start), b""
+            while piece := handle.read(_CHUNK_BYTES):
+                kept += piece
+                end = _last_end(kept) if len(piece) == _CHUNK_BYTES else len(kept)
+                if not (end and _has_regular_quotes(kept[:end], delimiter)):
+                    break
+                block = _read_part(path, head + kept[:end], delimiter)
+                rows += block[names[0]].rows
+                yield block
                 kept = kept[end:]
-            elif len(kept) > _LONGEST_RECORD:
-                raise ValueError("a line without an end")
-        if kept.strip():
-            yield _read_part(path, head + kept, delimiter)
+        if kept:
+            for block in _read_rest(path, delimiter, rows):
+                rows += block[names[0]].rows
+                yield block
+        if not rows:
+            yield {name: ColumnBuilder().column() for name in names}
+
+
+def _read_head(handle: Any, name: str, delimiter: str) -> tuple[list[str], int]:
+    """The names of the columns, and the number of bytes of the line that has them."""
+    lines: list[str] = []
+    marked = handle.peek(len(_MARK)).startswith(_MARK)
+    with _decode(handle) as text:
+        reader = csv.reader(_keep(_limit_lines(text), lines), strict=True, delimiter=delimiter)
+        names = _read_names(reader, name)
+    return names, sum(len(line.encode()) for line in lines) + len(_MARK) * marked
 
 
 def _read_part(path: Path, content: bytes, delimiter: str) -> dict[str, Column]:
@@ -135,41 +158,40 @@ def _read_part(path: Path, content: bytes, delimiter: str) -> dict[str, Column]:
     try:
         return _read_block(content, name_of(path), delimiter)
     except HdpFastError:
-        with _open_bytes(path) as handle:
-            for _ in _read_all(handle, name_of(path), delimiter):
-                pass
+        for _ in _read_rest(path, delimiter, 0):
+            pass
         raise
 
 
-def _read_all(handle: IO[bytes], name: str, delimiter: str) -> Iterator[list[str]]:
-    reader = csv.reader(_decode(handle), strict=True, delimiter=delimiter)
-    return _read_rows(reader, _read_names(reader, name), name)
+def _read_rest(path: Path, delimiter: str, start: int) -> Iterator[dict[str, Column]]:
+    """The columns of blocks of rows, from that number on, as the csv module reads them."""
+    name = name_of(path)
+    with _open_bytes(path) as handle, _decode(handle) as text:
+        reader = csv.reader(_limit_lines(text), strict=True, delimiter=delimiter)
+        names = _read_names(reader, name)
+        rows = islice(_read_rows(reader, names, name), start, None)
+        while chunk := list(islice(rows, _CHUNK_ROWS)):
+            yield _make_columns(names, [chunk])
 
 
-def _split_head(handle: IO[bytes]) -> tuple[bytes, bytes]:
-    """The line of names, and what was read beyond it."""
-    content = b""
-    while (piece := handle.read(_CHUNK_BYTES)) and not _first_end(content := content + piece):
-        if len(content) > _LONGEST_RECORD:
+def _limit_lines(handle: IO[str]) -> Iterator[str]:
+    while line := handle.readline(_LONGEST_RECORD):
+        if len(line) == _LONGEST_RECORD:
             raise ValueError("a line without an end")
-    end = _first_end(content) or len(content)
-    return content[:end], content[end:]
-
-
-def _first_end(content: bytes) -> int:
-    """Where the first line ends that is not within quotes; 0 where none does."""
-    end = content.find(b"\n") + 1
-    while end and content.count(b'"', 0, end) % 2:
-        end = content.find(b"\n", end) + 1
-    return end
+        yield line
 
 
 def _last_end(content: bytes) -> int:
     """Where the last line ends that is not within quotes; 0 where none does."""
-    end, odd = content.rfind(b"\n") + 1, content.count(b'"') % 2
-    while end and (odd + content.count(b'"', end)) % 2:
-        end = content.rfind(b"\n", 0, end - 1) + 1
-    return end
+    odd, stop = content.count(b'"') % 2, len(content)
+    # From quote to quote, so that no byte is looked at more than twice.
+    while stop >= 0:
+        start = content.rfind(b'"', 0, stop)
+        end = 0 if odd else content.rfind(b"\n", start + 1, stop) + 1
+        if end:
+            return end
+        odd, stop = 1 - odd, start
+    return 0
 
 
 def _read_block(content: bytes, name: str, delimiter: str) -> dict[str, Column]:
@@ -197,9 +219,16 @@ def _read_exactly(content: bytes, name: str, delimiter: str) -> dict[str, Column
     """The columns as the csv module reads them, or the error that it meets."""
     reader = csv.reader(_decode(io.BytesIO(content)), strict=True, delimiter=delimiter)
     names = _read_names(reader, name)
-    builders = [ColumnBuilder() for _ in names]
     rows = _read_rows(reader, names, name)
-    while chunk := list(islice(rows, _CHUNK_ROWS)):
+    return _make_columns(names, iter(lambda: list(islice(rows, _CHUNK_ROWS)), []))
+
+
+def _make_columns(
+    names: Sequence[str], chunks: Iterable[Sequence[Sequence[str]]]
+) -> dict[str, Column]:
+    """The columns of rows that come in chunks."""
+    builders = [ColumnBuilder() for _ in names]
+    for chunk in chunks:
         for builder, texts in zip(builders, zip(*chunk, strict=True), strict=True):
             builder.extend(texts)
     return {name: builder.column() for name, builder in zip(names, builders, strict=True)}
@@ -212,12 +241,7 @@ def _read_fast(content: bytes, name: str, delimiter: str) -> dict[str, Column] |
         return None
     if quoted and not _has_regular_quotes(content, delimiter):
         return None
-    lines: list[str] = []
-    reader = csv.reader(
-        _keep(_decode(io.BytesIO(content)), lines), strict=True, delimiter=delimiter
-    )
-    names = _read_names(reader, name)
-    start = sum(len(line.encode()) for line in lines) + len(_MARK) * content.startswith(_MARK)
+    names, start = _read_head(io.BufferedReader(io.BytesIO(content)), name, delimiter)
     if content.startswith(_MARK, start):
         # pyarrow would drop what is a part of the first value here.
         return None
