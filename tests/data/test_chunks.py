@@ -1,5 +1,6 @@
 """Chunks: every source folds to the bits of one array, whatever the parts and the workers are."""
 
+import dataclasses
 import itertools
 import os
 import pickle
@@ -126,9 +127,101 @@ def test_parts_without_rows_count_nothing(tmp_path):
     path = write(tmp_path / "parts", "parquet")
     PARTS[0][:0].to_parquet(path / "empty.parquet")
     assert Chunks(path, label="y").fold(JOB.fold).rows == N
-    with pytest.raises(ShapeError, match="the parts hold no row"):
-        Chunks(path / "empty.parquet", label="y").fold(JOB.fold)
     assert Chunks(path).count() == N
+    nothing = Chunks(path / "empty.parquet", label="y")
+    with pytest.raises(ShapeError, match="0 rows, but their public number must be at least 1"):
+        JOB.release(nothing, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ShapeError, match="the parts hold no row"):
+        Chunks([lambda: iter([])], label="y").fold(JOB.fold)
+
+
+@pytest.mark.parametrize("kind", ["csv", "npz", "parquet", "arrow", "frame", "dataset", "reader"])
+def test_that_there_are_no_rows_does_not_show_where_their_number_is_private(kind, tmp_path):
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    frame, path = PARTS[0][:0], tmp_path / f"empty.{kind}"
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    if kind == "csv":
+        frame.to_csv(path, index=False)
+    elif kind == "npz":
+        np.savez(path, **{name: frame[name].to_numpy() for name in frame})
+    elif kind == "arrow":
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    else:
+        path = tmp_path / "empty.parquet"
+        frame.to_parquet(path)
+    sources = {
+        "frame": lambda: [frame],
+        "dataset": lambda: pyarrow.dataset.dataset(path),
+        "reader": table.to_reader,
+    }
+    source = sources.get(kind, lambda: path)()
+    private = dataclasses.replace(JOB, neighbors="add_remove")
+    if kind == "csv":
+        # Labels of a text are texts.
+        private = dataclasses.replace(private, classes=["0", "1"])
+    assert private.release(Chunks(source, label="y"), epsilon=1.0, delta=1e-6).n >= 1
+
+
+def test_columns_of_parts_are_in_one_order(tmp_path):
+    """Of an array of numbers no job can tell."""
+    turned = PARTS[1][["b", "y", "c", "a"]]
+    for parts in ([PARTS[0], turned], [lambda: iter([PARTS[0], turned])]):
+        with pytest.raises(ParameterError, match="parts differ in their columns"):
+            Chunks(parts, label="y").fold(JOB.fold)
+        state = Chunks(parts, label="y", columns=["a", "b", "c"]).fold(JOB.fold)
+        expected = JOB.fold(X[: CUTS[2]], Y[: CUTS[2]])
+        assert (state.sums["moments"] == expected.sums["moments"]).all()
+
+
+def test_files_that_others_keep_beside_parts_are_none(tmp_path):
+    path = write(tmp_path / "parts", "parquet")
+    for folder in (".ipynb_checkpoints", "_temporary/0"):
+        (path / folder).mkdir(parents=True)
+        (path / folder / "1.parquet").write_bytes((path / "1.parquet").read_bytes())
+    (path / "again").symlink_to(path)
+    (path / "link.parquet").symlink_to(path / "1.parquet")
+    for source in (path, str(path / "**/*.parquet")):
+        chunks = Chunks(source)
+        assert len(chunks.names) == len(set(chunks.names)) == len(PARTS) + ("*" in str(source))
+    assert Chunks(path).count() == N
+
+
+def test_functions_and_frames_are_read_as_files_are(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("a;b\n1;2\n")
+    for entry in (lambda: path, pd.DataFrame({"a": [1], "b": [2]})):
+        chunks = Chunks([entry], columns=["b"], delimiter=";")
+        assert list(chunks.peek().columns) == ["b"]
+
+
+def test_folders_of_a_dataset_may_be_columns(tmp_path):
+    import pyarrow as pa
+    import pyarrow.dataset
+
+    table = pa.table({"x": [1.0, 2.0], "year": [1, 2]})
+    pyarrow.dataset.write_dataset(
+        table, tmp_path, format="parquet", partitioning=["year"], partitioning_flavor="hive"
+    )
+    data = pyarrow.dataset.dataset(tmp_path, partitioning="hive")
+    years = [block.column("year")[0].as_py() for part in Chunks(data)._parts
+             for block in part.open() if block.num_rows]  # fmt: skip
+    assert sorted(years) == [1, 2]
+
+
+def test_parts_that_change_between_passes_are_refused_and_nothing_is_spent():
+    sizes = iter([len(PARTS[0]), len(PARTS[0]) - 1])
+    budget = Budget(2.0, 1e-5)
+    with pytest.raises(ShapeError, match="parts changed"):
+        JOB.release(
+            Chunks([lambda: PARTS[0][: next(sizes)]], label="y"),
+            epsilon=1.0,
+            delta=1e-6,
+            budget=budget,
+        )
+    assert budget.spent[0] == 0
 
 
 def test_a_reader_is_read_once():

@@ -1,7 +1,9 @@
 """States: exact integers that add up in any order, and tell nothing by their texts and errors."""
 
+import dataclasses
 import json
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from hdp_fast.data import State
 from hdp_fast.data.states import describe_settings
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, SufficientStatistics
+from hdp_fast.statistics import Job
 
 JOB = SufficientStatistics(FeatureMap.identity(3, norm_bound=2.0), classes=[0, 1])
 LARGEST = np.iinfo(np.int64).max
@@ -154,7 +157,10 @@ def test_headers_that_lie_are_refused():
     good = make([1, 2]).to_bytes()
     notice, line, _ = good[:-32].split(b"\n", 2)
     for change in ({"sums": {"sums": [3]}}, {"sums": {"sums": [1]}}, {"sums": {"sums": [-2]}},
-                   {"rows": "x"}, {"sums": 1}, {"parts": 1}):  # fmt: skip
+                   {"rows": "x"}, {"rows": "2"}, {"rows": -2}, {"sums": 1}, {"parts": 1},
+                   {"parts": "ab"}, {"parts": [1]}, {"settings": [1]}, {"settings": {"low": 1}},
+                   {"job": ["x"]}, {"version": True}, {"version": "x" * 99},
+                   {"tallies": {"points": -1}}):  # fmt: skip
         header = json.dumps({**json.loads(line), **change}).encode()
         written = notice + b"\n" + header + b"\n" + good[-48:-32]
         with pytest.raises(HdpFastError):
@@ -171,6 +177,72 @@ def test_settings_are_equal_where_they_are():
     assert text(FeatureMap.identity(3)) == text(FeatureMap.identity(3)) != text(JOB.features)
     assert text(Conjunctions(3, 1)) != text(Conjunctions(3, 2))
     assert len(text("x" * 1000)) < 80
+
+
+class Times:
+    def __init__(self, factor):
+        self.factor, self.me = factor, self
+
+    def __call__(self, X):
+        return X * self.factor
+
+
+def times(factor):
+    factors = np.full(3, float(factor))
+
+    def multiply(X):
+        return X * factors if len(X) else multiply(X)
+
+    return multiply
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        times,
+        Times,
+        lambda factor: Times(factor).__call__,
+        lambda factor: partial(np.multiply, factor),
+        lambda factor: partial(Times(factor)),
+        lambda factor: lambda X, factor=factor: X * factor,
+        lambda factor: (lambda X: X * 2) if factor == 2 else (lambda X: X * 3),
+        lambda factor: np.exp if factor == 2 else np.log,
+    ],
+)
+def test_functions_of_other_settings_are_others(make):
+    """Their names are often the same."""
+    X, y = records(10)
+
+    def fold(factor):
+        features = FeatureMap.from_callable(make(factor), 3)
+        return SufficientStatistics(features, classes=[0, 1]).fold(X[:, :3], y)
+
+    assert (fold(2) + fold(2)).rows == 20
+    with pytest.raises(ParameterError, match=r"features = .*states must be of one job to add up"):
+        fold(2) + fold(3)
+
+
+def test_sums_of_other_shapes_are_refused_by_jobs():
+    """Of a state that no fold made: noise would not fit it, or memory be filled."""
+    X, y = records(10)
+    pairs = dataclasses.replace(JOB, second_moments=True)
+    release = partial(pairs.release, epsilon=1.0, delta=1e-6)
+    whole = pairs.fold(X, y)
+    one = Job("mean", low=0, high=1)
+    for name, values in whole.sums.items():
+        for sums in ({**whole.sums, name: values[:1]}, {name: values}):
+            odd = dataclasses.replace(whole, sums=sums)
+            for call in (release, whole.__add__):
+                with pytest.raises(ParameterError, match="sums of other shapes"):
+                    call(odd)
+    state = one.fold([0.5] * 10)
+    wide = {"sums": np.zeros((1, 5), np.int64)}
+    with pytest.raises(ParameterError, match="sums of other shapes"):
+        one.release(dataclasses.replace(state, sums=wide), epsilon=1.0)
+    for columns in ("1000000000000", "-1", "{}", "[1]", "[" * 10_000, "0"):
+        settings = {**state.settings, "columns": columns}
+        with pytest.raises(ParameterError, match="must be made by this job"):
+            one.release(dataclasses.replace(state, settings=settings), epsilon=1.0)
 
 
 def test_more_records_than_the_capacity_are_refused_where_their_number_is_public():

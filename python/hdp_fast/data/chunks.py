@@ -21,9 +21,9 @@ from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
 from .delimited import TEXTS, delimiter_of, read_text_blocks
 from .frames import take_columns
-from .reading import open_arrays, read_safely
-from .states import State, add_states
-from .table import BLOCK_ROWS, Table, read_batches, read_table
+from .reading import check_stored, map_array
+from .states import State
+from .table import BLOCK_ROWS, Table, read_archive, read_batches
 
 T = TypeVar("T")
 
@@ -132,8 +132,8 @@ class Chunks:
         return tuple(part.name for part in self._parts)
 
     @property
-    def _taken(self) -> Callable[[Any], tuple[Any, ...]]:
-        return partial(_take, columns=self._columns, label=self._label, whole=self._whole)
+    def _taking(self) -> _Taking:
+        return _Taking(self._columns, self._label, self._whole)
 
     @property
     def _reads(self) -> list[str] | None:
@@ -168,9 +168,10 @@ class Chunks:
             Exception: As in fold.
         """
         if self._workers in (None, 1) and _is_alone():
+            names: list[str] = []
             for part in self._parts:
                 for block in filter(count_rows, part.open()):
-                    yield from task(self._taken(block))
+                    yield from task(_take(block, self._taking, names))
         else:
             for results in self.map(partial(_list_results, task)):
                 yield from results
@@ -195,24 +196,29 @@ class Chunks:
             ShapeError: As in peek.
             Exception: As in fold.
         """
-        return self._taken(self.peek())
+        return _take(self.peek(), self._taking, [])
 
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
 
         Returns:
-            A table, a frame or an array; without rows where a part can be read a single time.
+            A table, a frame or an array; without rows where a part can be read a single time, or
+            where no block has one.
 
         Raises:
             ShapeError: There is none.
             Exception: As in fold.
         """
+        empty = None
         for part in self._parts:
             blocks = part.open() if part.head is None else [part.head()]
             for block in blocks:
                 if part.head is not None or count_rows(block):
                     return block
-        raise ShapeError("the parts hold no row, but there must be one at least")
+                empty = block if empty is None else empty
+        if empty is None:
+            raise _no_row()
+        return empty
 
     def fold(self, fold: Callable[..., State]) -> State:
         """Adds up the states of all parts.
@@ -223,15 +229,26 @@ class Chunks:
 
         Returns:
             The state of all parts, which has the names of those that are files. A part whose worker
-            died is read again, and counts once.
+            died is read again, and counts once; one without rows is folded where all are.
 
         Raises:
-            ParameterError: A part cannot be read, or two have one name.
+            ParameterError: A part cannot be read, two have one name, or parts are read by a label
+                alone and differ in their columns or in the order of these.
+            ShapeError: The parts do not even hold a block without rows.
             ImportError: workers are asked for, and joblib is missing.
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
-        states = self.map(partial(_fold_blocks, function("fold", fold)))
-        total = add_states(state for state in states if state is not None)
+        total: State | None = None
+        empty: tuple[Any, ...] | None = None
+        for state, block in self.map(partial(_fold_blocks, function("fold", fold))):
+            empty = block if empty is None else empty
+            if state is not None:
+                total = state if total is None else total + state
+        # That there are none must not show where their number is private.
+        if total is None and empty is not None:
+            total = fold(*empty)
+        if total is None:
+            raise _no_row()
         self._rows = total.rows
         return total
 
@@ -247,8 +264,14 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        jobs = [partial(_run_part, task, self._taken, part) for part in self._parts]
-        return _run(jobs, self._workers)
+        how = self._taking
+        jobs = [partial(_run_part, task, how, part) for part in self._parts]
+        columns: list[str] | None = None
+        for names, result in _run(jobs, self._workers):
+            columns = names if columns is None else columns
+            if names is not None and names != columns:
+                raise _other_columns()
+            yield result
 
 
 def fold_all(fold: Callable[..., State], *records: Any) -> State:
@@ -270,16 +293,35 @@ def refuse_owners(ids: Any, rows_per_person: int) -> None:
         raise ParameterError(f"ids were passed beside Chunks or a State, but {rule}")
 
 
+def _no_row() -> ShapeError:
+    return ShapeError("the parts hold no row, but there must be one at least")
+
+
+def _other_columns() -> ParameterError:
+    rule = "all must have the same in one order where columns does not name them"
+    return ParameterError(f"parts differ in their columns, but {rule}")
+
+
+class _Folded(NamedTuple):
+    """The state of a part, None of one without rows; and a block of it that has none."""
+
+    state: State | None
+    empty: tuple[Any, ...] | None
+
+
 def _fold_blocks(
     fold: Callable[..., State], blocks: Iterable[tuple[Any, ...]], name: str | None
-) -> State | None:
-    """The state of a part; None of one without rows."""
+) -> _Folded:
     total: State | None = None
+    empty: tuple[Any, ...] | None = None
     for block in blocks:
         if count_rows(block[0]):
             state = fold(*block)
             total = state if total is None else total + state
-    return total if total is None or name is None else total.named(name)
+        elif empty is None:
+            empty = block
+    named = total if total is None or name is None else total.named(name)
+    return _Folded(named, None if named is not None else empty)
 
 
 def _count_rows(blocks: Iterable[tuple[Any, ...]], name: str | None) -> int:
@@ -304,32 +346,49 @@ def count_rows(records: Any) -> int:
     return len(records) if rows is None else int(rows)
 
 
+class _Taking(NamedTuple):
+    """What a fold is called with.
+
+    Attributes:
+        columns: The columns of X; None takes all.
+        label: That of the labels; None has no pairs.
+        whole: Whether X is a table where the block is one, and no array of numbers.
+    """
+
+    columns: list[str] | None
+    label: str | None
+    whole: bool
+
+
 def _run_part(
-    task: Callable[[Iterable[tuple[Any, ...]], str | None], T],
-    take: Callable[[Any], tuple[Any, ...]],
-    part: Part,
-) -> T:
-    return task(map(take, part.open()), part.name)
+    task: Callable[[Iterable[tuple[Any, ...]], str | None], T], how: _Taking, part: Part
+) -> tuple[list[str] | None, T]:
+    """The result of a task, and the names of the columns that were read, if any had one."""
+    names: list[str] = []
+    result = task((_take(block, how, names) for block in part.open()), part.name)
+    return names or None, result
 
 
-def _take(
-    block: Any, *, columns: list[str] | None, label: str | None, whole: bool
-) -> tuple[Any, ...]:
+def _take(block: Any, how: _Taking, names: list[str]) -> tuple[Any, ...]:
     """What a fold is called with: (X, y), or a table or an array alone.
 
-    whole: whether X is a table where the block is one, and no array of numbers.
+    names: those of the columns of X in the blocks before, which are filled in.
     """
     if isinstance(block, tuple):
         return block
-    if label is None:
+    if how.label is None:
         return (block,)
     table = take_columns("a part", block, None)
-    names = [name for name in table.columns if name != label] if columns is None else columns
-    labels = _values_of(table.column(label))
-    if whole:
-        some = {name: table.column(name) for name in names}
+    read = how.columns or [name for name in table.columns if name != how.label]
+    names[:] = names or read
+    if read != names:
+        raise _other_columns()
+    labels, some = _values_of(table.column(how.label)), {name: table.column(name) for name in read}
+    if how.whole:
         return Table(some, table.rows, table.name, table.public), labels
-    return np.stack([table.column(name).row_numbers() for name in names], axis=1), labels
+    columns = [column.row_numbers() for column in some.values()]
+    X = np.stack(columns, axis=1) if columns else np.empty((table.rows, 0))
+    return X, labels
 
 
 def _values_of(column: Column) -> NDArray[Any]:
@@ -411,14 +470,16 @@ def _parts_of(source: Any, how: _Reading) -> Iterator[Part]:
             yield Part(str(path), partial(_read_file, path, how))
     elif isinstance(source, list):
         for entry in source:
-            yield from _parts_of(entry, how) if _holds_parts(entry) else [_single(entry)]
+            yield from _parts_of(entry, how) if _holds_parts(entry) else [_single(entry, how)]
     elif callable(getattr(source, "get_fragments", None)):
         for fragment in source.get_fragments():
-            yield Part(getattr(fragment, "path", None), partial(_scan, fragment, how.columns))
+            # With the schema of all, in which the names of folders may be columns.
+            scan = partial(_scan, fragment, source.schema, how.columns)
+            yield Part(getattr(fragment, "path", None), scan)
     elif _library_of(source) in _LAZY and (read := _LAZY[_library_of(source)](source, how.columns)):
         yield from read
     elif callable(source) or isinstance(source, tuple):
-        yield _single(source)
+        yield _single(source, how)
     else:
         refuse("source", type(source).__name__, f"it must be {_FORMS}")
 
@@ -429,22 +490,22 @@ def _holds_parts(entry: Any) -> bool:
     return isinstance(entry, kinds) or callable(getattr(entry, "get_fragments", None)) or lazy
 
 
-def _single(entry: Any) -> Part:
+def _single(entry: Any, how: _Reading) -> Part:
     kinds = (Table, tuple, Mapping)
     if not (isinstance(entry, kinds) or callable(entry) or hasattr(entry, "shape")):
         refuse("source", type(entry).__name__, f"it must be {_FORMS}")
-    return Part(None, partial(_open_single, entry))
+    return Part(None, partial(_open_single, entry, how))
 
 
-def _open_single(entry: Any) -> Iterator[Any]:
+def _open_single(entry: Any, how: _Reading) -> Iterator[Any]:
     block = entry() if callable(entry) else entry
-    if hasattr(block, "__next__"):
-        yield from block
-    elif isinstance(block, str | os.PathLike):
-        for part in _parts_of(block, _Reading(None)):
+    if isinstance(block, str | os.PathLike):
+        for part in _parts_of(block, how):
             yield from part.open()
-    else:
-        yield block
+        return
+    for one in block if hasattr(block, "__next__") else (block,):
+        whole = how.columns is None or isinstance(one, tuple | np.ndarray)
+        yield one if whole else take_columns("a part", one, how.columns)
 
 
 def _find_files(source: str | os.PathLike[str]) -> list[Path]:
@@ -474,7 +535,7 @@ def _read_file(path: Path, how: _Reading) -> Iterator[Any]:
     if suffix == ".npy":
         yield from _read_array(path)
     elif suffix == ".npz":
-        yield _choose(read_table(path), columns)
+        yield _choose(read_archive(path), columns)
     elif suffix in _BATCHED:
         yield from read_batches(path, columns)
     else:
@@ -492,20 +553,24 @@ def _choose(table: Table, columns: list[str] | None) -> Table:
 
 
 def _read_array(path: Path) -> Iterator[NDArray[Any]]:
-    with open_arrays(path, 1 << 62) as loaded:
-        pass
-    with read_safely(path, ".npy file of plain numbers"):
-        loaded = np.load(path, mmap_mode="r", allow_pickle=False)
-    step = max(_BLOCK_CELLS // max(loaded[0].size, 1), 1) if len(loaded) else 1
-    for start in range(0, len(loaded), step):
-        yield np.array(loaded[start : start + step])
+    mapped = map_array(path)
+    if not mapped.ndim:
+        raise ShapeError(f"{path} holds one number, but it must hold rows")
+    shape, width = mapped.shape, max(mapped[:1].size, 1)
+    check_stored(mapped if not mapped.nbytes else mapped[:0], str(path))
+    step = max(_BLOCK_CELLS // width, 1)
+    for start in range(0, max(shape[0], 1), step):
+        # Mapped again, for what was looked at stays in memory as long as it is mapped.
+        mapped = map_array(path)
+        if mapped.shape != shape:
+            raise ShapeError(f"{path} changed while it was read, but its shape must stay")
+        yield check_stored(np.array(mapped[start : start + step]), str(path))
 
 
-def _scan(fragment: Any, columns: list[str] | None) -> Iterator[Any]:
+def _scan(fragment: Any, schema: Any, columns: list[str] | None) -> Iterator[Any]:
     """The batches of a part of a Dataset of pyarrow."""
-    for batch in fragment.to_batches(columns=columns, batch_size=BLOCK_ROWS):
-        if batch.num_rows:
-            yield batch
+    yield _select(schema.empty_table(), columns)
+    yield from fragment.to_batches(schema=schema, columns=columns, batch_size=BLOCK_ROWS)
 
 
 # Frames of other libraries ------------------------------------------------------------------------
@@ -526,6 +591,10 @@ def _parts_of_arrow(source: Any, columns: list[str] | None) -> list[Part]:
     return [Part(None, _ReadOnce(source, columns), source.schema.empty_table)]
 
 
+def _select(table: Any, columns: list[str] | None) -> Any:
+    return table if columns is None else table.select(columns)
+
+
 class _ReadOnce:
     """The batches of a RecordBatchReader, which are there a single time."""
 
@@ -538,9 +607,9 @@ class _ReadOnce:
         if reader is None:
             rule = "it is read once, and this job needs more passes: pass a Dataset, or files"
             raise ParameterError(f"source is a RecordBatchReader at its end, but {rule}")
+        yield _select(reader.schema.empty_table(), self._columns)
         for batch in reader:
-            if batch.num_rows:
-                yield batch if self._columns is None else batch.select(self._columns)
+            yield _select(batch, self._columns)
 
 
 def _parts_of_polars(source: Any, columns: list[str] | None) -> list[Part]:
@@ -558,7 +627,8 @@ def _collect(lazy: Any, columns: list[str] | None) -> Iterator[Any]:
 
 
 def _parts_of_dask(source: Any, columns: list[str] | None) -> list[Part]:
-    if not callable(getattr(source, "to_delayed", None)):
+    # Arrays of dask are in parts, too, but not of whole rows.
+    if not (callable(getattr(source, "to_delayed", None)) and hasattr(source, "columns")):
         return []
     chosen = source if columns is None else source[columns]
     return [Part(None, partial(_compute, part)) for part in chosen.to_delayed()]

@@ -36,6 +36,7 @@ _CHUNK_BYTES = 1 << 24
 _LONGEST_TEXT = 1 << 26
 # An array without values may declare any length, since the file need not hold a byte of it.
 _LONGEST_EMPTY = 1 << 20
+_PLAIN = "of plain numbers (pickled objects are never loaded)"
 # How numpy's files begin.
 _ARRAY = b"\x93NUMPY"
 
@@ -195,7 +196,7 @@ def open_arrays(path: Path, most: int = MOST_BYTES) -> Iterator[Any]:
     """
     check_size(path, 0, most)
     form = f"{path.suffix} file" + (", a zip," if path.suffix.lower() == ".npz" else "")
-    kind = f"{form} of plain numbers (pickled objects are never loaded)"
+    kind = f"{form} {_PLAIN}"
     with read_safely(path, kind):
         handle = path.open("rb")
     # Opened here, since numpy does not close a file that turns out to be damaged.
@@ -211,6 +212,19 @@ def open_arrays(path: Path, most: int = MOST_BYTES) -> Iterator[Any]:
         if isinstance(loaded, np.ndarray) != (path.suffix.lower() == ".npy"):
             raise ParameterError(f"{path} must hold what its name says, an {path.suffix} file")
         yield check_stored(loaded, str(path)) if isinstance(loaded, np.ndarray) else loaded
+
+
+def map_array(path: Path) -> NDArray[Any]:
+    """The array in a .npy file, of which is read what is looked at.
+
+    It raises the errors of open_arrays.
+    """
+    with read_safely(path, f".npy file {_PLAIN}"), _silence():
+        loaded: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        loaded.close()
+    raise ParameterError(f"{path} must hold what its name says, a .npy file")
 
 
 def read_headers(archive: Any) -> dict[str, tuple[tuple[int, ...], int]]:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
+import itertools
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from .._support.types import Integers
 from .._support.validate import instance, refuse
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import ParameterError
 
 T = TypeVar("T")
 
@@ -97,6 +102,8 @@ class State:
         twice = sorted(self.parts & other.parts)
         if twice:
             raise ParameterError(f"the part {twice[0]!r} is in both states, and must count once")
+        shapes = {name: values.shape for name, values in self.sums.items()}
+        require_shapes(other, shapes, self.tallies)
         sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
         tallies = {name: self.tallies[name].merge(other.tallies[name]) for name in self.tallies}
         parts, rows = self.parts | other.parts, self.rows + other.rows
@@ -198,8 +205,12 @@ class State:
         header = json.loads(line) if len(line) < _MOST_HEADER else {}
         if header["format"] != _FORMAT:
             raise _malformed()
-        if header["version"] != _VERSION:
-            refuse("version", header["version"], f"states of version {_VERSION} are read")
+        version = header["version"]
+        if type(version) is not int:
+            raise _malformed()
+        if version != _VERSION:
+            refuse("version", version, f"states of version {_VERSION} are read")
+        _check_header(header)
         values, place = np.frombuffer(body, "<i8").astype(np.int64), 0
 
         def take(*shape: int) -> Integers:
@@ -209,10 +220,34 @@ class State:
 
         sums = {name: take(*shape) for name, shape in header["sums"].items()}
         tallies = {name: Tally(take(many), take(many)) for name, many in header["tallies"].items()}
-        if place != len(values):
+        if place != len(values) or not all(map(_is_ordered, tallies.values())):
             raise _malformed()
         settings, parts = header["settings"], frozenset(header["parts"])
-        return cls(header["job"], settings, int(header["rows"]), sums, parts, tallies)
+        return cls(header["job"], settings, header["rows"], sums, parts, tallies)
+
+
+def _check_header(header: Mapping[str, Any]) -> None:
+    """Refuses entries that to_bytes writes otherwise."""
+    settings, parts, sums = header["settings"], header["parts"], header["sums"]
+    texts = [header["job"], *settings, *settings.values(), *parts]
+    counts = [header["rows"], *header["tallies"].values(), *itertools.chain(*sums.values())]
+    fits = isinstance(parts, list) and all(isinstance(text, str) for text in texts)
+    if not (fits and all(type(count) is int and count >= 0 for count in counts)):
+        raise _malformed()
+
+
+def _is_ordered(tally: Tally) -> bool:
+    return bool((np.diff(tally.places, prepend=-1) > 0).all())
+
+
+def require_shapes(
+    state: State, sums: Mapping[str, tuple[int, ...]], tallies: Iterable[str] = ()
+) -> None:
+    """Refuses a state that no fold of its job made: with other sums, or of other shapes."""
+    shapes = {name: values.shape for name, values in state.sums.items()}
+    if (shapes, {*state.tallies}) != (dict(sums), {*tallies}):
+        rule = "it must be what fold made"
+        raise ParameterError(f"the state has sums of other shapes than its job's, but {rule}")
 
 
 def _malformed() -> ParameterError:
@@ -234,10 +269,67 @@ def _describe(value: Any) -> str:
         kept = str(content.tolist()) if content.size < _FEW else _digest(content.tobytes())
         text = f"{content.dtype} {content.shape} {kept}"
     elif callable(value):
-        text = f"{value.__module__}.{getattr(value, '__qualname__', type(value).__qualname__)}"
+        text = _describe_function(value, set())
     else:
         text = repr(value)
     return text if len(text) <= _LONGEST_SETTING else _digest(text.encode())
+
+
+def _describe_function(value: Any, seen: set[int]) -> str:
+    """A function by its name; with what it holds and does where its name does not tell.
+
+    seen: what is being described, for functions may hold themselves.
+    """
+    if isinstance(value, partial):
+        return f"partial {_describe_held([value.func, value.args, value.keywords], seen)}"
+    if isinstance(value, MethodType):
+        return f"{value.__func__.__qualname__} of {_describe_held(value.__self__, seen)}"
+    name = getattr(value, "__qualname__", getattr(value, "__name__", ""))
+    module = getattr(value, "__module__", None)
+    if not name:
+        return f"{_name_type(value)} {_describe_held(getattr(value, '__dict__', None), seen)}"
+    text = f"{module}.{name}"
+    if not isinstance(value, FunctionType) or (module != "__main__" and _is_named(value)):
+        return text
+    cells = inspect.getclosurevars(value).nonlocals
+    held = [value.__code__, value.__defaults__, value.__kwdefaults__, cells]
+    return f"{text} {_digest(_describe_held(held, seen).encode())}"
+
+
+def _is_named(function: FunctionType) -> bool:
+    """Whether the module has it under its name."""
+    named: Any = sys.modules.get(function.__module__)
+    for name in function.__qualname__.split("."):
+        named = getattr(named, name, None)
+    return named is function
+
+
+def _describe_held(value: Any, seen: set[int]) -> str:
+    """What a function holds, alike in every process."""
+    if id(value) in seen:
+        return "itself"
+    seen = {*seen, id(value)}
+    if isinstance(value, CodeType):
+        parts = value.co_code, value.co_consts, value.co_names, value.co_varnames
+        return f"code {_describe_held(parts, seen)}"
+    if isinstance(value, dict):
+        return str({str(name): _describe_held(entry, seen) for name, entry in value.items()})
+    if isinstance(value, list | tuple):
+        return str([_describe_held(entry, seen) for entry in value])
+    if isinstance(value, set | frozenset):
+        return str(sorted(_describe_held(entry, seen) for entry in value))
+    if isinstance(value, ModuleType | type):
+        return value.__name__
+    if callable(value) and not dataclasses.is_dataclass(value):
+        return _describe_function(value, seen)
+    # The text of other objects has their place in memory.
+    if getattr(type(value), "__repr__", None) is getattr(object, "__repr__", None):
+        return f"{_name_type(value)} {_describe_held(getattr(value, '__dict__', None), seen)}"
+    return _describe(value)
+
+
+def _name_type(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
 def _digest(content: bytes) -> str:
@@ -249,16 +341,6 @@ def part_names(part: str | None) -> frozenset[str]:
     if part is None:
         return frozenset()
     return frozenset([instance("part", part, str, "a text, the public name of the part")])
-
-
-def add_states(states: Iterable[State]) -> State:
-    """The sum of states, of which there must be one at least."""
-    total: State | None = None
-    for state in states:
-        total = state if total is None else total + state
-    if total is None:
-        raise ShapeError("the parts hold no row, but there must be one at least")
-    return total
 
 
 def bundle(job: str, states: Sequence[State], rows: int) -> State:

@@ -212,6 +212,17 @@ def _read_npz(path: Path, max_bytes: int) -> dict[str, Column]:
     return columns
 
 
+def read_archive(path: Path) -> Table:
+    """The table in a .npz file, which may be without rows.
+
+    It raises the other errors of read_table.
+    """
+    columns = _read_npz(path, MOST_BYTES)
+    rows = {column.rows for column in columns.values()}
+    _check_lengths(rows, str(path))
+    return Table(columns, max(rows, default=0), str(path))
+
+
 def _array_column(values: NDArray[Any]) -> Column:
     return encode(values.tolist()) if values.dtype.kind == "U" else NumberColumn(values)
 
@@ -220,9 +231,6 @@ def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArr
     """The columns that an array stands for, by name."""
     if values.ndim not in (1, 2) or values.dtype.kind not in "buifU":
         raise ParameterError(f"{where} must be a vector or a matrix of numbers or texts")
-    if not len(values):
-        # Checked before columns are numbered: without rows the array may declare any number.
-        raise ShapeError(f"{where} must have at least one row of values")
     if values.ndim == 1:
         return {name: values}
     return {f"{name}{place}": column for place, column in enumerate(values.T)}
@@ -265,16 +273,25 @@ def read_batches(path: Path, columns: list[str] | None) -> Iterator[Table]:
     if path.suffix.lower() == ".parquet":
         parquet = _load(path, "parquet")
         with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
+            yield _make_empty(path, file.schema_arrow, columns)
             for batch in file.iter_batches(BLOCK_ROWS, columns=columns):
                 yield _make_block(path, batch)
         return
     ipc = _load(path, "ipc")
     kind = f"{path.suffix} file in Arrow's file format"
     with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
+        yield _make_empty(path, file.schema, columns)
         for place in range(file.num_record_batches):
             batch = file.get_batch(place)
             batch.validate(full=True)
             yield _make_block(path, batch if columns is None else batch.select(columns))
+
+
+def _make_empty(path: Path, schema: Any, columns: list[str] | None) -> Table:
+    """A block without rows, in which columns that the file lacks are missing as well."""
+    made = _arrow_columns(path, schema.empty_table())
+    some = {name: made[name] for name in made if columns is None or name in columns}
+    return Table(some, 0, str(path))
 
 
 def _make_block(path: Path, batch: Any) -> Table:

@@ -31,7 +31,7 @@ from ..accounting.mechanisms import BoundedRange, Neighbors, Pure, relation
 from ..budget.account import Budget, spend
 from ..data.chunks import Chunks, fold_all, refuse_owners
 from ..data.persons import read_persons
-from ..data.states import State, describe_settings, part_names
+from ..data.states import State, describe_settings, part_names, require_shapes
 from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
@@ -266,6 +266,7 @@ class ExponentialLearner(Checked, Parameters):
             refuse_owners(ids, rows_per_person)
             state = fold_all(self.fold, X, y)
             state.require(_JOB, self._settings, "a state must be made by this learner")
+            require_shapes(state, {"errors": (len(self.hypotheses),)})
             return self._choose(state, self._record(random_state), 1, budget, random_state)
         if y is None:
             raise ParameterError("y = None, but arrays of records must come with their labels")

@@ -32,7 +32,7 @@ from .._support.validate import (
 from ..budget.account import Budget, spend
 from ..data.chunks import Chunks, refuse_owners
 from ..data.goal import Goal, check_goal
-from ..data.states import State, describe_settings, part_names
+from ..data.states import State, describe_settings, part_names, require_shapes
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .feature_maps import FeatureMap
@@ -56,6 +56,8 @@ _SOURCE = (
 
 _MOST_CAPACITY = 1 << 40
 _JOB = "learners.SufficientStatistics"
+# More than any number of bits has.
+_DIGITS = 9
 
 
 class PrivateSums(NamedTuple):
@@ -232,6 +234,7 @@ class SufficientStatistics(Checked):
             raise ParameterError("y = None, but arrays of records must come with their labels")
         X = array("X", X)
         n = _count_rows(X)
+        _check_number(n, self.neighbors)
         labels = self._encode(y, n)
         goal = goal.of_people(ids, rows_per_person, n)
         return release_settled(self, goal.persons.select(X), goal.persons.select(labels), goal)
@@ -240,14 +243,21 @@ class SufficientStatistics(Checked):
         """The state of Chunks with the digits that an array of all their records would have."""
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
-        n = 1 if self.neighbors == "add_remove" else chunks.count()
-        return chunks.fold(partial(self._fold, bits=choose_bits(self, n, goal)))
+        if self.neighbors == "add_remove":
+            return chunks.fold(partial(self._fold, bits=choose_bits(self, 1, goal)))
+        n = chunks.count()
+        _check_number(n, self.neighbors)
+        state = chunks.fold(partial(self._fold, bits=choose_bits(self, n, goal)))
+        if state.rows != n:
+            raise ShapeError(f"X has {state.rows:,} rows where it had {n:,}: parts changed")
+        return state
 
     def _fold(
         self, X: Any, y: ArrayLike, *, bits: int, parts: frozenset[str] = frozenset()
     ) -> State:
         X = array("X", X)
-        return fold_settled(self, X, self._encode(y, _count_rows(X)), bits, parts)
+        n = _count_rows(X)
+        return fold_settled(self, X, self._encode(y, n), bits, parts)
 
     @property
     def _labels(self) -> NDArray[Any]:
@@ -330,9 +340,12 @@ def release_state(
 
     goal: one that is checked, of the description's relation.
     """
-    bits = int(state.settings.get("bits", 0))
+    text = state.settings.get("bits", "")
+    bits = int(text) if text.isdecimal() and len(text) <= _DIGITS else 0
     rule = "a state must be made by this job"
     state.require(_JOB, _describe_state(description, bits), rule)
+    require_shapes(state, _shapes_of(description))
+    _check_number(state.rows, description.neighbors)
     if description.neighbors == "replace_one" and state.rows > description.capacity:
         refuse("capacity", description.capacity, f"the state holds {state.rows:,} records")
     n, sums = state.rows, PrivateSums(state.sums["sums"], state.sums.get("moments"))
@@ -354,6 +367,15 @@ def release_state(
         statistics = add_noise(description, sums, n, bits, drawn, record, goal.random_state)
     note_signal(statistics.cross_moments, statistics.sums_deviation, freedom)
     return statistics
+
+
+def _shapes_of(description: SufficientStatistics) -> dict[str, tuple[int, int]]:
+    """The shapes of the sums of a state."""
+    d = int(description.features.columns)
+    shapes = {"sums": (d, 1 if description.classes is None else len(description._labels))}
+    if description.second_moments:
+        shapes["moments"] = d, d
+    return shapes
 
 
 def _make_record(
@@ -432,6 +454,9 @@ def add_up(
     labels: the index of each record's class, or targets in units of their bound.
     """
     features, second = description.features, description.second_moments
+    if not len(labels):
+        zeros = {name: np.zeros(shape, np.int64) for name, shape in _shapes_of(description).items()}
+        return PrivateSums(zeros["sums"], zeros.get("moments"))
     if description.classes is None:
         cross, moments = target_sums(features, X, labels, bits=bits, second=second)
         return PrivateSums(cross[:, None], moments)
@@ -502,9 +527,15 @@ def _count_rows(X: NDArray[Any]) -> int:
     if not X.ndim:
         raise ShapeError("X has shape (), but it must hold rows")
     n = len(X)
-    if not 1 <= n <= MOST_RECORDS:
-        raise ShapeError(f"X has {n:,} rows, but there must be 1 to {MOST_RECORDS:,}")
+    if n > MOST_RECORDS:
+        raise ShapeError(f"X has {n:,} rows, but there must be at most {MOST_RECORDS:,}")
     return n
+
+
+def _check_number(n: int, neighbors: str) -> None:
+    """Refuses no records, where their number is public."""
+    if not n and neighbors == "replace_one":
+        raise ShapeError("X has 0 rows, but their public number must be at least 1")
 
 
 def _find_codes(values: NDArray[Any], labels: NDArray[Any]) -> Integers:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -21,7 +22,7 @@ from ..data.chunks import fold_all
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
 from ..data.goal import check_goal
-from ..data.states import State, Tally, describe_settings, part_names
+from ..data.states import State, Tally, describe_settings, part_names, require_shapes
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .bounded_columns import (
@@ -53,6 +54,7 @@ _MOMENTS: Mapping[str, Callable[[PublicColumns], Moment]] = {
     "variance": make_variance,
 }
 _OF_BINS = ("histogram", "top_k")
+_MOST_COLUMNS = 1 << 20
 _STATISTICS = (*_MOMENTS, "covariance", "quantiles", *_OF_BINS)
 
 
@@ -221,13 +223,18 @@ class Job(Checked):
         check_number(state.rows, neighbors, grouped=self.groups is not None)
         keys = self._keys
         if self.statistic in _OF_BINS:
-            counts = state.sums["counts"]
             _, bins = read_bins([], self.edges, self.categories)
+            shape = 1 if keys is None else len(keys), len(bins) - (self.categories is None)
+            require_shapes(state, {"counts": shape})
+            counts = state.sums["counts"]
             if self.statistic == "top_k":
                 choices = positive_int("k", k, len(bins))
                 return choose_largest(counts[0], bins, choices, goal, n=state.rows)
             return release_counts(counts, bins, keys, goal, n=state.rows)
         public = self._settle(None if names is None else tuple(names), width or 1, state.rows)
+        none = None if keys is None else Groups(keys, np.empty(0, np.int64))
+        zeros, tallies = self._add_up(np.empty((0, public.width)), public, none)
+        require_shapes(state, {name: values.shape for name, values in zeros.items()}, tallies)
         if self.statistic == "quantiles":
             choice = Choice(levels, self.steps, interval)
             plan = plan_quantiles(choice, public.bounds, keys, goal, n=state.rows)
@@ -254,11 +261,7 @@ class Job(Checked):
         return settle_columns(names, bounds, self._keys, self.neighbors, n)
 
     def _describe(self, names: list[str] | None, width: int | None = None) -> dict[str, str]:
-        # Keys and bins as they were passed: a list and a tuple are one setting.
-        listed = {
-            name: None if getattr(self, name) is None else list(getattr(self, name))
-            for name in ("edges", "categories", "groups")
-        }
+        listed = {name: _list(getattr(self, name)) for name in ("edges", "categories", "groups")}
         grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
         ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
         settings = describe_settings(**ends, **listed, **grid, neighbors=self.neighbors)
@@ -267,9 +270,18 @@ class Job(Checked):
 
     def _read_names(self, state: State) -> tuple[list[str] | None, int | None]:
         """The names of the columns of a state, if they have any, and their number."""
-        columns = json.loads(state.settings.get("columns", "null"))
-        if isinstance(columns, list):
+        columns = None
+        # A text that fold did not write is refused as another setting.
+        with suppress(ValueError, RecursionError):
+            columns = json.loads(state.settings.get("columns", "null"))
+        if isinstance(columns, list) and all(isinstance(name, str) for name in columns):
             return columns, len(columns)
+        if type(columns) is not int:
+            return None, None
+        sums = state.sums.get("sums", np.empty(0))
+        pairs = columns * (columns + 1) // 2 if self.statistic == "covariance" else 0
+        if not 1 <= columns <= _MOST_COLUMNS or pairs > sums.size:
+            refuse("columns", columns, "a state must be made by this job")
         return None, columns
 
     # Records -------------------------------------------------------------------------------------
@@ -330,6 +342,13 @@ def _plain(bound: Any) -> Any:
     if isinstance(bound, Mapping):
         return {str(name): float(end) for name, end in sorted(bound.items())}
     return None if bound is None else np.asarray(bound, np.float64).tolist()
+
+
+def _list(keys: Any) -> list[Any] | None:
+    """Keys or bins as they are compared: a list, a tuple and an array are one setting."""
+    if keys is None:
+        return None
+    return np.asarray(keys).tolist() if isinstance(keys, np.ndarray) else list(keys)
 
 
 def _entries_of(column: Column) -> Any:

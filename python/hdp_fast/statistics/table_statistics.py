@@ -149,7 +149,8 @@ def describe(
     Raises:
         ParameterError: An argument is out of range, a task does not fit the schema, or the table
             lacks a column. Nothing is spent.
-        ShapeError: The table has no rows, or columns that differ in length. Nothing is spent.
+        ShapeError: The number of rows is public and 0, or columns differ in length. Nothing is
+            spent.
         BudgetExceeded: Less is left than all releases cost. Nothing is spent.
 
     Guarantee:
@@ -185,8 +186,6 @@ def describe(
     check_budget(budget)
     chunked = isinstance(table, Chunks)
     private = take_columns("table", table.peek() if chunked else table, None)
-    if not private.rows and not chunked:
-        raise ShapeError("table has no rows, but it must have at least one")
     if tasks is None:
         tasks = _plan_usual(schema, by, private.columns)
     settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
@@ -194,6 +193,8 @@ def describe(
     for name in releases.names:
         private.column(name)
     state = fold_all(releases.fold, table if chunked else private)
+    if not state.rows and neighbors == "replace_one":
+        raise ShapeError("table has no rows, but their public number must be at least 1")
     rows = releases.release(state, budget, make_stream(random_state))
     return TableStatistics(tuple(rows), tuple(releases.records))
 
