@@ -144,6 +144,23 @@ def test_learn_from_npy_with_labels(capsys, tmp_path, examples):
     assert "labels must be given" in line
 
 
+def test_learn_from_several_files_is_learning_from_one(capsys, tmp_path, examples):
+    X, y = examples
+    whole, parts = tmp_path / "whole.npz", [tmp_path / "b.npz", tmp_path / "a.csv"]
+    np.savez(whole, X=X, y=y)
+    packed = np.packbits(X[:150], axis=1, bitorder="little")
+    np.savez(parts[0], X_packed=packed, ncols=D, y=y[:150])
+    write_csv(parts[1], X[150:], y[150:])
+    learn = ["parity", "learn", "--epsilon", EPSILON]
+    result, alone = released(capsys, *learn, *parts), released(capsys, *learn, whole)
+    assert result["mask"] == "".join(map(str, MASK))
+    assert result["alpha"] == alone["alpha"]
+    learn = [*learn, *parts]
+    assert "must come alone" in fails(capsys, *learn, "-")
+    assert "must hold their labels" in fails(capsys, *learn, "--labels", tmp_path / "a.csv")
+    assert "missing.npz" in fails(capsys, *learn, tmp_path / "missing.npz")
+
+
 def test_learn_from_csv_as_text(capsys, tmp_path, examples):
     path = write_csv(tmp_path / "data.csv", *examples)
     code = main(["parity", "learn", str(path), "--epsilon", EPSILON])

@@ -115,6 +115,21 @@ def test_columns_are_chosen(tmp_path):
         Chunks(path, columns=["d"], label="y").fold(job.fold)
 
 
+@pytest.mark.parametrize("workers", [None, 2])
+def test_columns_in_another_order_are_refused_and_named_ones_are_taken(tmp_path, workers):
+    path = write(tmp_path / "parts", "parquet")
+    PARTS[2][["c", "y", "b", "a"]].to_parquet(path / "2.parquet")
+    with pytest.raises(ParameterError, match="parts have different columns, or in other orders"):
+        Chunks(path, label="y", workers=workers).fold(JOB.fold)
+    ours = Chunks(path, columns=["a", "b", "c"], label="y", workers=workers).fold(JOB.fold)
+    assert (ours.sums["moments"] == WHOLE.sums["moments"]).all()
+
+
+def test_gather_keeps_the_order_of_parts():
+    rows = Chunks(PARTS, workers=2).gather(lambda blocks, name: sum(len(b) for (b,) in blocks))
+    assert rows == [1, 299, 340, 360]
+
+
 def test_parts_carry_their_names(tmp_path):
     path = write(tmp_path / "parts", "parquet")
     state = Chunks(path, label="y").fold(JOB.fold)
@@ -169,7 +184,7 @@ def test_columns_of_parts_are_in_one_order(tmp_path):
     """Of an array of numbers no job can tell."""
     turned = PARTS[1][["b", "y", "c", "a"]]
     for parts in ([PARTS[0], turned], [lambda: iter([PARTS[0], turned])]):
-        with pytest.raises(ParameterError, match="parts differ in their columns"):
+        with pytest.raises(ParameterError, match="parts have different columns"):
             Chunks(parts, label="y").fold(JOB.fold)
         state = Chunks(parts, label="y", columns=["a", "b", "c"]).fold(JOB.fold)
         expected = JOB.fold(X[: CUTS[2]], Y[: CUTS[2]])

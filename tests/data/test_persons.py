@@ -2,17 +2,19 @@
 
 import itertools
 import math
+from dataclasses import fields, is_dataclass, replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from cases import each_case
 from containers import TEXTS, UNSIGNED, WHOLE
 
-from hdp_fast import accounting
-from hdp_fast.data import bound_rows, persons
+from hdp_fast import Budget, accounting, parity, statistics, transfer
+from hdp_fast.data import Chunks, Number, Schema, bound_rows, persons
 from hdp_fast.data.persons import (
     Persons,
     gaussian_share_of_row,
@@ -20,6 +22,12 @@ from hdp_fast.data.persons import (
     share_of_row,
 )
 from hdp_fast.exceptions import ParameterError, ShapeError
+from hdp_fast.learners import (
+    Conjunctions,
+    ExponentialLearner,
+    FeatureMap,
+    SufficientStatistics,
+)
 from hdp_fast.record import PrivacyRecord
 
 LETTERS = "abc"
@@ -346,3 +354,205 @@ def test_bad_owners_are_refused(ids, rows, error, text):
 def test_prices_that_cannot_be_shared_are_refused(epsilon, delta):
     with pytest.raises(ParameterError, match="too small"):
         share_of_row(epsilon, delta, 1000)
+
+
+# People in several parts --------------------------------------------------------------------------
+
+N, CUTS = 1200, (0, 0, 300, 310, 1200)
+RNG = np.random.default_rng(4)
+SIZES = RNG.integers(0, 400, N)
+IDS = {
+    "integers": SIZES,
+    "floats": np.where(SIZES < 9, np.nan, SIZES / 2),
+    "texts": np.array([f"p{size}" for size in SIZES], object),
+    "missing texts": np.array([None if size < 9 else f"p{size}" for size in SIZES], object),
+    "nullable": pd.array(np.where(SIZES < 9, None, SIZES), "Int64"),
+}
+TABLE = pd.DataFrame({"a": RNG.integers(0, 2, N), "b": RNG.integers(0, 2, N)})
+TABLE["y"] = TABLE["a"] ^ TABLE["b"]
+PRICE = {"epsilon": 2.0, "random_state": 3}
+MEAN = statistics.Job("mean", low=0, high=1, columns="a")
+COUNT = statistics.Job("histogram", edges=[0, 1, 2], neighbors="add_remove", columns="b")
+QUARTERS = statistics.Job("quantiles", low=0, high=1, steps=4, columns="b")
+FIT = SufficientStatistics(FeatureMap.identity(2, norm_bound=2.0), classes=[0, 1])
+EXACT = replace(FIT, neighbors="add_remove", second_moments=True)
+CHOICE = ExponentialLearner(Conjunctions(2, 1), epsilon=2.0)
+
+
+def of_array(function, *names, **settings):
+    """The release of one array, of rows with these names, for the ids that it is called with."""
+
+    def call(ids):
+        arrays = (TABLE[name].to_numpy() for name in names)
+        return function(*arrays, ids=ids, rows_per_person=2, **settings)
+
+    return call
+
+
+XY = (TABLE[["a", "b"]].to_numpy(), TABLE["y"].to_numpy())
+D = {"delta": 1e-6}
+JOBS = {
+    "mean": (partial(MEAN.release, **PRICE), None, of_array(statistics.mean, "a", low=0, high=1,
+             **PRICE)),
+    "histogram": (partial(COUNT.release, **PRICE), None, of_array(statistics.histogram, "b",
+                  edges=[0, 1, 2], neighbors="add_remove", **PRICE)),
+    "quantiles": (partial(QUARTERS.release, **PRICE), None, of_array(statistics.quantiles, "b",
+                  levels=(0.25, 0.5, 0.75), low=0, high=1, steps=4, **PRICE)),
+    "statistics": (partial(FIT.release, **PRICE, **D), "y",
+                   partial(FIT.release, *XY, rows_per_person=2, **PRICE, **D)),
+    "add_remove": (partial(EXACT.release, **PRICE, **D), "y",
+                   partial(EXACT.release, *XY, rows_per_person=2, **PRICE, **D)),
+    "choice": (partial(CHOICE.learn, random_state=3), "y",
+               partial(CHOICE.learn, *XY, rows_per_person=2, random_state=3)),
+    "means": (partial(transfer.release_means, **PRICE, **D), "y",
+              partial(transfer.release_means, XY[0], rows_per_person=2, **PRICE, **D)),
+    "parity": (partial(parity.learn, **PRICE), "y",
+               partial(parity.learn, *XY, rows_per_person=2, **PRICE)),
+}  # fmt: skip
+
+
+def parts_of(ids):
+    table = TABLE.assign(person=ids)
+    return [table[start:end] for start, end in itertools.pairwise(CUTS)]
+
+
+def flat(value):
+    if is_dataclass(value):
+        return {field.name: flat(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return repr(value)
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("name", JOBS)
+def test_people_in_parts_are_those_of_one_array(name, kind):
+    release, label, whole = JOBS[name]
+    chunks = Chunks(parts_of(IDS[kind]), label=label, ids="person", rows_per_person=2)
+    ours, theirs = release(chunks), whole(ids=IDS[kind])
+    assert flat(ours) == flat(theirs)
+    assert ours.record.neighbors.endswith("_person")
+    assert ours.record.mechanism.endswith("at most 2 rows a person")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "npz"])
+def test_people_in_files_are_those_of_one_array(tmp_path, kind):
+    for place, part in enumerate(parts_of(IDS["texts"])[1:]):
+        path = tmp_path / f"{place}.{kind}"
+        if kind == "npz":
+            np.savez(path, **{name: part[name].to_numpy().astype(str) for name in part})
+        else:
+            part.to_csv(path, index=False) if kind == "csv" else part.to_parquet(path)
+    chunks = Chunks(tmp_path, ids="person", rows_per_person=2, workers=2)
+    some = {"columns": ["b", "a"], "label": "y", "ids": "person", "rows_per_person": 2}
+    mean = replace(MEAN, columns=None).release(chunks, **PRICE)
+    assert list(mean) == ["a", "b", "y"]
+    assert flat(mean["a"]) == flat(
+        statistics.mean(TABLE, low=0, high=1, ids=IDS["texts"], rows_per_person=2, **PRICE)["a"]
+    )
+    ours = transfer.release_means(Chunks(tmp_path, **some), **PRICE, **D)
+    theirs = transfer.release_means(
+        TABLE[["b", "a"]].to_numpy(), ids=IDS["texts"], rows_per_person=2, **PRICE, **D
+    )
+    assert (ours.means == theirs.means).all()
+    assert ours.record == theirs.record
+
+
+def test_ids_of_parts_are_texts_where_one_part_has_texts():
+    numbers, texts = {"a": [1] * 6, "person": [7, 8, 7, 7, 8, 9]}, {"a": [1], "person": ["7"]}
+    empty = {"a": [], "person": np.array([], object)}
+    bounded, people = Chunks([texts, numbers], ids="person", rows_per_person=2).of_people()
+    expected = bound_rows(["7", "7", "8", "7", "7", "8", "9"], 2)
+    assert (people.keep == expected).all()
+    assert bounded.count() == expected.sum() == 5
+    _, alone = Chunks([empty, numbers], ids="person", rows_per_person=2).of_people()
+    assert (alone.keep == bound_rows(np.array(numbers["person"]), 2)).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_a_person_in_several_parts_moves_a_count_by_no_more_than_rows(rows):
+    def counts(values):
+        tables = [
+            {"person": list(ids), "x": part} for ids, part in zip(owners, values, strict=True)
+        ]
+        chunks = Chunks(tables, ids="person", rows_per_person=rows)
+        return chunks.of_people()[0].fold(job.fold).sums["counts"][0]
+
+    job = statistics.Job("histogram", edges=[0, 1, 2], columns="x")
+    for cut in range(7):
+        owners = [text for text in ("abacab"[:cut], "abacab"[cut:]) if text]
+        for name in "abc":
+            base = [[0.5] * len(ids) for ids in owners]
+            moved = [[1.5 if one == name else 0.5 for one in ids] for ids in owners]
+            most = min(rows, "abacab".count(name))
+            assert (counts(moved) - counts(base)).tolist() == [-most, most]
+
+
+def test_parts_that_are_shuffled_between_passes_are_refused():
+    reads = []
+
+    def read():
+        reads.append(1)
+        return {"person": list("abcc" if len(reads) < 2 else "acbc"), "x": [0.5] * 4}
+
+    budget = Budget(9.0, neighbors="replace_person")
+    job = statistics.Job("mean", low=0, high=1, columns="x")
+    with pytest.raises(ParameterError, match="ids of a part have changed"):
+        job.release(Chunks([read], ids="person"), epsilon=1.0, budget=budget)
+    assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("change", ["more", "fewer"])
+def test_parts_that_grow_or_shrink_between_passes_are_refused(change):
+    reads = []
+
+    def read():
+        reads.append(1)
+        many = 4 if len(reads) < 2 else {"more": 5, "fewer": 3}[change]
+        return {"person": list("abccd"[:many]), "x": [0.5] * many}
+
+    job = statistics.Job("mean", low=0, high=1, columns="x")
+    with pytest.raises(ParameterError, match="ids of a part have changed"):
+        job.release(Chunks([read], ids="person"), epsilon=1.0)
+
+
+def test_jobs_that_know_no_people_refuse_them():
+    chunks = Chunks(parts_of(IDS["texts"]), ids="person")
+    schema = Schema(None, {"a": Number(0, 1)})
+    for job in (
+        lambda: statistics.describe(chunks, schema, epsilon=1.0),
+        lambda: chunks.fold(MEAN.fold),
+        chunks.count,
+        lambda: list(chunks.map(lambda blocks, name: 0)),
+    ):
+        with pytest.raises(ParameterError, match="ids = 'person' of Chunks, but this job protects"):
+            job()
+
+
+@pytest.mark.parametrize(
+    ("source", "settings", "text"),
+    [
+        (parts_of(IDS["texts"]), {"rows_per_person": 2}, "ids must name"),
+        (parts_of(IDS["texts"]), {"ids": "person", "rows_per_person": 0}, "rows_per_person"),
+        (parts_of(IDS["texts"]), {"ids": "y", "label": "y"}, "none of the columns"),
+        (parts_of(IDS["texts"]), {"ids": "a", "columns": ["a"]}, "none of the columns"),
+        (parts_of(IDS["texts"]), {"ids": "who"}, "who"),
+        ([XY], {"ids": "person"}, "have no column of ids"),
+        ([XY[0]], {"ids": "person"}, "a part"),
+    ],
+)
+def test_parts_without_a_column_of_ids_are_refused(source, settings, text):
+    with pytest.raises(ParameterError, match=text):
+        FIT.release(Chunks(source, **{"label": "y", **settings}), **PRICE, **D)
+    with pytest.raises(ShapeError, match="the parts hold no row"):
+        Chunks([TABLE[:0]], ids="a").of_people()
+
+
+def test_budgets_of_people_are_charged_for_parts():
+    some = {"label": "y", "columns": ["a", "b"]}
+    budget = Budget(9.0, neighbors="replace_person")
+    with pytest.raises(ParameterError, match="the budget is for replace_person"):
+        CHOICE.learn(Chunks(parts_of(IDS["texts"]), **some), budget=budget)
+    CHOICE.learn(Chunks(parts_of(IDS["texts"]), ids="person", **some), budget=budget)
+    assert budget.spent.epsilon == 2.0

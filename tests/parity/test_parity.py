@@ -4,12 +4,17 @@ import dataclasses
 import itertools
 import json
 import logging
+import time
 import warnings
+from functools import partial
 
+import joblib
 import numpy as np
+import pandas as pd
 import pytest
 
 from hdp_fast import Budget, gf2, local, parity
+from hdp_fast.data import Chunks
 from hdp_fast.exceptions import (
     AgentsExhausted,
     InsufficientSamples,
@@ -781,3 +786,84 @@ def test_results_are_shown_without_their_bits():
     assert "epsilon=4 (replace_one)" in repr(learned)
     assert "no release" in repr(dataclasses.replace(learned, mask=None))
     assert "target_error=" in repr(parity.transfer(X, y, people(900), **TRANSFER, random_state=0))
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+PART_X = bits(np.random.default_rng(7), 4000, 200)
+PART_Y = PART_X[:, 2] ^ PART_X[:, 9]
+CUTS = list(itertools.pairwise((0, 0, 900, 901, 4000)))
+PAIRS = [(PART_X[start:end], PART_Y[start:end]) for start, end in CUTS]
+
+
+def forms_of_parts(folder):
+    header, paths = ",".join(f"x{place}" for place in range(200)), []
+    for place, (X, y) in enumerate(PAIRS[1:]):
+        np.savez(folder / f"{place}.npz", X=X, y=y)
+        table, paths = np.column_stack([X, y]), [*paths, folder / f"{place}.csv"]
+        np.savetxt(paths[-1], table, "%d", ",", header=f"{header},y", comments="")
+    yield Chunks(PAIRS)
+    yield Chunks([(gf2.BitMatrix.from_dense(X), y.astype(bool)) for X, y in PAIRS])
+    yield Chunks([partial(PAIRS.__getitem__, place) for place in range(4)], workers=2)
+    yield Chunks(str(folder / "*.npz"), label="y")
+    yield Chunks(paths, label="y", workers=2)
+    frames = [pd.DataFrame(X, columns=[f"x{place}" for place in range(200)]) for X, _ in PAIRS]
+    named = [frame.assign(y=y) for frame, (_, y) in zip(frames, PAIRS, strict=True)]
+    yield Chunks(named, label="y")
+
+
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+def test_learn_on_parts_has_the_bits_of_one_array(tmp_path, method, relation):
+    epsilon = 0.5 if method == "paper" else 0.8
+    settings = {"epsilon": epsilon, "method": method, "neighbors": relation, "beta": 0.3}
+    for seed in (1, 2, 3):
+        whole = parity.learn(PART_X, PART_Y, **settings, random_state=seed)
+        for chunks in forms_of_parts(tmp_path):
+            ours = parity.learn(chunks, **settings, random_state=seed)
+            assert ours.to_json() == whole.to_json()
+
+
+@pytest.mark.filterwarnings("ignore:X has 4,000 records")
+def test_learn_on_parts_takes_their_order_and_not_that_in_which_they_are_done():
+    seen = []
+
+    def read(place):
+        while place == 0 and len(seen) < 2:
+            time.sleep(0.001)
+        seen.append(place)
+        return PAIRS[1:][place]
+
+    settings = {"epsilon": 0.05, "beta": 0.3, "random_state": 1}
+    with joblib.parallel_config("threading", n_jobs=2):
+        ours = parity.learn(Chunks([partial(read, place) for place in range(3)]), **settings)
+    assert seen[-1] == 0
+    assert (ours.mask == parity.learn(PART_X, PART_Y, **settings).mask).all()
+    # The order decides which records are drawn, and so which of many solutions there are.
+    other = parity.learn(Chunks(PAIRS[::-1]), **settings)
+    assert (ours.mask != other.mask).any()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "more", "error", "text"),
+    [
+        ([PART_X], {}, ParameterError, "the parts have no labels"),
+        (PAIRS, {"y": PART_Y}, ParameterError, "y was passed beside Chunks"),
+        (PAIRS, {"ids": PART_Y}, ParameterError, "ids were passed beside Chunks"),
+        (PAIRS, {"rows_per_person": 2}, ParameterError, "ids were passed beside Chunks"),
+        ([PAIRS[1], (PART_X[:, 1:], PART_Y)], {}, ShapeError, "199 and 200 columns"),
+        ([(PART_X, PART_Y[1:])], {}, ShapeError, "4,000 records"),
+        ([(PART_X * 2, PART_Y)], {}, ParameterError, "must be 0 or 1"),
+        ([(PART_X, PART_Y * 2)], {}, ParameterError, "must be 0 or 1"),
+        (PAIRS[:1], {}, ShapeError, "the parts hold no row"),
+    ],
+)
+def test_learn_refuses_parts_before_anything_is_spent(chunks, more, error, text):
+    budget = Budget(1.0)
+    with pytest.raises(error, match=text):
+        parity.learn(Chunks(chunks), **{"epsilon": 1.0, "budget": budget, **more})
+    assert budget.spent.epsilon == 0
+
+
+def test_learn_asks_for_labels_of_an_array():
+    with pytest.raises(ParameterError, match="y = None"):
+        parity.learn(PART_X, epsilon=1.0)

@@ -10,9 +10,19 @@ import pandas as pd
 import pytest
 from cases import each_case
 
-from hdp_fast import Budget, accounting, gf2, transfer
+from hdp_fast import Budget, accounting, gf2, local, transfer
 from hdp_fast.accounting.discrete_gaussian import calibrate_means, sigma_epsilon
-from hdp_fast.data import Category, Column, Ignore, Label, Number, Schema, Table
+from hdp_fast.data import (
+    Category,
+    Chunks,
+    Column,
+    Ignore,
+    Label,
+    Number,
+    Schema,
+    Table,
+    read_frame,
+)
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.transfer import column_means
 
@@ -252,3 +262,81 @@ def test_a_person_of_many_rows_counts_as_two_at_twice_the_noise():
     one = transfer.release_means(rows[:1001], **price)
     assert means.deviation == pytest.approx(2 * one.deviation, rel=1e-5)
     assert budget.remaining.epsilon == 0
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+CUTS = list(itertools.pairwise((0, 0, 7, 300, 500)))
+FRAME = pd.DataFrame(
+    {
+        "home": RNG.choice(["own", "rent", "other", "boat"], 500),
+        "age": RNG.integers(-5, 120, 500),
+        "member": RNG.choice(["yes", "no"], 500),
+        "name": "ann",
+        "y": 1,
+    }
+)
+ARRAYS = [X[start:end] for start, end in CUTS]
+
+
+def same_means(ours, theirs):
+    assert (ours.means == theirs.means).all()
+    assert (ours.names, ours.n) == (theirs.names, theirs.n)
+    assert (ours.deviation, ours.grid) == (theirs.deviation, theirs.grid)
+    assert ours.record == theirs.record
+
+
+@pytest.mark.parametrize("epsilon", [1.0, math.inf])
+@pytest.mark.parametrize("workers", [None, 2])
+def test_means_of_parts_are_those_of_one_array(tmp_path, epsilon, workers):
+    for place, part in enumerate(ARRAYS):
+        np.save(tmp_path / f"{place}.npy", part)
+    price = {"epsilon": epsilon, "delta": 1e-6, "random_state": 5}
+    bounds = {"low": [0, -1, 0.25], "high": [1, 2, 0.75]}
+    whole = transfer.release_means(X, **bounds, **price)
+    for source in (ARRAYS[::-1], tmp_path, [(part, part[:, 0]) for part in ARRAYS]):
+        ours = transfer.release_means(Chunks(source, workers=workers), **bounds, **price)
+        same_means(ours, whole)
+
+
+@pytest.mark.parametrize("bits", [False, True])
+def test_means_of_tables_in_parts_are_those_of_one_table(tmp_path, bits):
+    parts = [FRAME[start:end] for start, end in CUTS]
+    paths = [tmp_path / f"{place}.csv" for place in range(len(parts))]
+    for path, part in zip(paths, parts, strict=True):
+        part.to_csv(path, index=False)
+    settings = {"schema": SCHEMA, "bits": bits, **PRICE, "random_state": 5}
+    whole = transfer.release_means(read_frame(FRAME), **settings)
+    dicts = [{name: list(part[name]) for name in part} for part in parts]
+    for source in (parts, dicts, paths[1:], [read_frame(part) for part in parts[1:]]):
+        same_means(transfer.release_means(Chunks(source), **settings), whole)
+
+
+def test_means_of_files_without_a_schema_have_their_names(tmp_path):
+    numbers = FRAME[["age", "y"]]
+    for place, (start, end) in enumerate(CUTS):
+        numbers[start:end].to_parquet(tmp_path / f"{place}.parquet")
+    settings = {"high": [100, 2], **PRICE, "random_state": 5}
+    whole = transfer.release_means(numbers, **settings)
+    assert whole.names == ("age", "y")
+    same_means(transfer.release_means(Chunks(tmp_path), **settings), whole)
+
+
+def test_means_of_parts_are_charged_once_and_persons_are_refused():
+    budget = Budget(1.0, 1e-6)
+    chunks = Chunks(ARRAYS)
+    for wrong in ({"ids": np.arange(500)}, {"rows_per_person": 2}):
+        with pytest.raises(ParameterError, match="ids were passed beside Chunks"):
+            transfer.release_means(chunks, budget=budget, **PRICE, **wrong)
+    with pytest.raises(ParameterError, match="names = "):
+        transfer.release_means(Chunks([FRAME[["age"]], FRAME[["y"]]]), budget=budget, **PRICE)
+    assert budget.spent.epsilon == 0
+    transfer.release_means(chunks, budget=budget, **PRICE)
+    assert budget.spent == (1.0, 1e-6)
+
+
+def test_shifts_take_means_of_parts():
+    means = transfer.release_means(Chunks(ARRAYS), **PRICE)
+    target = np.tile(X * [1, 1, 0.1], (8, 1))
+    agents = local.Agents(target, np.zeros(len(target), int), epsilon=2.0)
+    assert transfer.shifted_columns(means, agents, random_state=1).moved == ("x2",)

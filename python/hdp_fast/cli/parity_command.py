@@ -6,19 +6,21 @@ import argparse
 import dataclasses
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import gf2, local, parity
-from .._support.validate import nonnegative_int
+from .._support.validate import nonnegative_int, refuse
 from ..budget.account import Budget
-from ..data import files
+from ..data import Chunks, files
 from ..data.delimited import is_text
+from ..exceptions import ParameterError
 from .exit_codes import ExitCode
-from .output import check_output, deliver, say, say_protected, show
-from .tables import add_delimiter, sign_of
+from .output import check_output, deliver, is_standard, say, say_protected, show
+from .tables import add_delimiter, name_files, sign_of
 
 _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
@@ -76,8 +78,8 @@ def add_parity(parser: argparse.ArgumentParser) -> None:
     plan.add_argument("--alpha", type=float, required=True, help="largest error, below 1/2")
     _add_mechanism(plan, _plan)
 
-    learn = commands.add_parser("learn", help="learn a parity from a file")
-    _add_data(learn)
+    learn = commands.add_parser("learn", help="learn a parity from one file, or several as one")
+    _add_data(learn, nargs="+")
     _add_mechanism(learn, _learn)
 
     transfer = commands.add_parser("transfer", help="learn from a file, verify with agents")
@@ -91,8 +93,8 @@ def add_parity(parser: argparse.ArgumentParser) -> None:
     _add_mechanism(transfer, _transfer)
 
 
-def _add_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("data", type=Path, metavar="DATA", help=_DATA_HELP)
+def _add_data(parser: argparse.ArgumentParser, **many: Any) -> None:
+    parser.add_argument("data", type=Path, metavar="DATA", help=_DATA_HELP, **many)
     parser.add_argument("--labels", type=Path, metavar="FILE", help=".npy or .csv, one column")
     parser.add_argument("--label", metavar="NAME", help="the label's column in a text")
     add_delimiter(parser)
@@ -119,13 +121,28 @@ def _plan(arguments: argparse.Namespace) -> None:
 def _learn(arguments: argparse.Namespace) -> ExitCode:
     check_output(arguments)
     budget = _open_budget(arguments)
-    examples = _read_examples(arguments, arguments.data, arguments.labels, arguments.label)
-    say_protected(arguments, {arguments.data: (arguments.epsilon, None)})
-    result = parity.learn(
-        examples.X, examples.y, affine=arguments.affine, budget=budget, **_mechanism(arguments)
-    )
+    records = _read_records(arguments)
+    say_protected(arguments, {name_files(arguments.data): (arguments.epsilon, None)})
+    result = parity.learn(*records, affine=arguments.affine, budget=budget, **_mechanism(arguments))
     deliver(json.loads(result.to_json()), arguments)
     return _outcome(result)
+
+
+def _read_records(arguments: argparse.Namespace) -> tuple[Any, ...]:
+    """X and y of one file, or Chunks of several, which are read one after the other."""
+    first, *others = arguments.data
+    if not others:
+        return _read_pair(arguments, first, arguments.labels)
+    if any(map(is_standard, arguments.data)):
+        raise ParameterError("DATA is - and more, but the standard input must come alone")
+    if arguments.labels is not None:
+        refuse("--labels", str(arguments.labels), "several files must hold their labels")
+    return (Chunks([partial(_read_pair, arguments, path, None) for path in arguments.data]),)
+
+
+def _read_pair(arguments: argparse.Namespace, path: Path, labels: Path | None) -> tuple[Any, Any]:
+    examples = _read_examples(arguments, path, labels, arguments.label)
+    return examples.X, examples.y
 
 
 def _transfer(arguments: argparse.Namespace) -> ExitCode:

@@ -94,7 +94,12 @@ def _is_short(path: Path) -> bool:
 
 def name_parts(arguments: argparse.Namespace) -> Path:
     """What is said of the private table: its file, or the first of several."""
-    first, *others = arguments.private
+    return name_files(arguments.private)
+
+
+def name_files(paths: list[Path]) -> Path:
+    """What is said of several files: the first, and how many more."""
+    first, *others = paths
     return Path(f"{first} and {len(others):,} more") if others else first
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import glob
+import hashlib
 import importlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,11 +24,13 @@ from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
 from .delimited import TEXTS, delimiter_of, read_text_blocks
 from .frames import take_columns
+from .persons import PartOwners, Persons, bound_parts, check_rows, mark_ids, read_owners
 from .reading import check_stored, map_array
 from .states import State
 from .table import BLOCK_ROWS, Table, read_archive, read_batches
 
 T = TypeVar("T")
+_Take = Callable[[Any], tuple[tuple[Any, ...], tuple[str, ...] | None]]
 
 # Numbers of an array that are read at a time: 8 MB of floats.
 _BLOCK_CELLS = 1 << 20
@@ -72,8 +77,15 @@ class Chunks:
             function is called where its part is read.
         columns: The columns to read of tables; None reads all.
         label: The column of tables that holds labels. Blocks are then pairs of an array of the
-            other columns and their labels, where a job takes X and y.
+            other columns and their labels, where a job takes X and y; all parts must have these
+            columns in the same order, unless `columns` names them.
         delimiter: One character between the values of files of text; None as read_table takes it.
+        ids: The column of tables that says whose row it is, which no job learns from. What a job
+            releases is then for people, whose rows may lie in several parts, under the relation
+            "replace_person" or "add_remove_person". A job that takes rows alone refuses the parts.
+            Ids are compared as numbers where all parts hold such, and otherwise as texts.
+        rows_per_person: The most rows of a person that are used, the others being left out, as
+            data.bound_rows of all ids says; public. Only with ids.
         workers: How many parts are read at a time, by joblib (`pip install joblib`): by processes
             of this machine, or where joblib.parallel_config says. None reads them one after the
             other, unless that says otherwise.
@@ -83,7 +95,7 @@ class Chunks:
 
     Cost:
         A block of `2**20` numbers, or of `2**16` rows of a table, in memory at a time for each
-        worker; a .npz file as a whole.
+        worker; a .npz file as a whole. With ids a pass before all others, and the ids of all rows.
 
     Examples:
         >>> import numpy as np
@@ -106,11 +118,20 @@ class Chunks:
         columns: Sequence[str] | None = None,
         label: str | None = None,
         delimiter: str | None = None,
+        ids: str | None = None,
+        rows_per_person: int = 1,
         workers: int | None = None,
     ) -> None:
         """Look at the source, and read nothing of it but the names of files."""
         self._columns = None if columns is None else list_texts("columns", columns)
         self._label = None if label is None else list_texts("label", [label])[0]
+        self._ids = None if ids is None else list_texts("ids", [ids])[0]
+        self._most = check_rows(rows_per_person)
+        if self._ids is None and self._most > 1:
+            refuse("rows_per_person", self._most, "ids must name the column of whose row it is")
+        if self._ids is not None and self._ids in (self._label, *(self._columns or ())):
+            refuse("ids", self._ids, "it must be none of the columns of X, and not the label")
+        self._kept: list[_Kept] | None = None
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
@@ -132,14 +153,10 @@ class Chunks:
         return tuple(part.name for part in self._parts)
 
     @property
-    def _taking(self) -> _Taking:
-        return _Taking(self._columns, self._label, self._whole)
-
-    @property
     def _reads(self) -> list[str] | None:
-        if self._columns is None or self._label is None:
-            return self._columns
-        return [*self._columns, self._label]
+        if self._columns is None:
+            return None
+        return [*self._columns, *(name for name in (self._label, self._ids) if name is not None)]
 
     def count(self) -> int:
         """Counts the records, by a pass over them, once.
@@ -168,10 +185,11 @@ class Chunks:
             Exception: As in fold.
         """
         if self._workers in (None, 1) and _is_alone():
-            names: list[str] = []
-            for part in self._parts:
-                for block in filter(count_rows, part.open()):
-                    yield from task(_take(block, self._taking, names))
+            orders: set[tuple[str, ...]] = set()
+            for pair in self._pairs():
+                for block in filter(count_rows, _read_part(self._take, *pair, orders)):
+                    _check_orders(orders)
+                    yield from task(block)
         else:
             for results in self.map(partial(_list_results, task)):
                 yield from results
@@ -185,18 +203,6 @@ class Chunks:
         other = copy.copy(self)
         other._whole = True
         return other
-
-    def first(self) -> tuple[Any, ...]:
-        """What a fold is called with for the block that peek reads.
-
-        Returns:
-            A pair (X, y), or a table or an array alone.
-
-        Raises:
-            ShapeError: As in peek.
-            Exception: As in fold.
-        """
-        return _take(self.peek(), self._taking, [])
 
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
@@ -219,6 +225,47 @@ class Chunks:
         if empty is None:
             raise _no_row()
         return empty
+
+    def head(self) -> tuple[Any, ...]:
+        """Reads the first block that has a row, as a fold is called with it.
+
+        Returns:
+            (X, y) or (table,); without rows where a part can be read a single time.
+
+        Raises:
+            ShapeError: There is none.
+            Exception: As in fold.
+        """
+        return self._take(self.peek())[0]
+
+    def of_people(self) -> tuple[Chunks, Persons]:
+        """Reads whose row each one is, and chooses those that are used, by a pass over the parts.
+
+        A job that protects people folds the parts that are returned, and shares its price among the
+        rows of a person as these persons say.
+
+        Returns:
+            The parts without the rows that are left out, and the persons. Without ids the parts
+            themselves, where each row is protected.
+
+        Raises:
+            ShapeError: The parts hold no row.
+            ParameterError: A part has no column of that name; or, when the parts are read again,
+                their ids are others than before, or in another order.
+            Exception: As in fold.
+        """
+        if self._ids is None:
+            return self, Persons()
+        bare = copy.copy(self)
+        bare._ids, bare._label, bare._columns = None, None, None
+        owners = bare.gather(partial(_read_owners, ids=self._ids))
+        persons, keeps = bound_parts(owners, self._most)
+        bounded = copy.copy(self)
+        bounded._kept = [
+            _Kept(keep, part.digest, self._ids) for keep, part in zip(keeps, owners, strict=True)
+        ]
+        bounded._rows = sum(int(keep.sum()) for keep in keeps)
+        return bounded, persons
 
     def fold(self, fold: Callable[..., State]) -> State:
         """Adds up the states of all parts.
@@ -264,14 +311,47 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        how = self._taking
-        jobs = [partial(_run_part, task, how, part) for part in self._parts]
-        columns: list[str] | None = None
-        for names, result in _run(jobs, self._workers):
-            columns = names if columns is None else columns
-            if names is not None and names != columns:
-                raise _other_columns()
-            yield result
+        return (result for _, result in self._run(task))
+
+    def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
+        """Runs a task on each part, as map does, and puts the results in the order of the parts.
+
+        Args:
+            task: As in map.
+
+        Returns:
+            The result of each part.
+
+        Raises:
+            Exception: As in fold.
+        """
+        results = dict(self._run(task))
+        return [results[place] for place in range(len(self))]
+
+    def _run(
+        self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]
+    ) -> Iterator[tuple[int, T]]:
+        """The place and the result of each part, in the order in which they are done."""
+        jobs = [partial(_run_part, task, self._take, *pair) for pair in self._pairs()]
+        orders: set[tuple[str, ...]] = set()
+        with closing(_run(jobs, self._workers)) as results:
+            for place, (result, seen) in results:
+                orders |= seen
+                _check_orders(orders)
+                yield place, result
+
+    def _pairs(self) -> list[tuple[Part, _Kept | None]]:
+        """The parts, and which of their rows are used."""
+        kept: Sequence[_Kept | None] = [None] * len(self) if self._kept is None else self._kept
+        if self._ids is not None and self._kept is None:
+            rule = "this job protects rows and not people: data.bound_rows says which rows to keep"
+            raise ParameterError(f"ids = {self._ids!r} of Chunks, but {rule}")
+        return list(zip(self._parts, kept, strict=True))
+
+    @property
+    def _take(self) -> _Take:
+        columns, label, ids = self._columns, self._label, self._ids
+        return partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
 
 
 def fold_all(fold: Callable[..., State], *records: Any) -> State:
@@ -284,22 +364,21 @@ def fold_all(fold: Callable[..., State], *records: Any) -> State:
     return fold(*records)
 
 
+def settle_owners(records: Chunks | State, ids: Any, rows_per_person: int) -> tuple[Any, Persons]:
+    """What a job folds, and who owns its rows: those that Chunks name a column of ids for."""
+    refuse_owners(ids, rows_per_person)
+    return records.of_people() if isinstance(records, Chunks) else (records, Persons())
+
+
 def refuse_owners(ids: Any, rows_per_person: int) -> None:
     """Refuses persons beside parts: the rows of one person may lie in several of them."""
     if ids is not None or rows_per_person != 1:
-        rule = (
-            "persons may have rows in several parts: data.bound_rows of all ids says which to keep"
-        )
+        rule = "persons may have rows in several parts: Chunks(ids=) names the column of ids"
         raise ParameterError(f"ids were passed beside Chunks or a State, but {rule}")
 
 
 def _no_row() -> ShapeError:
     return ShapeError("the parts hold no row, but there must be one at least")
-
-
-def _other_columns() -> ParameterError:
-    rule = "all must have the same in one order where columns does not name them"
-    return ParameterError(f"parts differ in their columns, but {rule}")
 
 
 class _Folded(NamedTuple):
@@ -346,49 +425,98 @@ def count_rows(records: Any) -> int:
     return len(records) if rows is None else int(rows)
 
 
-class _Taking(NamedTuple):
-    """What a fold is called with.
+class _Kept(NamedTuple):
+    """Which rows of a part are used.
 
     Attributes:
-        columns: The columns of X; None takes all.
-        label: That of the labels; None has no pairs.
-        whole: Whether X is a table where the block is one, and no array of numbers.
+        keep: Whether each row is.
+        digest: The digest of the ids by which they were chosen.
+        ids: The column of ids.
     """
 
-    columns: list[str] | None
-    label: str | None
-    whole: bool
+    keep: NDArray[np.bool_]
+    digest: bytes
+    ids: str
+
+    def select(self, blocks: Iterable[Any]) -> Iterator[Table]:
+        """The rows of a part that are used, checked to be those that were chosen."""
+        digest, start = hashlib.sha256(), 0
+        for block in blocks:
+            table = take_columns("a part", block, None)
+            digest.update(mark_ids(table.column(self.ids)))
+            some = self.keep[start : start + table.rows]
+            start += table.rows
+            if len(some) == table.rows:
+                yield table.select(some)
+        # A part that is shuffled meanwhile would have other rows left out than were chosen.
+        if digest.digest() != self.digest:
+            rule = "they must be the same in every pass, and in the same order"
+            raise ParameterError(f"ids of a part have changed since they were read, but {rule}")
+
+
+def _read_owners(blocks: Iterable[tuple[Any, ...]], name: str | None, *, ids: str) -> PartOwners:
+    return read_owners(_column_of(*block, ids=ids) for block in blocks)
+
+
+def _column_of(block: Any, *labels: Any, ids: str) -> Column:
+    if labels:
+        refuse("ids", ids, "parts must be tables: pairs (X, y) have no column of ids")
+    return take_columns("a part", block, None).column(ids)
 
 
 def _run_part(
-    task: Callable[[Iterable[tuple[Any, ...]], str | None], T], how: _Taking, part: Part
-) -> tuple[list[str] | None, T]:
-    """The result of a task, and the names of the columns that were read, if any had one."""
-    names: list[str] = []
-    result = task((_take(block, how, names) for block in part.open()), part.name)
-    return names or None, result
+    task: Callable[[Iterable[tuple[Any, ...]], str | None], T],
+    take: _Take,
+    part: Part,
+    kept: _Kept | None,
+) -> tuple[T, set[tuple[str, ...]]]:
+    """The result of a task on a part, and the columns of its arrays, as often as they differ."""
+    orders: set[tuple[str, ...]] = set()
+    return task(_read_part(take, part, kept, orders), part.name), orders
 
 
-def _take(block: Any, how: _Taking, names: list[str]) -> tuple[Any, ...]:
+def _read_part(
+    take: _Take, part: Part, kept: _Kept | None, orders: set[tuple[str, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """The blocks of a part as a fold is called with them; `orders` gets their columns."""
+    for block in part.open() if kept is None else kept.select(part.open()):
+        taken, order = take(block)
+        if order is not None and count_rows(taken):
+            orders.add(order)
+        yield taken
+
+
+def _check_orders(orders: set[tuple[str, ...]]) -> None:
+    """Refuses parts whose columns would be added up as one another's."""
+    if len(orders) > 1:
+        rule = "all must have the same ones in the same order: columns= says which"
+        raise ParameterError(f"parts have different columns, or in other orders, but {rule}")
+
+
+def _take(
+    block: Any, *, columns: list[str] | None, label: str | None, ids: str | None, whole: bool
+) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
     """What a fold is called with: (X, y), or a table or an array alone.
 
-    names: those of the columns of X in the blocks before, which are filled in.
+    With it come the columns that X was made of, where it has lost its names.
+
+    whole: whether X is a table where the block is one, and no array of numbers.
     """
     if isinstance(block, tuple):
-        return block
-    if how.label is None:
-        return (block,)
+        return block, None
+    if label is None and ids is None:
+        return (block,), None
     table = take_columns("a part", block, None)
-    read = how.columns or [name for name in table.columns if name != how.label]
-    names[:] = names or read
-    if read != names:
-        raise _other_columns()
-    labels, some = _values_of(table.column(how.label)), {name: table.column(name) for name in read}
-    if how.whole:
-        return Table(some, table.rows, table.name, table.public), labels
-    columns = [column.row_numbers() for column in some.values()]
-    X = np.stack(columns, axis=1) if columns else np.empty((table.rows, 0))
-    return X, labels
+    others = [name for name in table.columns if name not in (label, ids)]
+    names = others if columns is None else columns
+    if label is None:
+        return (_choose(table, names),), None
+    labels = _values_of(table.column(label))
+    if whole:
+        return (_choose(table, names), labels), tuple(names)
+    columns_of_x = [table.column(name).row_numbers() for name in names]
+    X = np.stack(columns_of_x, axis=1) if names else np.empty((table.rows, 0))
+    return (X, labels), tuple(names)
 
 
 def _values_of(column: Column) -> NDArray[Any]:
@@ -401,25 +529,39 @@ def _values_of(column: Column) -> NDArray[Any]:
 # Running tasks -----------------------------------------------------------------------------------
 
 
-def _run(jobs: Sequence[Callable[[], T]], workers: int | None) -> Iterator[T]:
-    """The results of all jobs, each of which counts once, whatever happens to a worker."""
+def _run(jobs: Sequence[Callable[[], T]], workers: int | None) -> Generator[tuple[int, T]]:
+    """The places and results of all jobs, each of which counts once, whatever kills a worker."""
     joblib = _load_joblib(workers)
     left, deaths = dict(enumerate(jobs)), 0
     while left:
+        results = _send(joblib, list(left.items()), workers)
         try:
-            for place, result in _send(joblib, list(left.items()), workers):
-                del left[place]
-                deaths = 0
-                yield result
+            with _ended(results):
+                for place, result in results:
+                    del left[place]
+                    deaths = 0
+                    yield place, result
         except BrokenProcessPool:
             deaths += 1
             if deaths >= _MOST_DEATHS:
                 raise
 
 
+@contextmanager
+def _ended(results: Generator[Any]) -> Iterator[None]:
+    """Ends what is left undone after the block, and not where a collector of garbage finds it."""
+    try:
+        yield
+    finally:
+        with warnings.catch_warnings():
+            # joblib tells how many results were not asked for.
+            warnings.simplefilter("ignore")
+            results.close()
+
+
 def _send(
     joblib: Any, jobs: list[tuple[int, Callable[[], T]]], workers: int | None
-) -> Iterable[tuple[int, T]]:
+) -> Generator[tuple[int, T]]:
     if joblib is None:
         return (_call(*job) for job in jobs)
     options = {} if workers is None else {"n_jobs": workers}
@@ -430,8 +572,8 @@ def _send(
         parallel = joblib.Parallel(**options)
     if parallel.n_jobs == 1:
         return (_call(*job) for job in jobs)
-    results: Iterable[tuple[int, T]] = parallel(joblib.delayed(_call)(*job) for job in jobs)
-    return results
+    results = parallel(joblib.delayed(_call)(*job) for job in jobs)
+    return results if hasattr(results, "close") else (result for result in results)
 
 
 def _call(place: int, job: Callable[[], T]) -> tuple[int, T]:

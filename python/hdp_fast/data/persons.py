@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import methodcaller
@@ -29,6 +31,7 @@ from .._support.validate import (
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord
+from .columns import Column, NumberColumn
 from .table import Table
 
 # Rows and persons are numbers below 2**31, a pair of which is one integer.
@@ -360,9 +363,80 @@ def read_persons(ids: ArrayLike | None, rows_per_person: int, n: int) -> Persons
     if read.values.shape != (n,):
         shape = f"ids has shape {read.values.shape}"
         raise ShapeError(f"{shape}, but it must be ({n},), as there are rows")
-    owners, hashes = _number_persons(read)
+    return _bound(read, most)
+
+
+def _bound(ids: Entries, most: int) -> Persons:
+    owners, hashes = _number_persons(ids)
     keep = _choose(owners, hashes, most, 0)
     return Persons(keep, most, owners[keep])
+
+
+class PartOwners(NamedTuple):
+    """Whose rows the rows of a part are.
+
+    Attributes:
+        columns: The columns of ids of its blocks.
+        digest: A digest of the ids in their order.
+    """
+
+    columns: list[Column]
+    digest: bytes
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(column.rows for column in self.columns)
+
+
+def read_owners(columns: Iterable[Column]) -> PartOwners:
+    """Whose rows those of a part are, of the columns of ids of its blocks."""
+    kept, digest = [], hashlib.sha256()
+    for column in columns:
+        kept.append(column)
+        digest.update(mark_ids(column))
+    return PartOwners(kept, digest.digest())
+
+
+def mark_ids(column: Column) -> bytes:
+    """Eight bytes for each row of a column of ids, by which two readings are compared."""
+    if isinstance(column, NumberColumn):
+        words = column.values.astype(np.float64 if column.values.dtype.kind == "f" else np.int64)
+        if column.missing is not None:
+            words[column.missing] = _NOBODY
+    else:
+        hashes = [zlib.crc32(_encode(text)) for text in column.texts]
+        words = np.array(hashes, np.int64)[column.codes]
+    return bytes(words.tobytes())
+
+
+def bound_parts(parts: Sequence[PartOwners], most: int) -> tuple[Persons, list[NDArray[np.bool_]]]:
+    """Who owns the rows of all parts, and which of each part are used.
+
+    The choice is that of bound_rows for one array of all ids.
+    """
+    columns = [column for part in parts for column in part.columns if column.rows]
+    if not columns:
+        raise ShapeError("the parts hold no row, but there must be one at least")
+    persons = _bound(_join_ids(columns), most)
+    assert persons.keep is not None
+    ends = np.cumsum([part.rows for part in parts])
+    return persons, np.split(persons.keep, ends[:-1])
+
+
+def _join_ids(columns: list[Column]) -> Entries:
+    """The ids of several columns: numbers where all of them are, and otherwise texts."""
+    numbers = [column for column in columns if isinstance(column, NumberColumn)]
+    if len(numbers) == len(columns):
+        values = np.concatenate([column.values for column in numbers])
+        missing = [
+            np.zeros(column.rows, bool) if column.missing is None else column.missing
+            for column in numbers
+        ]
+        plain = values.astype(np.int64) if values.dtype == bool else values
+        return Entries(plain, np.concatenate(missing))
+    joined = np.concatenate([np.array(column.texts, str)[column.codes] for column in columns])
+    return Entries(joined, joined == "")
 
 
 def check_rows(rows_per_person: int) -> int:

@@ -29,7 +29,7 @@ from .._support.validate import (
 )
 from ..accounting.mechanisms import BoundedRange, Neighbors, Pure, relation
 from ..budget.account import Budget, spend
-from ..data.chunks import Chunks, fold_all, refuse_owners
+from ..data.chunks import Chunks, fold_all, settle_owners
 from ..data.persons import read_persons
 from ..data.states import State, describe_settings, part_names, require_shapes
 from ..exceptions import ParameterError, ShapeError
@@ -228,7 +228,8 @@ class ExponentialLearner(Checked, Parameters):
                 data.Chunks of them with their labels; or the State that fold made of them.
             y: The labels, 0/1 of shape (m,). None beside Chunks or a State.
             ids: Whose row it is, shape (m,), as data.bound_rows takes them: the guarantee is then
-                for people, who may have several rows. None protects each row.
+                for people, who may have several rows. None protects each row. Chunks name a column
+                of ids themselves.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             random_state: None draws from the operating system. An int or a Generator makes a
@@ -263,11 +264,12 @@ class ExponentialLearner(Checked, Parameters):
         """
         check_random_state(random_state)
         if isinstance(X, Chunks | State):
-            refuse_owners(ids, rows_per_person)
+            X, persons = settle_owners(X, ids, rows_per_person)
             state = fold_all(self.fold, X, y)
             state.require(_JOB, self._settings, "a state must be made by this learner")
             require_shapes(state, {"errors": (len(self.hypotheses),)})
-            return self._choose(state, self._record(random_state), 1, budget, random_state)
+            record = persons.state(self._record(random_state))
+            return self._choose(state, record, persons.rows, budget, random_state)
         if y is None:
             raise ParameterError("y = None, but arrays of records must come with their labels")
         persons = read_persons(ids, rows_per_person, array("y", y).size)

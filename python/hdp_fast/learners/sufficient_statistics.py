@@ -30,7 +30,7 @@ from .._support.validate import (
     refuse,
 )
 from ..budget.account import Budget, spend
-from ..data.chunks import Chunks, refuse_owners
+from ..data.chunks import Chunks, settle_owners
 from ..data.goal import Goal, check_goal
 from ..data.states import State, describe_settings, part_names, require_shapes
 from ..exceptions import ParameterError, ShapeError
@@ -194,7 +194,8 @@ class SufficientStatistics(Checked):
             epsilon: Privacy parameter, above 0; math.inf adds no noise and protects no one.
             delta: Privacy parameter, strictly between 0 and 1.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
-                for people, who may have several rows. None protects each row.
+                for people, who may have several rows. None protects each row. Chunks name a column
+                of ids themselves.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             budget: The budget that the release is charged to before anything is drawn; None charges
@@ -227,7 +228,8 @@ class SufficientStatistics(Checked):
         """
         goal = self._read_goal(epsilon, delta, budget, random_state)
         if isinstance(X, Chunks | State):
-            refuse_owners(ids, rows_per_person)
+            X, persons = settle_owners(X, ids, rows_per_person)
+            goal = goal._replace(persons=persons)
             state = X if isinstance(X, State) else self._fold_chunks(X, y, goal)
             return release_state(self, state, goal)
         if y is None:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
 from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_key
-from .._support.types import RandomState
-from .._support.validate import bit_entries, flag, number, refuse, shorten
+from .._support.types import Bits, RandomState
+from .._support.validate import bit_entries, bits, flag, number, refuse, shorten
 from ..budget.account import Budget, spend
+from ..data.chunks import Chunks, count_rows, settle_owners
+from ..data.frames import make_column
 from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
-from ..gf2 import BitMatrix
+from ..gf2 import BitMatrix, pack_rows
 from ..record import PrivacyRecord, rng_of
 from .planning import Method, Neighbors, ParityPlan
 from .results import ParityResult
@@ -34,8 +37,8 @@ _NOISE = {
 
 @keep_result
 def learn(
-    X: ArrayLike | BitMatrix,
-    y: ArrayLike,
+    X: ArrayLike | BitMatrix | Chunks,
+    y: ArrayLike | None = None,
     *,
     epsilon: float,
     beta: float = 0.05,
@@ -65,8 +68,9 @@ def learn(
 
     Args:
         X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
-            BitMatrix. What is sparse or lazy is refused by an error that says what to call first.
-        y: Labels 0 and 1 of shape (n,).
+            BitMatrix; or data.Chunks of them with their labels, which are packed where they are
+            read. What is sparse or lazy is refused by an error that says what to call first.
+        y: Labels 0 and 1 of shape (n,). None beside Chunks.
         epsilon: Privacy parameter, a finite number above 0.
         beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as
             failure. It is not used with a plan, which has its own.
@@ -81,7 +85,7 @@ def learn(
         affine: Whether a constant may be added to the parity, and is learned as well.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows, at epsilon / rows_per_person for each row. A plan
-            must be for the latter. None protects each row.
+            must be for the latter. None protects each row. Chunks name a column of ids themselves.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         random_state: None draws from the operating system. An int or a numpy Generator makes a
             reproducible stream for tests, which protects no one who knows it.
@@ -97,6 +101,7 @@ def learn(
         InsufficientSamples: There are fewer records than the plan needs.
         BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
             before any coin is drawn or budget spent.
+        Exception: What the functions of Chunks raise; nothing is spent then.
 
     Guarantee:
         Pure epsilon-DP for each row under `neighbors`, or with ids for each person, on every data
@@ -111,7 +116,8 @@ def learn(
     Cost:
         The exact solution of about p n equations, for each try of "loop" or for all batches
         together: at most `O(p n d**2 / 64 / log d)` word operations. Beside X, memory for two bit
-        matrices of d by d.
+        matrices of d by d. Chunks are read once, and held as n (d + 8) bits, twice while the parts
+        are put together.
 
     Source:
         Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
@@ -129,13 +135,18 @@ def learn(
     """
     check_random_state(random_state)
     flag("affine", affine)
-    records = pack_records(X)
-    y = bit_entries("y", y)
-    persons = read_persons(ids, rows_per_person, len(records))
-    if not persons.keeps_all:
-        if y.shape != (len(records),):
-            raise ShapeError(f"y has shape {y.shape}, but X has {len(records):,} records")
-        records, y = persons.select(records), persons.select(y)
+    if isinstance(X, Chunks):
+        chunks, persons = settle_owners(X, ids, rows_per_person)
+        records, y = _pack_parts(chunks, y)
+    elif y is None:
+        raise ParameterError("y = None, but arrays of records must come with their labels")
+    else:
+        records, y = pack_records(X), bit_entries("y", y)
+        persons = read_persons(ids, rows_per_person, len(records))
+        if not persons.keeps_all:
+            if y.shape != (len(records),):
+                raise ShapeError(f"y has shape {y.shape}, but X has {len(records):,} records")
+            records, y = persons.select(records), persons.select(y)
     each = persons.share(epsilon).epsilon
     n, d = records.shape
     unknowns = d + bool(affine)
@@ -159,11 +170,11 @@ def learn(
     if alpha is None and plan is None and neighbors == "replace_one":
         _note_no_promise(n, unknowns, beta, each, method)
     with spend(budget, record):
-        bits = task.learn(make_key(random_state))
+        solution = task.learn(make_key(random_state))
     result = ParityResult(
-        mask=None if bits is None else bits[:d],
-        intercept=None if bits is None else int(bits[d:].sum()),
-        released=bits is not None,
+        mask=None if solution is None else solution[:d],
+        intercept=None if solution is None else int(solution[d:].sum()),
+        released=solution is not None,
         alpha=alpha,
         record=record,
         silence=_probability_of_silence(method, fields),
@@ -181,6 +192,65 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
         ParameterError: X is no array of bits.
     """
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
+
+
+class _Packed(NamedTuple):
+    """The records of a part, a bit for each entry.
+
+    Attributes:
+        rows: The packed rows, uint8 of shape (n, bytes).
+        columns: How many bits of a row are entries; None in a part without rows.
+        labels: A bit for each row, uint8.
+    """
+
+    rows: Bits
+    columns: int | None
+    labels: Bits
+
+
+def _pack_parts(chunks: Chunks, y: ArrayLike | None) -> tuple[BitMatrix, Bits]:
+    """The records of all parts, in their order, and the labels."""
+    if y is not None:
+        raise ParameterError("y was passed beside Chunks, which hold the labels")
+    return _unpack(_join(chunks.gather(_pack_part)))
+
+
+def _pack_part(blocks: Iterable[tuple[Any, ...]], name: str | None) -> _Packed:
+    return _join([_pack_block(*block) for block in blocks if count_rows(block[0])])
+
+
+def _pack_block(X: Any, y: Any = None) -> _Packed:
+    if y is None:
+        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
+        raise ParameterError(f"the parts have no labels, but {rule}")
+    rows, columns = pack_rows(pack_records(X))
+    if isinstance(y, np.ndarray) and y.dtype.kind == "U":
+        # All that a file of text holds is texts.
+        y = make_column(y).row_numbers()
+    labels = bits("y", y)
+    if len(labels) != len(rows):
+        raise ShapeError(f"y has shape {labels.shape}, but X has {len(rows):,} records")
+    return _Packed(rows, columns, labels)
+
+
+def _join(parts: list[_Packed]) -> _Packed:
+    """One part of several, in their order."""
+    some = [part for part in parts if part.columns is not None]
+    widths = sorted({part.columns for part in some if part.columns is not None})
+    if len(widths) > 1:
+        raise ShapeError(
+            f"parts have {widths[0]:,} and {widths[1]:,} columns, but all must have the same ones"
+        )
+    if not some:
+        return _Packed(np.empty((0, 0), np.uint8), None, np.empty(0, np.uint8))
+    rows = np.concatenate([part.rows for part in some])
+    return _Packed(rows, widths[0], np.concatenate([part.labels for part in some]))
+
+
+def _unpack(part: _Packed) -> tuple[BitMatrix, Bits]:
+    if part.columns is None:
+        raise ShapeError("the parts hold no row, but there must be one at least")
+    return BitMatrix.from_packed(part.rows, part.columns), part.labels
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

@@ -18,7 +18,7 @@ from .._support.parameters import Checked, Rules, optional
 from .._support.types import RandomState
 from .._support.validate import curator_relation, instance, one_of, positive_int, refuse
 from ..budget.account import Budget
-from ..data.chunks import fold_all
+from ..data.chunks import Chunks, fold_all
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
 from ..data.goal import check_goal
@@ -207,8 +207,8 @@ class Job(Checked):
 
         Guarantee:
             That of the function of the statistic, for all records of the state together, wherever
-            they were folded. A person whose rows lie in several parts has them all protected as
-            rows, and not together: data.bound_rows of the ids of all parts says which to keep.
+            they were folded: for each row, or where Chunks name a column of ids for each person,
+            whose rows may lie in several parts. A State protects rows alone.
 
         Cost:
             That of the noise; for Chunks a pass over the parts.
@@ -217,6 +217,9 @@ class Job(Checked):
             refuse("delta", delta, f"{self.statistic} is pure: it must be None")
         neighbors: Any = self.neighbors
         goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+        if isinstance(records, Chunks):
+            records, persons = records.of_people()
+            goal = goal._replace(persons=persons)
         state = fold_all(self.fold, records)
         names, width = self._read_names(state)
         state.require(self._name, self._describe(names, width), "a state must be made by this job")

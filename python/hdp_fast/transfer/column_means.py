@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,9 +32,12 @@ from .._support.validate import (
 )
 from ..accounting.discrete_gaussian import MOST_BITS, calibrate_means
 from ..budget.account import Budget, spend
+from ..data.chunks import Chunks, settle_owners
+from ..data.frames import take_columns
 from ..data.persons import read_persons
 from ..data.rows import Bounds, Rows, check_bounds
 from ..data.schema import Schema
+from ..data.states import State, describe_settings
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..gf2 import BitMatrix
@@ -43,7 +47,9 @@ from ..statistics.bounded_columns import add_up
 from ..statistics.release_noise import note_noise
 
 _SOURCE = "Gaussian mechanism with the curve of Balle and Wang 2018"
+_JOB = "transfer.release_means"
 _MOST_RECORDS = 1 << 31
+_SHAPE = f"it must be (n, d) with an entry and at most {_MOST_RECORDS:,} rows"
 # The probability of failure is smaller by this factor, which makes up for rounding.
 _MARGIN = 1 - 1e-6
 _STEPS = 50
@@ -180,8 +186,9 @@ def release_means(
     times the root of 2, however many they are.
 
     Args:
-        records: An array or frame of shape (n, d), or with a schema a `data.Table`; n is public and
-            at most `2**31`. NaN counts as the lower bound.
+        records: An array or frame of shape (n, d), or with a schema a `data.Table`; or data.Chunks
+            of these, whose labels are left out. n is public and at most `2**31`. NaN counts as the
+            lower bound.
         epsilon: Privacy parameter, above 0; math.inf adds no noise and protects no one.
         delta: Privacy parameter, strictly between 0 and 1; only with epsilon = math.inf it may be
             None.
@@ -192,7 +199,8 @@ def release_means(
         high: Public upper bounds, a number or shape (d,), each above `low`; not with a schema.
         names: Names of the columns; None takes those of the frame or the schema, or x0, x1, ...
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
-            people, who may have several rows. None protects each row.
+            people, who may have several rows. None protects each row. Chunks name a column of ids
+            themselves.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
         budget: Budget of the relation "replace_one", or with ids "replace_person", charged before
             anything is drawn; None charges nothing.
@@ -207,6 +215,7 @@ def release_means(
         ParameterError: records has no dtype of numbers, a bound is not finite, a schema comes with
             bounds or without a table, or another argument is out of range.
         BudgetExceeded: The budget has less than epsilon or delta left.
+        Exception: What the functions of Chunks raise; nothing is spent then.
 
     Guarantee:
         (epsilon, delta)-DP under "replace_one", or with ids for whatever a person's rows hold, who
@@ -217,7 +226,7 @@ def release_means(
         categories. No value of a record causes an error.
 
     Cost:
-        A pass over the records.
+        A pass over the records; over Chunks a second one before, which counts them.
 
     Source:
         Dwork et al. 2006 for noisy sums; Balle and Wang 2018 for the noise.
@@ -231,29 +240,34 @@ def release_means(
         (True, 1.0)
     """
     check_random_state(random_state)
-    rows, bounds, labels, price = _read(records, (schema, bits), low, high, names)
-    persons = read_persons(ids, rows_per_person, len(rows))
-    rows = persons.select(rows)
-    n = len(rows)
+    reading = _Reading(schema, bits, low, high, names)
+    if isinstance(records, Chunks):
+        records, persons = settle_owners(records, ids, rows_per_person)
+        columns, n = reading.read(records.head()[0]).columns, _check_many(records.count())
+    else:
+        rows, columns = reading.read(records, part=False)
+        persons = read_persons(ids, rows_per_person, len(rows))
+        rows = persons.select(rows)
+        n = len(rows)
+
+    def add(digits: int) -> Integers:
+        if not isinstance(records, Chunks):
+            return _add_up(rows, columns, digits)
+        return records.fold(partial(reading.fold, digits=digits)).sums["sums"]
+
     if number("epsilon", epsilon) == math.inf:
         if budget is not None:
             refuse("epsilon", epsilon, "only a private release can be charged to a budget")
         if delta is not None:
             probability("delta", delta)
-        return _make(
-            add_up(rows, lambda part: bounds.round(part, 1 << MOST_BITS)),
-            n,
-            MOST_BITS,
-            bounds,
-            labels,
-        )
+        return _make(add(MOST_BITS), n, MOST_BITS, columns)
     if delta is None:
         raise ParameterError("delta must be given: only epsilon = math.inf needs none")
     share = persons.gaussian_share(positive("epsilon", epsilon), probability("delta", delta))
-    digits, sigma = calibrate_means(price, n=n, epsilon=share.epsilon, delta=share.delta)
+    digits, sigma = calibrate_means(columns.price, n=n, epsilon=share.epsilon, delta=share.delta)
     deviation = float(sigma) / (2.0**digits * n)
     row_record = PrivacyRecord(
-        mechanism=f"transfer.release_means, {len(labels)} columns",
+        mechanism=f"transfer.release_means, {len(columns.names)} columns",
         source=_SOURCE,
         neighbors="replace_one",
         epsilon=epsilon,
@@ -266,31 +280,100 @@ def release_means(
     note_large_delta(delta, n)
     if NormalDist().inv_cdf(0.975) * deviation >= 0.5:
         note_noise("release_means", n, epsilon)
-    sums = add_up(rows, lambda part: bounds.round(part, 1 << digits))
+    sums = add(digits)
     with spend(budget, record):
         drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=make_stream(random_state))
-    return _make(sums + drawn, n, digits, bounds, labels, deviation, record)
+    return _make(sums + drawn, n, digits, columns, deviation, record)
 
 
-def _read(
-    records: Any, kind: tuple[Schema | None, bool], low: ArrayLike, high: ArrayLike, names: Any
-) -> tuple[NDArray[Any], Bounds, tuple[str, ...], int]:
-    """The rows, their bounds and names, and the squared distance of two of them at most."""
-    schema, bits = kind
-    if flag("bits", bits) and schema is None:
-        refuse("bits", bits, "it must be False without a schema")
-    if schema is None:
-        rows = records.to_dense() if isinstance(records, BitMatrix) else numbers("records", records)
-        price = rows.shape[-1] if rows.ndim else 0
-        kept = names_of(records)
-    else:
-        rows, price, kept = _read_table(records, schema, bits, low, high)
-    if rows.ndim != 2 or not rows.size or len(rows) > _MOST_RECORDS:
-        rule = f"it must be (n, d) with an entry and at most {_MOST_RECORDS:,} rows"
-        raise ShapeError(f"records has shape {rows.shape}, but {rule}")
-    width = rows.shape[1]
-    bounds = check_bounds(low, high, width)
-    return rows, bounds, _check_names(names, kept, width), price
+class _Columns(NamedTuple):
+    """What is known in public of the columns of rows.
+
+    Attributes:
+        bounds: Their bounds.
+        names: Their names.
+        price: The squared distance of two rows at most.
+    """
+
+    bounds: Bounds
+    names: tuple[str, ...]
+    price: int
+
+
+class _Read(NamedTuple):
+    """Rows, and what is known of their columns."""
+
+    rows: NDArray[Any]
+    columns: _Columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Reading:
+    """How records are read: the public arguments of a release."""
+
+    schema: Schema | None
+    bits: bool
+    low: ArrayLike
+    high: ArrayLike
+    names: Any
+
+    def __post_init__(self) -> None:
+        if flag("bits", self.bits) and self.schema is None:
+            refuse("bits", self.bits, "it must be False without a schema")
+
+    def read(self, records: Any, *, part: bool = True) -> _Read:
+        """The rows of records; a part may be a frame where a schema needs a table, and be empty."""
+        if self.schema is None:
+            rows, kept = _read_numbers(records)
+            price = rows.shape[-1] if rows.ndim else 0
+        else:
+            table = take_columns("a part", records, self.schema.reads) if part else records
+            rows, price, kept = _read_table(table, self.schema, self.bits, self.low, self.high)
+        if rows.ndim != 2 or not (rows.shape[1] if part else rows.size):
+            raise ShapeError(f"records has shape {rows.shape}, but {_SHAPE}")
+        width = rows.shape[1]
+        bounds = check_bounds(self.low, self.high, width)
+        if not part:
+            _check_many(len(rows))
+        return _Read(rows, _Columns(bounds, _check_names(self.names, kept, width), price))
+
+    def fold(self, records: Any, labels: Any = None, *, digits: int) -> State:
+        """The state of a part: the sums of its columns on a grid of so many digits.
+
+        labels: not read; those of a part that has some.
+        """
+        rows, columns = self.read(records)
+        settings = describe_settings(
+            low=columns.bounds.low,
+            high=columns.bounds.high,
+            names=columns.names,
+            schema=self.schema,
+            bits=self.bits,
+            digits=digits,
+        )
+        return State(_JOB, settings, len(rows), {"sums": _add_up(rows, columns, digits)})
+
+
+def _add_up(rows: NDArray[Any], columns: _Columns, digits: int) -> Integers:
+    return add_up(rows, lambda part: columns.bounds.round(part, 1 << digits))
+
+
+def _check_many(n: int) -> int:
+    if not 1 <= n <= _MOST_RECORDS:
+        raise ShapeError(f"records has {n:,} rows, but {_SHAPE}")
+    return n
+
+
+def _read_numbers(records: Any) -> tuple[NDArray[Any], FeatureNames]:
+    """The rows of an array, a frame or a table without a schema, and the names of the columns."""
+    if isinstance(records, BitMatrix):
+        return records.to_dense(), None
+    if isinstance(records, Table | Mapping):
+        table = take_columns("records", records, None)
+        columns = [column.row_numbers() for column in table.columns.values()]
+        rows = np.stack(columns, axis=1) if columns else np.empty((table.rows, 0))
+        return rows, tuple(table.columns)
+    return numbers("records", records), names_of(records)
 
 
 def _read_table(
@@ -320,15 +403,15 @@ def _make(
     sums: Integers,
     n: int,
     bits: int,
-    bounds: Bounds,
-    names: tuple[str, ...],
+    columns: _Columns,
     deviation: float = 0.0,
     record: PrivacyRecord | None = None,
 ) -> ColumnMeans:
     means = (sums / (2.0**bits * n)).clip(0.0, 1.0)
     # Values are rounded to half a step of the grid, and the noise to half an integer.
     grid = 2.0 ** -(bits + 1) + (0.5 / (2.0**bits * n) if record else 0.0)
-    return ColumnMeans(read_only(means), bounds.low, bounds.high, names, n, deviation, grid, record)
+    low, high, names = columns.bounds.low, columns.bounds.high, columns.names
+    return ColumnMeans(read_only(means), low, high, names, n, deviation, grid, record)
 
 
 def read_means(
