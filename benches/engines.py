@@ -4,14 +4,18 @@ A table of parquet parts is folded by learners.SufficientStatistics: one part af
 joblib's threads and processes, by dask, Spark and ray, each as the guide docs/guides/many_parts.md
 shows it. What is not installed is named; `make engines` installs it all. Then workers are killed
 while they read, three times in a run. --speed gives two processes work of half a minute.
+--records 1e9 folds so many records, made from seeds where they are folded, for four releases in one
+pass, after a hundredth of them: memory must not grow.
 
-Run `python benches/engines.py`: a minute without Spark and ray.
+Run `python benches/engines.py`: a minute without Spark and ray. With `--records 1e9 --workers 2` it
+takes some minutes, with `--records 1e7` seconds.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import operator
 import os
 import signal
 import sys
@@ -21,13 +25,15 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from bench_parity import peak_bytes
 
-from hdp_fast import Budget
+from hdp_fast import Budget, statistics
 from hdp_fast.data import Chunks, State
+from hdp_fast.data.states import bundle, unbundle
 from hdp_fast.learners import FeatureMap, SufficientStatistics
 
 D = 8
@@ -36,6 +42,16 @@ JOB = SufficientStatistics(
     FeatureMap.identity(D, norm_bound=3.0), classes=[0, 1], second_moments=True, capacity=1 << 30
 )
 GOAL = {"epsilon": 1.0, "delta": 1e-9}
+# What --records releases of uniform columns: their means, a histogram and the quartiles of the
+# first one, and sums by class with all second moments.
+UNIFORM: dict[str, Any] = {"low": 0, "high": 1}
+MANY = (
+    statistics.Job("mean", **UNIFORM),
+    statistics.Job("histogram", edges=np.linspace(0, 1, 21)),
+    statistics.Job("quantiles", **UNIFORM),
+    JOB,
+)
+BLOCK, BLOCKS = 1 << 20, 16
 
 
 def main() -> None:
@@ -44,8 +60,13 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=16)
     parser.add_argument("--rows", type=int, default=50_000, help="of a part")
     parser.add_argument("--speed", action="store_true", help="one worker and two, on work of 30 s")
+    parser.add_argument("--records", type=float, help="made from seeds, and a hundredth of them")
+    parser.add_argument("--workers", type=int, default=1, help="of --records")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
+    if arguments.records:
+        show_records(int(arguments.records), arguments.workers)
+        return
     with tempfile.TemporaryDirectory() as folder:
         if arguments.speed:
             show_speed()
@@ -242,6 +263,94 @@ def show_speed() -> None:
         Chunks(parts, label="y", workers=workers).fold(JOB.fold)
         seconds[workers] = time.perf_counter() - begun
     print(f"one worker {seconds[1]:.1f} s, two {seconds[2]:.1f} s: {seconds[1] / seconds[2]:.2f}")
+
+
+# A billion records -------------------------------------------------------------------------------
+
+
+class Folded(NamedTuple):
+    """What a worker did with a part: its times are those of the processor."""
+
+    state: State
+    made: float
+    folded: float
+    peak: int
+
+
+def show_records(records: int, workers: int) -> None:
+    """Four releases of one pass: their time and memory, and how far they are from the truth."""
+    os.environ.setdefault("HDP_FAST_NUM_THREADS", "1")
+    print(f"{D} columns and a label, {workers} workers; means, histogram, quartiles, moments")
+    print(
+        f"{'records':>13}{'seconds':>9}{'a second':>13}{'making, CPU s':>15}{'folding':>9}", end=""
+    )
+    print(f"{'state MB':>10}{'peak MB':>9}")
+    peaks = []
+    for n in (records // 100, records):
+        begun = time.perf_counter()
+        total = fold_records(n, workers)
+        released = release_many(total.state)
+        seconds = time.perf_counter() - begun
+        print(f"{n:>13,}{seconds:>9.1f}{n / seconds:>13,.0f}{total.made:>15.1f}", end="")
+        print(f"{total.folded:>9.1f}{len(total.state.to_bytes()) / 1e6:>10.1f}", end="")
+        peaks.append(max(total.peak, peak_bytes()) / 1e6)
+        print(f"{peaks[-1]:>9.0f}", flush=True)
+    print(f"the peak of a process grew by {peaks[1] - peaks[0]:.0f} MB")
+    means, histogram, quartiles, moments = released
+    # Records stand in units of the norm 3.
+    products = np.where(np.eye(D), 1 / 3, 1 / 4) / 9
+    errors = {
+        "means": np.abs([mean.value - 0.5 for mean in means.values()]).max(),
+        "shares of bins": np.abs(histogram.value / n - 1 / 20).max(),
+        "quartiles": np.abs(quartiles.value - [0.25, 0.5, 0.75]).max(),
+        "second moments": np.abs(moments.moments * 0.25**moments.bits / n - products).max(),
+    }
+    print("largest errors: " + ", ".join(f"{name} {error:.1e}" for name, error in errors.items()))
+
+
+def fold_records(n: int, workers: int) -> Folded:
+    """The sum of all parts, each of which makes its records block by block."""
+    blocks = [min(BLOCK, n - start) for start in range(0, n, BLOCK)]
+    parts = [
+        partial(make_blocks, place, blocks[place : place + BLOCKS])
+        for place in range(0, len(blocks), BLOCKS)
+    ]
+    total: Folded | None = None
+    for part in Chunks(parts, workers=workers).map(fold_part):
+        total = part if total is None else Folded(*map(operator.add, total[:3], part[:3]),
+                                                  max(total.peak, part.peak))  # fmt: skip
+    assert total is not None
+    return total
+
+
+def make_blocks(place: int, sizes: list[int]) -> Iterator[tuple[Any, Any]]:
+    """Uniform columns, and whether the first is above the second: those of a seed a block."""
+    for seed, size in enumerate(sizes, start=place):
+        X = np.random.Generator(np.random.SFC64(seed)).random((size, D), dtype=np.float32)
+        yield X, (X[:, 0] > X[:, 1]).astype(np.int64)
+
+
+def fold_part(blocks: Iterator[tuple[Any, Any]], name: str | None) -> Folded:
+    """One state for the four releases, and what it took."""
+    marks: list[float] = [time.process_time()]
+    state: Any = 0
+    for X, y in blocks:
+        marks.append(time.process_time())
+        first = X[:, 0]
+        each = [job.fold(part) for job, part in zip(MANY, (X, first, first), strict=False)]
+        state += bundle("engines.MANY", [*each, JOB.fold(X, y)], len(y))
+        marks.append(time.process_time())
+    steps = np.diff(marks)
+    return Folded(state, steps[::2].sum(), steps[1::2].sum(), peak_bytes())
+
+
+def release_many(state: State) -> list[Any]:
+    """The four releases, a quarter of epsilon and delta each."""
+    budget, share = Budget(**GOAL), GOAL["epsilon"] / 4
+    means, histogram, quartiles, moments = zip(MANY, unbundle(state), strict=True)
+    pure = [job.release(part, epsilon=share, budget=budget)
+            for job, part in (means, histogram, quartiles)]  # fmt: skip
+    return [*pure, JOB.release(moments[1], epsilon=share, delta=GOAL["delta"], budget=budget)]
 
 
 if __name__ == "__main__":
