@@ -63,7 +63,7 @@ def digest(*arrays):
     return whole.hexdigest()[:16]
 
 
-def made_rows():
+def made_rows(make=Rows.__call__):
     """Rows by what they are made of."""
     table, records = mixed_table(), numbers()
     for name, plain, given in (
@@ -71,11 +71,11 @@ def made_rows():
         ("bits", Rows(SCHEMA, bits=True), table),
         ("bounds", Rows.within(BOUNDS, 5), records),
     ):
-        yield f"{name}, plain", plain(given)
+        yield f"{name}, plain", make(plain, given)
         parts = scales(len(plain.names), plain.is_number)
         if name == "bits":
             parts = {"center": parts["center"]}
-        yield f"{name}, centered", Rows(plain.source, plain.bits, **parts)(given)
+        yield f"{name}, centered", make(Rows(plain.source, plain.bits, **parts), given)
     yield "scaled features", ScaledFeatures(SCHEMA).rows(table)
 
 
@@ -99,6 +99,16 @@ def test_rows_have_the_bytes_that_they_always_had():
 def test_rows_are_the_same_in_blocks_of_any_size(size, monkeypatch):
     monkeypatch.setattr(rows, "_BLOCK", size)
     assert {name: digest(values) for name, values in made_rows()} == DIGESTS
+
+
+@pytest.mark.parametrize("size", [1000, N - 1, 1 << 20])
+def test_rows_in_blocks_are_the_rows_of_all_records(size, monkeypatch):
+    monkeypatch.setattr(rows, "_BLOCK", size)
+    monkeypatch.setattr(rows, "_BLOCK_CELLS", 1)
+    whole = dict(made_rows(lambda unit, given: np.concatenate(list(unit.blocks(given)))))
+    assert {name: digest(values) for name, values in whole.items()} == DIGESTS
+    (nothing,) = Rows(SCHEMA).blocks(mixed_table().select(slice(0)))
+    assert nothing.shape == (0, 8)
 
 
 def test_the_squared_distance_is_that_of_the_worst_pair_of_records():

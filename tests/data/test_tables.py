@@ -19,7 +19,9 @@ from hdp_fast.data import (
     Label,
     Number,
     Schema,
+    arrow,
     columns,
+    read_frame,
     read_table,
 )
 from hdp_fast.data.column_kinds import label_texts
@@ -234,6 +236,28 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
     with pytest.raises(ImportError, match=r"pip install hdp-fast\[tables\]"):
         read_table(tmp_path / "table.parquet")
+
+
+@pytest.mark.parametrize("rows", [slice(1), slice(3, 9), slice(None), slice(-3, -1), slice(5, 2)])
+@pytest.mark.parametrize("library", [True, False])
+def test_select_takes_a_slice_of_any_column(rows, library, tmp_path, monkeypatch):
+    if not library:
+        monkeypatch.setattr(arrow, "is_installed", lambda: False)
+    words, path = [f"w{place % 7}" for place in range(12)], tmp_path / "few.csv"
+    path.write_text("word,size\n" + "".join(f"{word},{word[1]}\n" for word in words))
+    columns = {"size": np.arange(12), "word": words}
+    for table in (read_table(path), read_frame(columns), read_frame(columns).select(np.arange(12))):
+        some = table.select(rows)
+        column = some.column("word")
+        assert some.rows == len(words[rows]) == column.rows
+        assert [column.texts[code] for code in column.codes] == words[rows]
+        of_all = table.column("size").row_numbers()[rows].tolist()
+        assert some.column("size").row_numbers().tolist() == of_all
+
+
+def test_select_leaves_out_texts_that_a_short_slice_does_not_have():
+    column = read_frame({"word": [f"w{place}" for place in range(9)]}).column("word")
+    assert column.select(slice(2, 4)).texts == ("w2", "w3")
 
 
 def test_select(csv):

@@ -2,13 +2,14 @@
 
 import json
 import math
+import tracemalloc
 import warnings
 
 import numpy as np
 import pytest
 
 from hdp_fast import Budget, ParameterError, ShapeError
-from hdp_fast.data import Category, Label, Number, Schema, read_frame
+from hdp_fast.data import Category, Label, Number, Schema, read_frame, rows
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.learners import CenteredLinear, PrivateModel
@@ -219,6 +220,23 @@ def test_private_model_refuses_a_damaged_law(change):
     change(fields)
     with pytest.raises(ParameterError, match="model is other JSON"):
         PrivateModel.from_json(json.dumps(fields))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_private_model_scores_a_long_table_in_a_block_of_memory(kind, monkeypatch):
+    """All rows of features at once took 25 bytes a record and feature."""
+    monkeypatch.setattr(rows, "_BLOCK_CELLS", 1 << 16)
+    model, many = learn(kind), 60
+    table = read_frame({name: np.tile(entries, many) for name, entries in PEOPLE.items()})
+    model.scores(table.select(slice(10)))
+    tracemalloc.start()
+    try:
+        scores = model.scores(table)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(scores, np.tile(model.scores(PEOPLE), (many, 1)), rtol=1e-12)
+    assert peak < 2 * scores.nbytes + 4e6
 
 
 def test_private_model_reads_the_file_that_holds_it():

@@ -77,6 +77,9 @@ class ArrowColumn(LazyColumn):
 
     def select(self, rows: NDArray[Any]) -> Column:
         """Returns the column of some of the rows."""
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            start, stop, _ = rows.indices(self.rows)
+            return ArrowColumn(self.values.slice(start, max(stop - start, 0)))
         places = np.arange(self.rows)[check_rows(rows)]
         return ArrowColumn(self.values.take(load().array(places)))
 

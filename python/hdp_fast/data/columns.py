@@ -99,16 +99,21 @@ class Column:
         """Returns the column of some of the rows.
 
         Args:
-            rows: Numbers of the rows, or a mask (m,).
+            rows: Numbers of the rows, a mask (m,) or a slice.
 
         Returns:
-            The column of these rows.
+            The column of these rows; a slice of numbers, or of Arrow's texts, shares their memory.
 
         Raises:
             IndexError: There is no such row.
             ParameterError: rows are neither integers nor a mask.
         """
-        return type(self)(self.texts, self.codes[check_rows(rows)])
+        codes = self.codes[check_rows(rows)]
+        if not isinstance(rows, slice) or len(codes) >= len(self.texts):
+            return type(self)(self.texts, codes)
+        # Of a block of rows nobody reads texts that are not in it.
+        used, places = np.unique(codes, return_inverse=True)
+        return type(self)(tuple(self.texts[place] for place in used.tolist()), places)
 
 
 def check_rows(rows: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,6 +23,7 @@ from .table import Table
 
 # The rows that are made at a time: what stands between records and rows fits a processor's cache.
 _BLOCK = 1 << 12
+_BLOCK_CELLS = 1 << 20
 
 
 class Predictor(NamedTuple):
@@ -289,6 +290,16 @@ class Rows:
     def __call__(self, X: Any) -> Floats:
         """The rows of records, a frame or a table or an array, shape (n, columns)."""
         return self.scale(self.plain(X if self.schema is None else make_table("X", X, self.schema)))
+
+    def blocks(self, X: Any) -> Iterator[Floats]:
+        """The rows of records as `__call__` makes them, some at a time, and at least one block."""
+        records = X if self.schema is None else make_table("X", X, self.schema)
+        table = isinstance(records, Table)
+        # A block of a table is longer: each of its columns is read by a call of another library.
+        many = max(_BLOCK_CELLS // max(len(self.names), 1), _BLOCK) if table else _BLOCK
+        for start in range(0, max(records.rows if table else len(records), 1), many):
+            some = slice(start, start + many)
+            yield self.scale(self.plain(records.select(some) if table else records[some]))
 
     def plain(self, X: Any) -> NDArray[Any]:
         """The plain rows of records; bits are uint8, all else is float64."""

@@ -81,7 +81,7 @@ class Table:
         """Returns the table of some of the rows.
 
         Args:
-            rows: Numbers of the rows, or a mask (m,).
+            rows: Numbers of the rows, a mask (m,) or a slice.
 
         Returns:
             The table of these rows.

@@ -27,6 +27,7 @@ from .._support.validate import (
     take_form,
 )
 from ..data.column_kinds import Category, require_label
+from ..data.frames import take_columns
 from ..data.rows import Rows, Squares
 from ..data.schema import Schema
 from ..exceptions import ParameterError
@@ -170,9 +171,13 @@ class PrivateModel(JsonObject):
             ParameterError: The table lacks a column.
 
         Cost:
-            O(m d K).
+            O(m d K), and 40 MB or less beside the table and the scores.
         """
-        rows = self.rows.scale(self.rows.plain(table))
+        records = take_columns("table", table, self.schema.reads)
+        return np.concatenate([self._score(rows) for rows in self.rows.blocks(records)])
+
+    def _score(self, rows: Floats) -> Floats:
+        """The scores of centered rows."""
         if self.law is not None:
             return self.law.predict(rows, self.weights[:, 0], self.norm_bound)[:, None]
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -443,7 +443,7 @@ class PrivateLinearEstimator(SeededEstimator):
         check_is_fitted(self)
         centered: Rows = self.rows_
         if centered.schema is not None:
-            return predict(centered(X))
+            return np.concatenate([predict(rows) for rows in centered.blocks(X)])
         bounded = self.bounds is not None
         X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
         return np.concatenate([predict(centered(X[block])) for block in blocks_of(len(X))])
