@@ -48,10 +48,10 @@ UNIFORM: dict[str, Any] = {"low": 0, "high": 1}
 MANY = (
     statistics.Job("mean", **UNIFORM),
     statistics.Job("histogram", edges=np.linspace(0, 1, 21)),
-    statistics.Job("quantiles", **UNIFORM),
+    statistics.Job("quantiles", **UNIFORM, steps=1 << 16),
     JOB,
 )
-BLOCK, BLOCKS = 1 << 20, 16
+BLOCK, BLOCKS = 1 << 20, 4
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hdp_fast.data import State
-from hdp_fast.data.states import describe_settings
+from hdp_fast.data.states import Tally, describe_settings
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, SufficientStatistics
 from hdp_fast.statistics import Job
@@ -64,6 +64,22 @@ def test_sums_wrap_around_and_raise_nothing():
     for values in rng.integers(-LARGEST, LARGEST, (200, 5)).tolist():
         total = sum(make([value]) for value in values)
         assert int(total.sums["sums"][0]) % 2**64 == sum(values) % 2**64
+
+
+@pytest.mark.parametrize("dense", [0, 4, 1 << 60])
+def test_tallies_add_up_by_place_however_many_are_empty(dense, monkeypatch):
+    monkeypatch.setattr("hdp_fast.data.states._DENSE", dense)
+    rng = np.random.default_rng(3)
+    for many in (0, 1, 40, 200):
+        chosen = [np.sort(rng.choice(200, size, False)) for size in (many, min(2 * many, 200))]
+        tallies = [Tally(places, rng.integers(-2, 3, len(places))) for places in chosen]
+        places, values = tallies[0].merge(tallies[1])
+        assert places.tolist() == np.union1d(*chosen).tolist()
+        total = np.zeros(200, np.int64)
+        for tally in tallies:
+            total[tally.places] += tally.values
+        assert values.dtype == np.int64
+        assert values.tolist() == total[places].tolist()
 
 
 def test_a_part_counts_once():

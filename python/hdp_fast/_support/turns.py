@@ -17,13 +17,14 @@ import importlib
 import io
 import locale
 import logging
+import operator
 import os
 import random
 import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -268,10 +269,20 @@ def _is_unchanged(now: Any, was: Any) -> bool:
     if now is was or type(now) is not kind:
         return now is was
     if kind is dict:
-        return now.keys() == was.keys() and all(_is_unchanged(now[key], was[key]) for key in was)
-    if kind in (list, tuple):
-        return len(now) == len(was) and all(map(_is_unchanged, now, was))
+        if not _are_same(list(now), list(was)):
+            return now.keys() == was.keys() and all(
+                _is_unchanged(now[key], was[key]) for key in was
+            )
+        now, was = list(now.values()), list(was.values())
+    if kind in (dict, list, tuple):
+        # Nearly every turn leaves the very objects where they were.
+        return _are_same(now, was) or (len(now) == len(was) and all(map(_is_unchanged, now, was)))
     return kind in (int, float, str, bytes) and bool(now == was)
+
+
+def _are_same(now: Sequence[Any], was: Sequence[Any]) -> bool:
+    """Whether both hold the same objects in the same order."""
+    return len(now) == len(was) and all(map(operator.is_, now, was))
 
 
 # In bytes where there are any: nothing is decoded.
@@ -360,19 +371,21 @@ def _set_collector(was: tuple[Any, ...]) -> None:
     gc.set_debug(debug)
 
 
-_SIGNALS = tuple(signal.valid_signals())
+_SIGNALS = tuple(map(int, signal.valid_signals()))
+# What signal.getsignal wraps in enumerations, 64 times a turn.
+_get_handler: Callable[[int], Any] = importlib.import_module("_signal").getsignal
 
 
 def _handlers() -> tuple[Any, ...]:
     """What happens at each signal; None stands for a handler that Python has not set."""
-    return tuple(map(signal.getsignal, _SIGNALS))
+    return tuple(map(_get_handler, _SIGNALS))
 
 
 def _set_handlers(was: tuple[Any, ...]) -> None:
     """Python lets the main thread alone set them, so that no other thread has changed any."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in zip(_SIGNALS, was, strict=True):
-            if handler is not None and signal.getsignal(number) is not handler:
+            if handler is not None and _get_handler(number) is not handler:
                 signal.signal(number, handler)
 
 

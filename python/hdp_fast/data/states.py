@@ -28,6 +28,8 @@ _MOST_HEADER, _MOST_PARTS = 1 << 26, 1 << 20
 # Longer settings are compared by their digests.
 _LONGEST_SETTING = 80
 _FEW = 8
+# Tallies are merged in a vector of all places where it is no longer than so many times theirs.
+_DENSE = 4
 _DIGEST = 32
 
 
@@ -46,11 +48,23 @@ class Tally(NamedTuple):
 
     def merge(self, other: Tally) -> Tally:
         """Those of the records of both parts."""
+        ends = [int(tally.places[-1]) + 1 for tally in (self, other) if len(tally.places)]
+        if max(ends, default=0) <= _DENSE * (len(self.places) + len(other.places)):
+            return self._merge_dense(other, max(ends, default=0))
         both = np.concatenate((self.places, other.places))
         places, of_each = np.unique(both, return_inverse=True)
         values = np.zeros(len(places), np.int64)
         np.add.at(values, of_each, np.concatenate((self.values, other.values)))
         return Tally(places, values)
+
+    def _merge_dense(self, other: Tally, end: int) -> Tally:
+        """The same by a vector of all places: no sorting, and less memory where few are empty."""
+        total, taken = np.zeros(end, np.int64), np.zeros(end, bool)
+        for tally in (self, other):
+            total[tally.places] += tally.values
+            taken[tally.places] = True
+        places = np.flatnonzero(taken)
+        return Tally(places, total[places])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
