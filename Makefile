@@ -62,7 +62,7 @@ QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults mixtures papers docs browse wheel ci warm warm-test toolchain develop quick clean
+.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -107,6 +107,7 @@ bench-check: develop $(STAMPS)/dev $(STAMPS)/bench ## the same, compared with wh
 
 stat: develop $(STAMPS)/dev ## the statistical tests of the mechanisms (false alarms: 1e-6 each); HDP_FAST_STAT=short as in ci
 	HDP_FAST_STAT=$(HDP_FAST_STAT) $(PYTEST) tests/statistical $(ENUMERATED) $(PYTEST_ARGS)
+	$(if $(filter short,$(HDP_FAST_STAT)),$(BIN)/python benches/engines.py --parts 8 --rows 10000)
 
 faults: develop $(STAMPS)/dev ## kills, full disks, races, forks, hostile arrays and learners at length, with a table of figures
 	HDP_FAST_FAULTS=long $(BIN)/python -m pytest $(FAULTS) -s $(PYTEST_ARGS)
@@ -115,6 +116,9 @@ papers: develop $(STAMPS)/dev ## reproduce the papers' figures and tables, and t
 	HDP_FAST_PAPERS=long $(PYTEST) tests/papers $(PYTEST_ARGS)
 	@if [ -z "$(PAPERS)" ]; then echo "benches/papers/ holds no experiment yet: nothing to run"; fi
 	@for script in $(PAPERS); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+engines: develop $(STAMPS)/dev $(STAMPS)/engines ## one fold by joblib, dask, Spark (needs Java) and ray to the same bits, workers killed; two minutes (ENGINES_ARGS=--speed)
+	$(BIN)/python benches/engines.py $(ENGINES_ARGS)
 
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
@@ -215,6 +219,11 @@ $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
 	@$(call extras,browse) > $(STAMPS)/browse.txt
 	$(PIP) --requirement $(STAMPS)/browse.txt
+	@touch $@
+
+$(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
+	@$(call extras,engines) > $(STAMPS)/engines.txt
+	$(PIP) --requirement $(STAMPS)/engines.txt
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv

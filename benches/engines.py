@@ -1,11 +1,11 @@
 """One fold on every engine at hand: the same bits, its time, and workers that are killed.
 
 A table of parquet parts is folded by learners.SufficientStatistics: one part after the other, by
-joblib's threads and processes, by dask, Spark and ray, each as the guide docs/guides/many_parts.md
-shows it. What is not installed is named; `make engines` installs it all. Then workers are killed
-while they read, three times in a run. --speed gives two processes work of half a minute.
---records 1e9 folds so many records, made from seeds where they are folded, for four releases in one
-pass, after a hundredth of them: memory must not grow.
+joblib's threads and processes, by dask, Spark and ray, as docs/guides/larger_than_memory.md shows
+it. What is not installed is named; `make engines` installs it all. Then workers are killed while
+they read, three times in a run. A difference anywhere fails the run. --speed gives two processes
+work of half a minute. --records 1e9 folds so many records, made from seeds where they are folded,
+for four releases in one pass, after a hundredth of them: memory must not grow.
 
 Run `python benches/engines.py`: a minute without Spark and ray. With `--records 1e9 --workers 2` it
 takes some minutes, with `--records 1e7` seconds.
@@ -76,9 +76,9 @@ def main() -> None:
         whole = JOB.fold(table[NAMES], table["y"])
         print(f"{len(table):,} records of {D} columns in {arguments.parts} parts")
         print(f"{'engine':<28}{'states':>8}{'bits':>9}{'release':>9}{'seconds':>9}")
-        for name, fold in ENGINES.items():
-            show(name, fold, Path(folder), whole)
-        show_killed(Path(folder), whole)
+        alike = [show(name, fold, Path(folder), whole) for name, fold in ENGINES.items()]
+        if not all([*alike, show_killed(Path(folder), whole)]):
+            sys.exit("error: an engine, or a run with killed workers, differs from one fold")
 
 
 def write_parts(folder: Path, parts: int, rows: int) -> None:
@@ -93,18 +93,20 @@ def make_part(part: int, rows: int) -> pd.DataFrame:
     return pd.DataFrame(X, columns=NAMES).assign(y=(X[:, 0] > X[:, 1]).astype(np.int64))
 
 
-def show(name: str, fold: Callable[[Path], tuple[State, int]], folder: Path, whole: State) -> None:
+def show(name: str, fold: Callable[[Path], tuple[State, int]], folder: Path, whole: State) -> bool:
     """The line of an engine: whether its integers, and a seeded release, are those of one fold."""
     begun = time.perf_counter()
     try:
         state, many = fold(folder)
     except ImportError as error:
         print(f"{name:<28}   {error.name} is not installed")
-        return
+        return True
     seconds = time.perf_counter() - begun
     ours, theirs = (JOB.release(each, **GOAL, random_state=1) for each in (state, whole))
     released = "equal" if (ours.sums == theirs.sums).all() else "DIFFER"
-    print(f"{name:<28}{many:>8}{compare(state, whole):>9}{released:>9}{seconds:>9.1f}", flush=True)
+    bits = compare(state, whole)
+    print(f"{name:<28}{many:>8}{bits:>9}{released:>9}{seconds:>9.1f}", flush=True)
+    return bits == released == "equal"
 
 
 def compare(state: State, whole: State) -> str:
@@ -209,9 +211,10 @@ ENGINES: dict[str, Callable[[Path], tuple[State, int]]] = {
 # Workers that are killed --------------------------------------------------------------------------
 
 
-def show_killed(folder: Path, whole: State) -> None:
-    """A run in which three workers are killed while they read a part."""
+def show_killed(folder: Path, whole: State) -> bool:
+    """A run in which three workers are killed while they read a part; whether it ended right."""
     print("\nworkers killed in the middle of a run")
+    right = True
     for name, run in (("joblib, 2 processes", kill_processes), ("joblib on dask", kill_on_dask)):
         for mark in folder.parent.glob(f"{folder.name}-*.died"):
             mark.unlink()
@@ -226,9 +229,12 @@ def show_killed(folder: Path, whole: State) -> None:
         JOB.release(state, **GOAL, budget=budget)
         marks = list(folder.parent.glob(f"{folder.name}-*.died"))
         spent = "once" if budget.spent == tuple(GOAL.values()) else str(budget.spent)
-        print(f"{name:<28}{len(marks)} killed, bits {compare(state, whole)}, charged {spent}")
+        bits = compare(state, whole)
+        print(f"{name:<28}{len(marks)} killed, bits {bits}, charged {spent}")
+        right &= bits == "equal" and spent == "once" and bool(marks)
         for mark in marks:
             mark.unlink()
+    return right
 
 
 def read_or_die(path: Path, place: int, folder: Path) -> pd.DataFrame:
