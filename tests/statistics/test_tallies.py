@@ -1,5 +1,6 @@
 """Histograms and most frequent categories: sensitivity, coverage, choices, bad input."""
 
+import bisect
 import itertools
 import math
 import warnings
@@ -12,6 +13,7 @@ from hdp_fast import Budget, statistics
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import bounded_columns, tallies
 from hdp_fast.statistics.bounded_columns import Groups, read_groups, read_keyed
+from hdp_fast.statistics.tallies import read_bins
 
 RELATIONS = ["replace_one", "add_remove"]
 EDGES = [0.0, 1.0, 2.5]
@@ -216,6 +218,17 @@ def test_groups_have_histograms_of_their_own():
 
 def test_bins_are_those_of_the_edges(counts_of):
     assert counts_of(VALUES, edges=EDGES)[0] == [4, 3]
+
+
+@pytest.mark.parametrize("few", [0, 100])
+def test_bins_are_those_of_a_search_by_python_however_few_they_are(few, monkeypatch):
+    monkeypatch.setattr("hdp_fast.statistics.tallies._FEW_EDGES", few)
+    edges = [-1e300, -2.0, 0.0, 5e-324, 1.0, 1.0000000000000002, 7.0]
+    values = [*edges, -math.inf, math.inf, math.nan, -0.0, -3.0, 0.5, 6.999, 8.0]
+    places = [0 if value != value else bisect.bisect_right(edges, value) - 1 for value in values]
+    expected = [min(max(place, 0), len(edges) - 2) for place in places]
+    column, _ = read_bins(values, edges, None)
+    assert column.find(slice(None)).tolist() == expected
 
 
 @pytest.mark.parametrize("delta", [None, 1e-5])

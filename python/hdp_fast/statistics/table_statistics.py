@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -335,8 +336,10 @@ class _Releases:
         part, by = take_columns("table", table, None), None
         if self._keys is not None:
             by = self._codes(part, str(self._settings.by), self._keys)
+        # Several releases of a column make numbers of its texts once.
+        read = cache(partial(self._numbers, part))
         states = [
-            job.fold(self._values(task, part), by=by)
+            job.fold(self._values(task, part, read), by=by)
             for task, job in zip(self._tasks, self._jobs, strict=True)
             if job is not None
         ]
@@ -425,16 +428,16 @@ class _Releases:
             settings |= self._bounds(task)
         return Job(task.statistic, **settings)
 
-    def _values(self, task: Task, table: Table) -> Any:
-        """What the job of a release takes of a table."""
+    def _values(self, task: Task, table: Table, read: Callable[[str], Floats]) -> Any:
+        """What the job of a release takes of a table, whose columns `read` makes numbers of."""
         if task.statistic == "count":
             return np.ones(table.rows)
         if task.statistic not in _ALONE:
-            return {name: self._numbers(table, name) for name in task.columns}
+            return {name: read(name) for name in task.columns}
         (name,) = task.columns
         kind = self._kinds[name]
         if isinstance(kind, Number):
-            return self._numbers(table, name)
+            return read(name)
         return self._codes(table, name, kind.values)
 
     def _numbers(self, table: Table, name: str) -> Floats:
