@@ -45,6 +45,7 @@ COMMANDS = {
     "hdp-fast --help": ["-m", "hdp_fast", "--help"],
     "hdp-fast --verison": ["-m", "hdp_fast", "--verison"],
     "hdp-fast stats --help": ["-m", "hdp_fast", "stats", "--help"],
+    "hdp-fast stats --epsilonn 1": ["-m", "hdp_fast", "stats", "--epsilonn", "1"],
     "hdp-fast fit --help": ["-m", "hdp_fast", "fit", "--help"],
     "hdp-fast label --help": ["-m", "hdp_fast", "label", "--help"],
 }

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .._support.validate import refuse
 from ..data import files
@@ -15,7 +15,6 @@ from ..data.reading import parse_file
 from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
-from ..learners import PrivateModel
 from .output import check_outputs, inform, is_standard, say_table, settle_output, show
 from .tables import (
     FILE_HELP,
@@ -30,6 +29,9 @@ from .tables import (
     read_with_content,
     sign_of,
 )
+
+if TYPE_CHECKING:
+    from ..learners import PrivateModel
 
 
 def add_predict_options(parser: argparse.ArgumentParser) -> None:
@@ -185,6 +187,8 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 
 
 def _predict(arguments: argparse.Namespace) -> None:
+    from ..learners import PrivateModel  # Help and a wrong flag do not wait for it.
+
     output = _place_output(arguments)
     check_outputs(arguments, [output])
     model = parse_file(arguments.model, "model, a JSON object in UTF-8", PrivateModel.from_json)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import statistics
 from .._support.random_state import check_random_state
 from .._support.validate import guess, positive, probability, refuse
-from ..budget.account import Budget
-from ..data import Category, Chunks, Number, Schema
+from ..data.chunks import Chunks
+from ..data.column_kinds import Category, Number
+from ..data.schema import Schema
 from ..exceptions import notes_of, printable
-from ..statistics import Task, columns_of
 from .output import (
     Block,
     check_outputs,
@@ -28,6 +27,9 @@ from .stats_report import render
 from .tables import add_delimiter, add_parts, name_parts, open_workers, read_parts, read_schema
 from .verdicts import judge_statistics
 
+if TYPE_CHECKING:
+    from ..statistics import TableStatistics, Task
+
 MOMENTS = ("mean", "sum", "variance")
 
 
@@ -36,6 +38,8 @@ class Planner:
 
     def __init__(self, schema: Schema, by: str | None) -> None:
         """Refuse groups that have no public keys."""
+        from ..statistics import columns_of  # Help and a wrong flag do not wait for it.
+
         self._kinds = columns_of(schema)
         if by is not None and not isinstance(self._kind("--by", by), Category):
             refuse("--by", by, "the schema must have it as a category, whose values are public")
@@ -43,17 +47,17 @@ class Planner:
 
     def plan(self, arguments: argparse.Namespace) -> list[Task] | None:
         """The releases that are asked for; None for the usual ones."""
-        tasks = [Task("count", ())] if arguments.count else []
+        tasks = [_make_task("count", ())] if arguments.count else []
         for name in MOMENTS:
             columns = getattr(arguments, name)
             if columns:
                 for column in columns:
                     self._require(f"--{name}", column, Number)
-                tasks.append(Task(name, self._distinct(f"--{name}", columns)))
+                tasks.append(_make_task(name, self._distinct(f"--{name}", columns)))
         tasks += [self._plan_quantiles(text) for text in arguments.quantiles or ()]
         for column in self._distinct("--histogram", arguments.histogram or ()):
             self._kind("--histogram", column)
-            tasks.append(Task("histogram", (column,)))
+            tasks.append(_make_task("histogram", (column,)))
         tasks += [self._plan_choices(text) for text in arguments.top_k or ()]
         return tasks or None
 
@@ -61,14 +65,14 @@ class Planner:
         column, detail = self._split("--quantiles", text)
         self._require("--quantiles", column, Number)
         if detail is None:
-            return Task("quantiles", (column,))
+            return _make_task("quantiles", (column,))
         try:
             levels = tuple(sorted({float(level) for level in detail.split(",")}))
         except ValueError:
             levels = ()
         if not levels or not all(0 <= level <= 1 for level in levels):
             refuse("--quantiles", text, "it must be COLUMN or COLUMN:LEVEL,..., levels in [0, 1]")
-        return Task("quantiles", (column,), levels)
+        return _make_task("quantiles", (column,), levels)
 
     def _plan_choices(self, text: str) -> Task:
         column, detail = self._split("--top-k", text)
@@ -77,10 +81,10 @@ class Planner:
             refuse("--top-k", text, "it has no groups: leave --by out, or ask for --histogram")
         many = len(kind.values)
         if detail is None:
-            return Task("top_k", (column,))
+            return _make_task("top_k", (column,))
         if not (detail.isdecimal() and 1 <= int(detail) <= many):
             refuse("--top-k", text, f"it must be COLUMN or COLUMN:K, with K from 1 to {many}")
-        return Task("top_k", (column,), int(detail))
+        return _make_task("top_k", (column,), int(detail))
 
     def _split(self, flag: str, text: str) -> tuple[str, str | None]:
         """A column and what stands behind a colon; names of columns may have colons, too."""
@@ -108,6 +112,12 @@ class Planner:
         if len(set(names)) < len(names):
             refuse(flag, list(names), "it must name each column once")
         return names
+
+
+def _make_task(statistic: str, columns: tuple[str, ...], detail: Any = None) -> Task:
+    from ..statistics import Task
+
+    return Task(statistic, columns, detail)
 
 
 _TEXT = """Release statistics of the columns of PRIVATE, each with an interval for what its rows
@@ -153,6 +163,9 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
 
 
 def _stats(arguments: argparse.Namespace) -> None:
+    from .. import statistics
+    from ..budget.account import Budget
+
     epsilon = positive("--epsilon", arguments.epsilon)
     delta = None if arguments.delta is None else probability("--delta", arguments.delta)
     confidence = probability("--confidence", arguments.confidence)
@@ -192,7 +205,7 @@ def _stats(arguments: argparse.Namespace) -> None:
 def _summarize(
     arguments: argparse.Namespace,
     relation: str,
-    result: statistics.TableStatistics,
+    result: TableStatistics,
     public_n: int | None,
 ) -> dict[str, Any]:
     return {

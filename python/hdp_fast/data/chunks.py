@@ -9,7 +9,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import BrokenExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -541,7 +541,7 @@ def _run(jobs: Sequence[Callable[[], T]], workers: int | None) -> Generator[tupl
                     del left[place]
                     deaths = 0
                     yield place, result
-        except BrokenProcessPool:
+        except BrokenExecutor:
             deaths += 1
             if deaths >= _MOST_DEATHS:
                 raise
