@@ -75,7 +75,7 @@ class ArrowColumn(LazyColumn):
         numbers = _parse_numbers(self.values)
         return super().row_numbers() if numbers is None else numbers
 
-    def select(self, rows: NDArray[Any]) -> Column:
+    def select(self, rows: NDArray[Any] | slice) -> Column:
         """Returns the column of some of the rows."""
         if isinstance(rows, slice) and rows.step in (None, 1):
             start, stop, _ = rows.indices(self.rows)

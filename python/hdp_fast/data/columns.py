@@ -95,7 +95,7 @@ class Column:
         """
         return self.numbers()[self.codes]
 
-    def select(self, rows: NDArray[Any]) -> Column:
+    def select(self, rows: NDArray[Any] | slice) -> Column:
         """Returns the column of some of the rows.
 
         Args:
@@ -186,7 +186,7 @@ class NumberColumn(LazyColumn):
         numbers = floats(self.values)
         return numbers if self.missing is None else np.where(self.missing, np.nan, numbers)
 
-    def select(self, rows: NDArray[Any]) -> Column:
+    def select(self, rows: NDArray[Any] | slice) -> Column:
         """Returns the column of some of the rows."""
         rows = check_rows(rows)
         return NumberColumn(self.values[rows], None if self.missing is None else self.missing[rows])

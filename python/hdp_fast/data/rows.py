@@ -293,7 +293,7 @@ class Rows:
 
     def blocks(self, X: Any) -> Iterator[Floats]:
         """The rows of records as `__call__` makes them, some at a time, and at least one block."""
-        records = X if self.schema is None else make_table("X", X, self.schema)
+        records: Any = X if self.schema is None else make_table("X", X, self.schema)
         table = isinstance(records, Table)
         # A block of a table is longer: each of its columns is read by a call of another library.
         many = max(_BLOCK_CELLS // max(len(self.names), 1), _BLOCK) if table else _BLOCK

@@ -77,7 +77,7 @@ class Table:
             refuse("column", name, f"it must be one of the {count}{meant}")
         return self.columns[name]
 
-    def select(self, rows: NDArray[Any]) -> Table:
+    def select(self, rows: NDArray[Any] | slice) -> Table:
         """Returns the table of some of the rows.
 
         Args:
