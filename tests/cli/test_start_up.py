@@ -11,10 +11,10 @@ from hdp_fast.cli import command_line
 MOST_MODULES = 24
 # No verb that is named after a room needs these others for its help.
 NOT_NEEDED = {
-    "stats": {"learners", "local", "transfer", "labels", "adaptation", "parity", "plotting"},
+    "stats": {"learners", "local", "transfer", "statistics", "budget", "accounting", "plotting"},
     "schema": {"learners", "local", "transfer", "labels", "adaptation", "statistics", "plotting"},
     "fit": {"local", "transfer", "labels", "adaptation", "parity", "plotting", "advice"},
-    "predict": {"local", "transfer", "labels", "adaptation", "parity", "plotting", "advice"},
+    "predict": {"learners", "transfer", "statistics", "budget", "accounting", "plotting"},
     "budget": {"learners", "local", "transfer", "labels", "adaptation", "statistics", "plotting"},
 }
 
