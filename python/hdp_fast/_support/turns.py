@@ -302,6 +302,11 @@ def _enter_folder(folder: str | None) -> None:
             os.chdir(folder)
 
 
+def _variables() -> dict[Any, Any]:
+    # Its own dictionary where it has one: each entry is checked on the way out else.
+    return dict(getattr(_environment, "_data", _environment))
+
+
 def _set_environment(variables: dict[Any, Any]) -> None:
     _environment.clear()
     _environment.update(variables)
@@ -397,7 +402,7 @@ _OF_PROCESS: Settings = (
     (_collector, _set_collector),
     (_handlers, _set_handlers),
     (_loggers, _set_loggers),
-    (lambda: dict(_environment), _set_environment),
+    (_variables, _set_environment),
     (_folder, _enter_folder),
     (lambda: locale.setlocale(locale.LC_ALL), lambda was: locale.setlocale(locale.LC_ALL, was)),
 )
