@@ -297,13 +297,17 @@ SHORT = replace(SGD, steps=4)
 MANY, FEWER = ((1, 0),) * 4, ((1, 0),) * 3
 
 
-def full_batch(steps, sigma, most=1.0):
-    """How far a descent on one record goes along it; `most` lengthens what it may add."""
+def full_batch(steps, sigma, most=1.0, classes=2):
+    """How far a descent on one record goes along it; `most` lengthens what it may add.
+
+    A class 0 or 1, or, of one class, a target of -1 or 1.
+    """
     plan = DescentPlan(steps, rate=1e-6, clip_norm=1.0, growth=1.0)
     grid = Grid(bits=10, length=2**22, sigma=Fraction(sigma))
 
     def run(label):
-        records = IntegerRows.take([np.array([[4.0]])], np.array([label]), 2, grid)
+        code = label if classes == 2 else (2 * label - 1) * 2**14
+        records = IntegerRows.take([np.array([[4.0]])], np.array([code]), classes, grid)
         if most != 1:
             records.__dict__["limits"] = records.limits * most
         drawn = noise.rounded_gaussian(grid.sigma, (steps, 1, 1))
@@ -380,13 +384,17 @@ AUDITS = [
         # The record's gradient is 2**22 or -2**22, and the weights hardly move in a step.
         Audit(
             f"descent on all records: {name}", accounting.gaussian_epsilon(1.0, 0.01),
-            full_batch(steps, math.isqrt(steps * 4**23) + 1), 1, 0, twin, broken, tight,
-            delta=0.01, runs=10_000,
+            full_batch(steps, math.isqrt(steps * 4**23) + 1, classes=classes), 1, 0, twin, broken,
+            tight, delta=0.01, runs=10_000,
         )
-        for name, steps, twin, broken, tight in [
-            ("one step", 1, full_batch(1, 2**21), "a quarter of the noise", 0.3),
-            ("its clip", 1, full_batch(1, 2**23, 4.0), "gradients four times as long", 0.3),
-            ("four steps", 4, full_batch(4, 2**22), "a quarter of the noise", 0.2),
+        for name, steps, classes, twin, broken, tight in [
+            ("one step", 1, 2, full_batch(1, 2**21), "a quarter of the noise", 0.3),
+            ("its clip", 1, 2, full_batch(1, 2**23, 4.0), "gradients four times as long", 0.3),
+            ("four steps", 4, 2, full_batch(4, 2**22), "a quarter of the noise", 0.2),
+            ("a target, its clip", 1, 1, full_batch(1, 2**23, 4.0, 1),
+             "gradients four times as long", 0.3),
+            ("a target, four steps", 4, 1, full_batch(4, 2**22, classes=1),
+             "a quarter of the noise", 0.2),
         ]
     ],
     Audit(

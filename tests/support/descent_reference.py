@@ -1,4 +1,4 @@
-"""What the descent for classes computes, in numpy: scores, residuals, their sums, and margins."""
+"""What the descent computes, in numpy: scores, residuals, their sums, and margins."""
 
 import numpy as np
 
@@ -35,7 +35,11 @@ def subtract_labels(scores, codes):
 
 def residuals_of(records, weights):
     """The integer residuals of each record, shape (n, columns)."""
-    rest = subtract_labels(scores_of(records.entries, weights), records.codes)
+    scores = scores_of(records.entries, weights)
+    if records.classes == 1:
+        rest = np.clip(scores - records.codes[:, None] * UNIT, -256, 256)
+    else:
+        rest = subtract_labels(scores, records.codes)
     rest *= 2.0**records.grid.bits
     squares = (records.entries.astype(np.int64) ** 2).sum(axis=1)
     limits = records.grid.length / np.sqrt(np.maximum(squares, 1)) * (1 - 2.0**-30)

@@ -1,4 +1,4 @@
-"""A full-batch descent with momentum on the logistic loss, whose sums are exact and noisy."""
+"""A full-batch descent with momentum for classes or a target, whose sums are exact and noisy."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ _MOMENTUM = 0.85
 _FEWEST_STEPS, _MOST_STEPS, _STEPS = 8, 120, 4.0
 # From here on gradients may be longer, for their noise is small.
 _CLEAR_CLIP, _MOST_GROWTH = 200, 8.0
+# Of a target: the rate, the clip norm for each unit of its root mean square, and where it grows.
+# Measured on 10 tables, 300 to 10,000 records, epsilon .1 to 4.
+_TARGET_RATE, _TARGET_CLIP, _CLEAR_TARGET = 1.5, 0.25, 35
+# Clipped records pull less than their squares say: the share of the curvature of all that is left.
+_TARGET_CURVATURE = 0.3
 # The digits of rows, in two bytes: no entry counts as larger than twice the root mean squared norm,
 # and none of centered rows is.
 _ROW_BITS, _LARGEST_ENTRY = 14, 2.0**15 - 1
@@ -102,6 +107,13 @@ def plan_descent(clear: float, classes: int) -> DescentPlan:
     return DescentPlan(steps, rate, clip * growth, growth)
 
 
+def plan_target_descent(clear: float, spread: float) -> DescentPlan:
+    """The plan for a target with such a root mean square, and n mu / sqrt(weights)."""
+    growth = min(max(1.0, math.sqrt(clear / _CLEAR_TARGET)), _MOST_GROWTH)
+    steps = round(min(max(_STEPS * math.sqrt(clear), _FEWEST_STEPS), _MOST_STEPS))
+    return DescentPlan(steps, _TARGET_RATE, _TARGET_CLIP * spread * growth, growth)
+
+
 class Grid(NamedTuple):
     """The integers of a descent.
 
@@ -161,11 +173,13 @@ class IntegerRows:
       the core checks: all are exact, in any order and on any number of threads.
     - What r one record has is all that floating point decides: scores in single precision, in an
       order that is fixed for a row, and an exponential that is the same on every machine.
+    - Of a target r is one integer, score less target. However large the loss is, r is shrunk alike.
 
     Attributes:
         entries: Integers, int16, shape (n, d): two bytes for each.
-        codes: Numbers of the classes, int16, shape (n,).
-        classes: How many there are; two have one column of weights.
+        codes: Numbers of the classes, or a target's integers in the unit of the rows, int16, shape
+            (n,).
+        classes: How many there are; two have one column of weights. One is a target.
         grid: The integers of the descent.
     """
 
@@ -203,7 +217,7 @@ class IntegerRows:
     @property
     def columns(self) -> int:
         """The number of columns of weights."""
-        return 1 if self.classes == 2 else self.classes
+        return 1 if self.classes <= 2 else self.classes
 
     @cached_property
     def limits(self) -> Floats:
@@ -362,6 +376,41 @@ def _count_margins(
     rows: IntegerRows, *, weights: Floats, edges: Floats, second: NDArray[np.bool_]
 ) -> Integers:
     return rows.count_margins(weights, edges, second)
+
+
+def cut_targets(targets: Floats) -> Integers:
+    """Targets in [-1, 1] as integers of IntegerRows."""
+    codes: Integers = np.rint(targets.clip(-1.0, 1.0) * 2.0**_ROW_BITS).astype(np.int64)
+    return codes
+
+
+class ShrunkDescent(NamedTuple):
+    """How far a target's weights are shrunk, by what is known of their noise.
+
+    Attributes:
+        factor: What the weights are to be multiplied with, from 0 to 1.
+        explained: The mean square of scores with all weights multiplied.
+        left: The mean square of what noise leaves open in that.
+    """
+
+    factor: float
+    explained: float
+    left: float
+
+
+def shrink_by_noise(weights: Floats, squares: Floats, known: DescentNoise) -> ShrunkDescent:
+    """The factor of a normal prior for the weights, as wide as makes their size likely.
+
+    Noise adds to the mean square of scores what its deviation says, and the rest of it is signal.
+    No record is read. Source: James and Stein 1961.
+
+    weights: of columns, shape (d,).
+    squares: their mean squares, as if none went with another, shape (d,).
+    """
+    variances = known.weight_variances(_TARGET_CURVATURE * squares)
+    seen, noise = float(squares @ weights**2), float(squares @ variances)
+    factor = max(1 - noise / max(seen, math.ulp(0.0)), 0.0)
+    return ShrunkDescent(factor, factor**2 * seen, factor * noise)
 
 
 class Path(NamedTuple):

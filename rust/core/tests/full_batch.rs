@@ -22,7 +22,8 @@ fn rows(count: usize, columns: usize) -> Vec<i16> {
 }
 
 fn labels(count: usize, classes: usize) -> Vec<i16> {
-    (0..count).map(|i| (i * i % classes) as i16).collect()
+    let most = if classes == 1 { 16_384 } else { classes };
+    (0..count).map(|i| (i * i * 77 % most) as i16 * if classes == 1 && i % 2 == 0 { -1 } else { 1 }).collect()
 }
 
 /// What a record adds, and its squared norm, from a sum over it alone.
@@ -39,8 +40,8 @@ fn part(row: &[i16], label: i16, classes: usize, weights: &[f64], isa: Isa) -> (
 #[test]
 fn a_sum_is_that_of_short_parts_on_every_arm_and_in_parallel() {
     let never = AtomicBool::new(false);
-    for (count, columns, classes) in [(1, 1, 2), (7, 9, 2), (170, 64, 2), (9, 3, 3), (2_100, 5, 2), (1_100, 17, 4)] {
-        let models = if classes == 2 { 1 } else { classes };
+    for (count, columns, classes) in [(1, 1, 2), (7, 9, 2), (1, 1, 1), (7, 9, 1), (2_100, 5, 1), (170, 64, 2), (9, 3, 3), (2_100, 5, 2), (1_100, 17, 4)] {
+        let models = if classes <= 2 { 1 } else { classes };
         let weights: Vec<f64> = entries::<f64>(columns * models).iter().map(|w| w * 3.0).collect();
         let (rows, labels) = (rows(count, columns), labels(count, classes));
         let mut expected = vec![0i64; columns * models];
@@ -53,6 +54,10 @@ fn a_sum_is_that_of_short_parts_on_every_arm_and_in_parallel() {
             let limits = limits(&rows, columns, PLACES.length, run).unwrap();
             let records = IntegerRecords::new(&rows, columns, &labels, classes, &limits).unwrap();
             assert_eq!(records.add_gradients(&weights, PLACES, run).unwrap(), expected, "{count} {:?}", run.isa);
+            if classes == 1 {
+                assert!(records.count_margins(&weights, &[0.0], &[0], PLACES.unit, run).is_err());
+                continue;
+            }
             let margins = |second: &[u8]| records.count_margins(&weights, &[-1.0, 0.0, 0.5], second, PLACES.unit, run);
             let (first, last) =
                 (margins(&vec![0; classes * classes]).unwrap(), margins(&vec![1; classes * classes]).unwrap());
@@ -68,11 +73,11 @@ fn no_weights_make_a_part_longer() {
     let rows = rows(50, 6);
     let mut longest = 0;
     for size in [0.0, 1.0, 1e30, 1e300, f64::INFINITY, f64::NAN] {
-        for classes in [2, 3] {
-            let weights = vec![size; 6 * if classes == 2 { 1 } else { 3 }];
+        for classes in [1, 2, 3] {
+            let weights = vec![size; 6 * if classes <= 2 { 1 } else { 3 }];
             for (i, row) in rows.chunks_exact(6).enumerate() {
                 for isa in arms() {
-                    longest = longest.max(part(row, (i % 2) as i16, classes, &weights, isa).1);
+                    longest = longest.max(part(row, if classes == 1 { i16::MIN } else { (i % 2) as i16 }, classes, &weights, isa).1);
                 }
             }
         }

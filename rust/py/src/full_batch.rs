@@ -25,7 +25,7 @@ impl RecordsArgument<'_> {
     ) -> PyResult<R> {
         let RecordsArgument(entries, columns, labels, classes, limits) = self;
         let (entries, labels, limits) = (entries.as_slice()?, labels.as_slice()?, limits.as_slice()?);
-        let models = if *classes == 2 { 1 } else { *classes };
+        let models = if *classes <= 2 { 1 } else { *classes };
         let cost = streaming_cost(4 * entries.len().saturating_mul(models).saturating_mul(times));
         run(py, None, cost, |run| work(IntegerRecords::new(entries, *columns, labels, *classes, limits)?, run))
     }

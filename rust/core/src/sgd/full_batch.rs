@@ -17,6 +17,9 @@
 //! - Scores are sums in single precision in an order of their own for each row, and [`exp`] rounds alike everywhere: no
 //!   instruction set changes a bit either.
 //!
+//! Of a target, whose loss is squared, the residual is score less target, within [-256, 256], and its limit is all that the
+//! proof needs, too: one column of weights, and integers below 2^38 before they are shrunk.
+//!
 //! ```text
 //! for each step:
 //!     for each block of rows, while the nearest caches hold it:
@@ -45,6 +48,9 @@ const ROUNDER: f64 = <f64 as Real>::ROUNDER;
 
 /// The most digits of residuals behind the point: with them, and a sign, they are far below a third of `ROUNDER`.
 const MOST_BITS: u32 = 30;
+
+/// No residual of a target counts as larger: 2^8 with `MOST_BITS` digits is far below a third of `ROUNDER`, too.
+const LARGEST_RESIDUAL: f64 = 256.0;
 
 /// Bytes of a block of rows in single precision, and how many rows at most.
 const BLOCK_BYTES: usize = 1 << 15;
@@ -137,7 +143,8 @@ impl Work for Limits<'_> {
 
 impl<'a> IntegerRecords<'a> {
     /// Records of `columns` integers each, row by row, with the number of its class, below `classes`, and its limit for
-    /// each. Two classes have one column of weights, more have one each.
+    /// each. Two classes have one column of weights, more have one each. One class stands for a target: labels are its
+    /// integers, in the unit of the rows, and the loss is squared.
     pub fn new(
         entries: &'a [i16],
         columns: usize,
@@ -151,10 +158,11 @@ impl<'a> IntegerRecords<'a> {
             let text = format!("{rows} labels, {limits} limits and {columns} columns do not fit {entries} entries");
             return Err(Error::Shape(text));
         }
-        if !(2..=MOST_CLASSES).contains(&classes) {
-            return Err(Error::parameter("classes", classes, &format!("it must be between 2 and {MOST_CLASSES}")));
+        if !(1..=MOST_CLASSES).contains(&classes) {
+            return Err(Error::parameter("classes", classes, &format!("it must be between 1 and {MOST_CLASSES}")));
         }
-        if !labels.iter().all(|&label| usize::try_from(label).is_ok_and(|label| label < classes)) {
+        let is_class = |&label: &i16| usize::try_from(label).is_ok_and(|label| label < classes);
+        if classes > 1 && !labels.iter().all(is_class) {
             let rule = format!("they must be numbers of {classes} classes");
             return Err(Error::parameter("labels", "a vector", &rule));
         }
@@ -169,7 +177,7 @@ impl<'a> IntegerRecords<'a> {
 
     /// The number of columns of weights.
     pub fn models(&self) -> usize {
-        if self.classes == 2 { 1 } else { self.classes }
+        if self.classes <= 2 { 1 } else { self.classes }
     }
 
     /// The number of weights.
@@ -203,6 +211,9 @@ impl<'a> IntegerRecords<'a> {
         run: Run<'_>,
     ) -> Result<Vec<i64>> {
         self.check(weights.len(), Places { unit, bits: 0, length: 1.0 })?;
+        if self.classes < 2 {
+            return Err(Error::parameter("classes", self.classes, "targets have no margins"));
+        }
         if second.len() != self.classes * self.classes {
             let text = format!("there are {} pairs, but {} classes have their square", second.len(), self.classes);
             return Err(Error::Shape(text));
@@ -342,7 +353,8 @@ impl Sums {
             records.for_each_block(part * size, size, &model, run, |block, scores, rows| {
                 let Block { start, rows: count } = block;
                 let (labels, limits) = (&records.labels[start..][..count], &records.limits[start..][..count]);
-                vectorized(run.isa, Residuals { labels, limits, places, columns: &mut columns, scores });
+                let target = records.classes < 2;
+                vectorized(run.isa, Residuals { labels, limits, places, target, columns: &mut columns, scores });
                 add_block(run.isa, rows, scores, sum);
             })
         })?;
@@ -360,6 +372,8 @@ struct Residuals<'a> {
     labels: &'a [i16],
     limits: &'a [f64],
     places: Places,
+    /// Whether labels are integers of a target.
+    target: bool,
     /// Room for some records, an array for each column of weights.
     columns: &'a mut [[f64; ABREAST]],
     /// As many for each label as there are columns of weights.
@@ -369,15 +383,18 @@ struct Residuals<'a> {
 impl Work for Residuals<'_> {
     #[inline(always)]
     fn work(self) {
-        let Residuals { labels, limits, places, columns, scores } = self;
+        let Residuals { labels, limits, places, target, columns, scores } = self;
         let scale = f64::from(1u32 << places.bits);
+        if target {
+            for ((score, label), limit) in scores.iter_mut().zip(labels).zip(limits) {
+                let rest = (*score - f64::from(*label)) * places.unit;
+                *score = shorten(rest.clamp(-LARGEST_RESIDUAL, LARGEST_RESIDUAL) * scale, *limit);
+            }
+            return;
+        }
         if scores.len() == labels.len() {
             for ((score, label), limit) in scores.iter_mut().zip(labels).zip(limits) {
-                let rest = (logistic(*score * places.unit) - f64::from(*label)) * scale;
-                let size = rest.abs();
-                let size = if size <= *limit { size } else { *limit };
-                // What is no number is 0.
-                *score = cut(if rest.abs() >= 0.0 { size } else { 0.0 }).copysign(rest);
+                *score = shorten((logistic(*score * places.unit) - f64::from(*label)) * scale, *limit);
             }
             return;
         }
@@ -397,6 +414,14 @@ impl Work for Residuals<'_> {
             }
         }
     }
+}
+
+/// A residual of at most the limit, cut towards 0; what is no number is 0.
+#[inline(always)]
+fn shorten(rest: f64, limit: f64) -> f64 {
+    let size = rest.abs();
+    let size = if size <= limit { size } else { limit };
+    cut(if rest.abs() >= 0.0 { size } else { 0.0 }).copysign(rest)
 }
 
 /// The probability of class 1.
