@@ -148,18 +148,18 @@ def test_classes_are_learned_by_the_descent_whatever_the_numbers_are(n, classes,
     assert release(n, epsilon, ClassTask(classes), method="sgd").method == "sgd"
 
 
-def test_a_method_of_classes_alone_is_refused_for_targets_before_anything_is_spent():
+def test_a_method_of_none_is_refused_for_targets_before_anything_is_spent():
     budget = Budget(9.0, 1e-3)
     goal = Goal(1.0, 1e-6, budget=budget)
     values, task = RNG(1).random((200, 2)), TargetTask()
-    with pytest.raises(ParameterError, match="method = 'descent'"):
-        release_linear(NUMBERS, values, values[:, 0], task, goal, name="here", method="descent")
+    with pytest.raises(ParameterError, match="method = 'ridge'"):
+        release_linear(NUMBERS, values, values[:, 0], task, goal, name="here", method="ridge")
     assert budget.spent.epsilon == 0
 
 
 @pytest.mark.parametrize(("n", "epsilon"), [(200, 1.0), (150, 8.0), (200, math.inf)])
-def test_targets_are_learned_on_evidence_whatever_the_numbers_are(n, epsilon):
-    assert release(n, epsilon, TargetTask()).method == "evidence"
+def test_targets_are_learned_by_the_descent_whatever_the_numbers_are(n, epsilon):
+    assert release(n, epsilon, TargetTask()).method == "descent"
     assert release(n, epsilon, TargetTask(), method="statistics").method == "statistics"
 
 

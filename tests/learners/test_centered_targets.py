@@ -17,6 +17,7 @@ from hdp_fast.exceptions import UtilityWarning, notes_of
 from hdp_fast.learners import CenteredLinear, centered_targets, target_model
 from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
 from hdp_fast.learners.centered_targets import plan_targets, release_targets
+from hdp_fast.learners.noisy_descent import IntegerRows
 from hdp_fast.learners.sufficient_statistics import add_up, calibrate
 from hdp_fast.learners.target_model import (
     Clip,
@@ -43,10 +44,10 @@ def draw_records(n, seed=0, noise=0.05):
     return rows, (0.5 * rows[:, 0] - 0.3 * rows[:, 1] + noise * random.normal(size=n)).clip(-1, 1)
 
 
-def release(n=4_000, epsilon=2.0, *, records=None, **goal):
+def release(n=4_000, epsilon=2.0, *, records=None, method="evidence", **goal):
     rows, targets = draw_records(n) if records is None else records
     goal = {"delta": 1e-6, "random_state": 0} | goal
-    return release_targets(UNIT, rows, targets, Goal(epsilon, **goal), name="here")
+    return release_targets(UNIT, rows, targets, Goal(epsilon, **goal), name="here", method=method)
 
 
 def neighbors(n):
@@ -184,19 +185,21 @@ def pure(plan):
 def gaussian(plan, rows=1):
     """The squared mu of all Gaussian parts for `rows` rows."""
     slopes = plan.slopes
-    all_parts = slopes.means, slopes.moments, slopes.square, slopes.residuals
+    names = ("means", "moments", "square", "residuals", "steps")
+    all_parts = [getattr(slopes, name, None) for name in names]
     parts = [part for part in all_parts if part]
     return sum((rows * accounting.gaussian_mu(*part)) ** 2 for part in parts)
 
 
+@pytest.mark.parametrize("method", ["descent", "evidence"])
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.4])
 @pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize(
     ("n", "epsilon"), [(500, 4.0), (4_000, 0.5), (4_000, 8.0), (90_000, 0.1), (500, 60.0)]
 )
-def test_parts_add_up_to_no_more_than_was_asked(n, epsilon, rows, delta):
+def test_parts_add_up_to_no_more_than_was_asked(n, epsilon, rows, delta, method):
     goal = Goal(epsilon, delta).of_people(np.arange(n) // rows, rows, n)
-    plan = plan_targets(UNIT, n, goal)
+    plan = plan_targets(UNIT, n, goal, method)
     whole = plan.slopes.whole
     rest = min(Fraction(epsilon), Fraction(repr(epsilon))) - pure(plan) - Fraction(whole.epsilon)
     assert 0 < rest < 1e-8 * epsilon
@@ -251,12 +254,45 @@ def test_the_noise_that_is_drawn_is_that_of_the_plan(monkeypatch):
     assert (made.record.epsilon, made.record.delta, made.record.law) == (2.0, 1e-6, None)
 
 
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("n", [600, 4_000])
+def test_the_noise_of_steps_is_that_of_the_plan(n, rows, monkeypatch):
+    """The squares of distance over deviation of all that is drawn are no more than planned."""
+    drawn, lengths = [], []
+
+    def draw(sigma, size, **_):
+        drawn.append((sigma, size))
+        return np.zeros(size, np.int64)
+
+    def cut(parts, codes, classes, grid):
+        lengths.append(grid.length)
+        return take(parts, codes, classes, grid)
+
+    take = IntegerRows.take
+    goal = Goal(2.0, 1e-6, random_state=0).of_people(np.arange(n) // rows, rows, n)
+    plan = plan_targets(UNIT, n, goal, "descent")
+    monkeypatch.setattr(centered_targets.noise, "rounded_gaussian", draw)
+    monkeypatch.setattr(IntegerRows, "take", cut)
+    made = release_targets(UNIT, *draw_records(n), goal, name="here", method="descent")
+    sigma, size = drawn[-1]
+    columns = (3 + 3 * plan.slopes.squares) if plan.slopes.means else 4
+    assert size == (plan.slopes.count, columns, 1)
+    assert len(drawn) == (3 if plan.slopes.means else 2)
+    spent = plan.slopes.count * (2 * lengths[0]) ** 2 / sigma**2
+    most = accounting.gaussian_mu(*plan.slopes.steps) ** 2
+    assert 0.999 * most < spent <= most
+    assert made.record.neighbors == "replace_person"
+    assert (made.record.epsilon, made.record.delta, made.record.law) == (2.0, 1e-6, None)
+    assert "a mean square and steps" in made.record.noise
+
+
 # What is released --------------------------------------------------------------------------------
 
 
-def test_slopes_are_learned_within_the_ends_of_the_clip():
+@pytest.mark.parametrize("method", ["descent", "evidence"])
+def test_slopes_are_learned_within_the_ends_of_the_clip(method):
     rows, targets = draw_records(4_000)
-    made = release(4_000, 4.0)
+    made = release(4_000, 4.0, method=method)
     assert r_squared(made, rows, targets) > 0.8
     assert made.model.signal > 1
     scores = made.model.scores(made.rows.scale(100 * rows))
@@ -324,6 +360,45 @@ def test_what_is_released_follows_public_numbers(n, epsilon, alone, clips):
     assert (plan.slopes is None, plan.clip is not None) == (alone, clips)
 
 
+def test_steps_that_no_noise_protects_are_refused(monkeypatch):
+    monkeypatch.setattr(centered_targets, "calibrate_descent", lambda *_: None)
+    budget = Budget(9.0, 1e-3)
+    with pytest.raises(ParameterError, match="it needs more noise than is drawn"):
+        release(4_000, 1.0, budget=budget, method="descent")
+    assert budget.spent.epsilon == 0
+
+
+def test_few_records_take_their_steps_on_rows_that_are_centered_evenly():
+    unit = Rows.within((0, 1), 30)
+    records, goal = (RNG(2).random((450, 30)), np.linspace(-1, 1, 450)), Goal(1.0, 1e-6)
+    made = release_targets(unit, *records, goal, name="here", method="descent")
+    np.testing.assert_array_equal(made.rows.center, [0.5] * 30)
+    assert made.model.weights[-1] != 0
+    many = release(4_000, 1.0, method="descent")
+    assert (many.rows.center != 0.5).all()
+    # The mean of the target is the constant's.
+    assert many.model.weights[-1] == 0
+    assert many.model.covariance[-1].tolist() == [0.0] * len(many.model.weights)
+
+
+def test_slopes_that_a_descent_shrinks_to_nothing_are_noted():
+    unit, random = Rows.within((0, 1), 30), RNG(8)
+    records = random.random((900, 30)), random.uniform(-1, 1, 900)
+    signals, noted = [], []
+    for seed in range(30):
+        goal = Goal(1.0, 1e-6, random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            made = release_targets(unit, *records, goal, name="here", method="descent")
+        signals.append(made.model.signal)
+        noted.append(any("no better than the mean" in str(one.message) for one in caught))
+    assert [signal <= 1 for signal in signals] == noted
+    assert min(signals) < 1
+    assert np.median(signals) < 4
+    clear = [release(2_000, 1.0, method="descent", random_state=seed).model for seed in range(30)]
+    assert min(model.signal for model in clear) > 3
+
+
 def test_persons_count_as_one_record_each():
     goal = Goal(1.0, 1e-6)
     assert plan_targets(UNIT, 1_000, goal).slopes is not None
@@ -353,7 +428,7 @@ def test_the_mean_has_the_noise_of_its_scale():
 
 
 def test_slopes_of_chance_are_told_from_released_numbers_and_the_result_is_kept():
-    random = RNG(3)
+    random, price = RNG(3), {"epsilon": 1.0, "delta": 1e-6}
     people = {
         "age": random.uniform(0, 100, 1_000),
         "home": random.choice(["own", "rent", "?"], 1_000),
@@ -362,11 +437,11 @@ def test_slopes_of_chance_are_told_from_released_numbers_and_the_result_is_kept(
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = CenteredLinear(SPENT, epsilon=1.0, delta=1e-6).learn(people, random_state=0)
+        model = CenteredLinear(SPENT, method="evidence", **price).learn(people, random_state=0)
     assert model.signal <= 1
     assert any("explain a mean square" in text for text in notes_of(model))
     people["spent"] = people["age"] / 5
-    clear = CenteredLinear(SPENT, epsilon=1.0, delta=1e-6).learn(people, random_state=0)
+    clear = CenteredLinear(SPENT, method="evidence", **price).learn(people, random_state=0)
     assert clear.signal > 1
     assert notes_of(clear) == ()
 
@@ -390,25 +465,27 @@ def test_without_noise_it_is_least_squares():
     ids=["constant", "both ends"],
 )  # fmt: skip
 @pytest.mark.parametrize("row", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.5, 0.5, 0.5]])
-def test_no_value_of_a_record_raises_or_warns_and_all_is_finite(n, epsilon, targets, row):
+@pytest.mark.parametrize("method", ["descent", "evidence"])
+def test_no_value_of_a_record_raises_or_warns_and_all_is_finite(n, epsilon, targets, row, method):
     records = np.tile(row, (n, 1)), targets(n)
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UtilityWarning)
         # Said once in a process, of the seed.
         warnings.filterwarnings("ignore", "random_state makes")
-        made = release(n, epsilon, records=records)
+        made = release(n, epsilon, records=records, method=method)
         scores = made.model.scores(made.rows.scale(records[0]))
     assert np.isfinite(scores).all()
     assert (abs(scores) <= 1).all()
     assert 0 < made.model.signal < math.inf
 
 
+@pytest.mark.parametrize("method", ["descent", "evidence"])
 @pytest.mark.parametrize(("epsilon", "n"), [(1e-12, 200), (1e-14, 2_000)])
-def test_what_no_noise_protects_is_refused_before_anything_is_spent(epsilon, n):
+def test_what_no_noise_protects_is_refused_before_anything_is_spent(epsilon, n, method):
     budget = Budget(9.0, 1e-3)
     with pytest.raises(ParameterError, match="more noise than is drawn"):
-        release(n, epsilon, budget=budget)
+        release(n, epsilon, budget=budget, method=method)
     assert budget.spent.epsilon == 0
 
 
@@ -423,14 +500,18 @@ def test_evidence_is_for_targets():
     assert budget.spent.epsilon == 0
 
 
-@pytest.mark.parametrize("method", ["auto", "evidence"])
-def test_targets_are_learned_on_evidence(method):
+@pytest.mark.parametrize("method", ["auto", "descent", "evidence"])
+def test_targets_are_learned_by_descent_unless_evidence_is_asked_for(method):
     goal = Goal(2.0, 1e-6, random_state=0)
     made = release_linear(
         UNIT, *draw_records(4_000), TargetTask(), goal, name="here", method=method
     )
-    assert made.method == "evidence"
-    assert made.record.mechanism == "here, slopes shrunk on evidence"
+    assert made.method == ("evidence" if method == "evidence" else "descent")
+    words = {
+        "evidence": "slopes shrunk on evidence",
+        "descent": "slopes by 111 steps on all records",
+    }
+    assert made.record.mechanism == f"here, {words[made.method]}"
 
 
 # Of use ------------------------------------------------------------------------------------------
@@ -438,7 +519,8 @@ def test_targets_are_learned_on_evidence(method):
 
 @pytest.mark.parametrize("n", [300, 3_000])
 @pytest.mark.parametrize("tail", [0.2, 1.0], ids=["even", "long tail"])
-def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail):
+@pytest.mark.parametrize("method", ["descent", "evidence"])
+def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail, method):
     """A target of a hundredth of its bounds; the mean of 200 releases has an error of .003."""
     random = RNG(6)
     rows = random.random((n + 2_000, 3))
@@ -449,7 +531,10 @@ def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UtilityWarning)
         for epsilon in (0.5, 1.0, 4.0, 50.0, math.inf):
-            made = [release(n, epsilon, records=train, random_state=seed) for seed in range(200)]
+            made = [
+                release(n, epsilon, records=train, random_state=seed, method=method)
+                for seed in range(200)
+            ]
             means.append(np.mean([r_squared(one, *test) for one in made]))
     assert min(means) > -0.03
     assert min(np.diff(means)) > -0.02

@@ -181,9 +181,9 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
     }
 
 
-def _describe_signal(method: str, signal: float) -> dict[str, str]:
+def _describe_signal(model: PrivateModel, signal: float) -> dict[str, str]:
     """The signal under a name that does not promise too much."""
-    if method in ("statistics", "evidence"):
+    if model.method == "statistics" or model.law is not None:
         return {"signal": f"{signal:.3g} times the noise"}
     # Labels that are pure chance have the same.
     level = f"noise is 1 / {signal:.3g} of the longest gradient"
@@ -213,7 +213,7 @@ def _words(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, Any]
         "use": described["use"],
     }
     if model.signal is not None:
-        words |= _describe_signal(model.method, model.signal)
+        words |= _describe_signal(model, model.signal)
     words["record"] = record_of(model.record)
     words["output"] = str(arguments.output)
     words["report"] = arguments.report and str(arguments.report)

@@ -44,8 +44,14 @@ def _head(page: Page) -> str:
     kind = "A regression" if page.find("labels") is None else "A classifier"
     return (
         f"{kind} of {page.show('private.rows')} rows of {page.show('private.file')}, learned by "
-        f"{_HOW[page.find('method')]} (method {page.show('method')}).{_meaning(page)}"
+        f"{_describe_method(page)} (method {page.show('method')}).{_meaning(page)}"
     )
+
+
+def _describe_method(page: Page) -> str:
+    method = page.find("method")
+    shrunk = method == "descent" and page.has("law")
+    return _HOW[method] + (", shrunk as far as their noise asks for" if shrunk else "")
 
 
 _HOW = {
@@ -78,7 +84,9 @@ def _use(page: Page) -> Iterator[Item]:
     if not page.has("signal"):
         yield "No noise was added: what is learned is not protected."
         return
-    words = _SIGNALS[page.find("method")].format(page.show("signal", 0))
+    words = _SIGNALS["target" if page.has("law") else page.find("method")].format(
+        page.show("signal", 0)
+    )
     yield (
         f"{words} More rows, fewer columns or a larger epsilon raise the number. How often the "
         "model errs only records that are public, or a release of their own, can tell."
@@ -96,7 +104,7 @@ _SIGNALS = {
     "sgd": _OF_PLANS,
     "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
     "for a chance of a hundredth. At 1 or below the model is no better than a constant.",
-    "evidence": "By what was released, slopes stand out of the noise that is left in them {} times "
+    "target": "By what was released, slopes stand out of the noise that is left in them {} times "
     "as far as they must to be of use. At 1 or below the model is no better than a constant.",
 }
 

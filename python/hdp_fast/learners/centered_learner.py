@@ -67,11 +67,10 @@ class CenteredLinear(Checked):
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
             the schema's rule; public. None keeps the rule.
-        method: "descent" for classes by 8 to 120 noisy steps on all records, "evidence" for a
+        method: "descent" by 8 to 120 noisy steps on all records, which "auto" is; "evidence" for a
             regression whose slopes are averaged over priors, weighed by their evidence, "sgd" for
-            logistic, softmax or least-squares regression by PrivateSGD, "statistics" for least
-            squares on what SufficientStatistics releases, or "auto": "descent" for classes and
-            "evidence" for a target.
+            logistic, softmax or least-squares regression by PrivateSGD, or "statistics" for least
+            squares on what SufficientStatistics releases.
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
@@ -80,11 +79,11 @@ class CenteredLinear(Checked):
         That of learn.
 
     Source:
-        One Gaussian mechanism, composed of several (Dong, Roth and Su 2022), for "descent". Basic
-        composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018) and the
-        learner for the other methods; with "evidence" also permute-and-flip (McKenna and Sheldon
-        2020) and discrete Laplace noise (Ghosh, Roughgarden and Sundararajan 2009). MacKay 1992 for
-        evidence.
+        One Gaussian mechanism, composed of several (Dong, Roth and Su 2022), for "descent" of
+        classes. Basic composition (Dwork et al. 2006) of a Gaussian mechanism (Balle and Wang 2018)
+        and the learner for the other methods; for a target with "descent" and "evidence" also
+        permute-and-flip (McKenna and Sheldon 2020) and discrete Laplace noise (Ghosh, Roughgarden
+        and Sundararajan 2009). MacKay 1992 for evidence.
 
     Examples:
         >>> from hdp_fast.data import Label, Number, Schema
@@ -93,7 +92,7 @@ class CenteredLinear(Checked):
         >>> people = {"age": [20, 40, 60] * 20_000, "spent": [2.0, 4.0, 6.0] * 20_000}
         >>> model = CenteredLinear(schema, epsilon=1.0, delta=1e-6).learn(people)
         >>> abs(model.predict({"age": [40]})[0] - 4) < 0.5, model.method, model.record.epsilon
-        (True, 'evidence', 1.0)
+        (True, 'descent', 1.0)
     """
 
     schema: Schema
@@ -269,8 +268,8 @@ def _signal(released: CenteredModel) -> float:
 
     For gradients, of all records or of those drawn, the longest one that the plan allows over the
     noise in the mean of all steps, whatever the labels are. For statistics, the released weights
-    over what noise alone would make of them, but for a chance of a hundredth. For slopes on
-    evidence, what they explain over what noise leaves open.
+    over what noise alone would make of them, but for a chance of a hundredth. For slopes around a
+    mean, what they explain over what noise leaves open.
     """
     model: Any = released.model
     if isinstance(model, TargetModel):

@@ -39,7 +39,7 @@ Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
-TARGET_METHODS = ("auto", "evidence", "statistics", "sgd")
+TARGET_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
 CLASS_METHODS = ("auto", "descent", "statistics", "sgd")
 # Those that a model may state.
 METHODS = (*CLASS_METHODS, "evidence")
@@ -153,7 +153,7 @@ def release_linear(
 ) -> CenteredModel:
     """Charge the budget, release means with a tenth of epsilon and delta, learn with the rest.
 
-    Neither the descent for classes nor the evidence for targets does: they share out their budgets
+    Neither a descent nor the evidence for targets does: they share out their budgets
     in their own ways, as release_classes and release_targets say.
 
     (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
@@ -181,9 +181,10 @@ def release_linear(
         refuse("method", method, "of records in parts classes are learned, by the descent")
     assert labels is not None
     rows = rows[:]
-    if task.classes is None and method in {"auto", "evidence"}:
-        made = release_targets(unit, rows, labels, goal, name=name)
-        return CenteredModel(made.rows, made.model, "evidence", made.record)
+    if task.classes is None and method in {"auto", "descent", "evidence"}:
+        method = "descent" if method == "auto" else method
+        made = release_targets(unit, rows, labels, goal, name=name, method=method)
+        return CenteredModel(made.rows, made.model, method, made.record)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
     private = goal.epsilon < math.inf
     check_charge(goal.budget, goal.epsilon)

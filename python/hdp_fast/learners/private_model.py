@@ -77,19 +77,21 @@ class PrivateModel(JsonObject):
             label, scaled from its bounds to [-1, 1].
         method: Method that learned the model, "descent", "evidence", "sgd" or "statistics".
         n: The public number of records.
-        signal: With "descent" and "sgd" the noise of the plan, as the length of the longest
-            gradient over it: public, known before any data, the same for labels that are pure
-            chance. With "statistics" how far the released weights stand out of their noise. With
-            "evidence" the root of what released slopes explain of the target, over an eighth of
-            what noise leaves open in that. At 1 or below the model is no better than a constant;
-            above, only those of released numbers tell that it is. None without noise.
+        signal: For classes with "descent", and with "sgd", the noise of the plan, as the length of
+            the longest gradient over it: public, known before any data, the same for labels that
+            are pure chance. With "statistics" how far the released weights stand out of their
+            noise. For a target with "descent" and "evidence" the root of what released slopes
+            explain of the target, over an eighth of what noise leaves open in that. At 1 or below
+            the model is no better than a constant; above, only those of released numbers tell that
+            it is, and that of a target's "descent" counts no noise but that of the release: effects
+            tell it from labels that are pure chance. None without noise.
         record: What protects the records; None without noise.
         calibration: Increasing log-odds and what is added to them, as agents told: linear between,
             constant beyond the first and the last. None where the model is as it was learned.
         agents_record: What protects each agent's answer; None where none was asked.
-        law: With the method "evidence" what slopes are added to, what stands at the end of a row
-            instead of 1, and the ends to which the label is clipped, scaled as it is; None with
-            others.
+        law: For a target with "descent" and "evidence" what slopes are added to, what stands at the
+            end of a row instead of 1, and the ends to which the label is clipped, scaled as it is;
+            None with others.
         deviations: What the noise of the release does to the weights, and to that of the constant,
             which comes last: standard deviations, or bounds on them, of the weights of a target, of
             the second class less the first of two, or of each class of more; for a category, of its
@@ -433,8 +435,8 @@ class PrivateModel(JsonObject):
             raise ValueError("parts contradict each other")
         if self.weights.shape[1] != (1 if self.labels is None else len(self.labels)):
             raise ValueError("weights are not those of the classes")
-        if (self.law is not None) != (self.method == "evidence" and is_number):
-            raise ValueError("only slopes on evidence have a law")
+        if (self.law is not None) != (self.method in {"descent", "evidence"} and is_number):
+            raise ValueError("only slopes around a mean have a law")
         if self.deviations is not None and self.deviations.shape != self._differences.shape:
             raise ValueError("deviations are not those of the weights")
         self._check_calibration()

@@ -45,9 +45,11 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     as for "sgd", and the factor at the end counts as far as it is not known: in simulated tables
     that is too much for small weights. With "sgd" it is what SGDPlan.weight_variances makes of a
     curvature that holds where other columns of the table explain no more than 97 % of a column. The
-    release does not tell whether they do. With "evidence" it is that of the delta method with the
-    shrinkage, the first slopes and the mean of the target as they were released; the constant's is
-    not known, and what is stated of it is what the slopes make of it.
+    release does not tell whether they do. For a target with "descent" noise is followed in that
+    curvature, with the shrinkage and the clip norm as they were released. With "evidence" it is
+    that of the delta method with the shrinkage, the first slopes and the mean of the target as they
+    were released; the constant's is not known, and what is stated of it is what the slopes make of
+    it.
 
     scaled: Whether the factor at the end of a descent counts, which moves no weight through 0.
 

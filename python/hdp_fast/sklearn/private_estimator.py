@@ -344,7 +344,8 @@ class PrivateLinearEstimator(SeededEstimator):
         `noise_low` and `noise_high` are ends of an interval for what the same fit would have had
         without the noise on its weights, with the released means and scales; it follows from
         released numbers and public facts, to first order. With "sgd" it holds where other columns
-        explain no more than 97 % of a column. With "evidence" the same fit has the same penalties
+        explain no more than 97 % of a column, and so it does for a target with "descent", where the
+        shrinkage is that of this fit. With "evidence" the same fit has the same penalties
         and first slopes, and those of the intercept are not known. `population_low` and
         `population_high` are those of an interval for the coefficient of the population that the
         records are a sample of, which least squares without a penalty have on its rows as they are

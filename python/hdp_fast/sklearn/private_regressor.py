@@ -24,8 +24,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     """Linear regression under differential privacy that needs no settings but public facts.
 
     fit scales every column by its public bounds. It releases an interval that holds most of the
-    target, its mean, and moments of centered columns, and shrinks slopes as far as their noise asks
-    for, which the evidence of the released numbers tells. With few records it is the mean alone.
+    target and its mean, finds slopes by 8 to 120 noisy steps on all records, centered, and shrinks
+    them as far as their noise asks for. With few records it is the mean alone.
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
@@ -40,7 +40,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             used. None for columns of numbers.
         target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
             epsilon = math.inf None takes them from the data.
-        method: "evidence", or "auto", for that; "statistics" for least squares on what
+        method: "descent", or "auto", for that; "evidence" for slopes by released moments instead,
+            averaged over priors; "statistics" for least squares on what
             learners.SufficientStatistics releases, or "sgd" for least squares by
             learners.PrivateSGD, after means that take a tenth of epsilon and delta.
         test_seed: None draws from the operating system. An int or a Generator makes a
@@ -77,7 +78,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         >>> bool(abs(learner.fit(X, y).predict([[40]])[0] - 4) < 0.5)
         True
         >>> learner.method_, learner.record_.epsilon
-        ('evidence', 1.0)
+        ('descent', 1.0)
     """
 
     _methods = TARGET_METHODS
