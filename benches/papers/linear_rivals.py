@@ -23,7 +23,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from _linear_packages import PACKAGE_PROBLEMS, collect
+from _linear_packages import CHOSEN_ON, PACKAGE_PROBLEMS, collect
 from _linear_scores import (
     DELTA,
     Store,
@@ -77,7 +77,8 @@ def main() -> None:
             print(f"{name} is left out: pip install {error.name}")
             continue
         orders = make_orders(task, seeds, arguments.limit)
-        store.tables[name] = describe(task, orders) | {"fresh": name in PACKAGE_PROBLEMS}
+        fresh = name in PACKAGE_PROBLEMS and name not in CHOSEN_ON
+        store.tables[name] = describe(task, orders) | {"fresh": fresh}
         score_ours(store, name, task, orders, again=bool(arguments.only))
         if not arguments.only:
             score_peers(store, name, task, orders, arguments.slow, arguments.rivals)

@@ -40,7 +40,17 @@ fn part(row: &[i16], label: i16, classes: usize, weights: &[f64], isa: Isa) -> (
 #[test]
 fn a_sum_is_that_of_short_parts_on_every_arm_and_in_parallel() {
     let never = AtomicBool::new(false);
-    for (count, columns, classes) in [(1, 1, 2), (7, 9, 2), (1, 1, 1), (7, 9, 1), (2_100, 5, 1), (170, 64, 2), (9, 3, 3), (2_100, 5, 2), (1_100, 17, 4)] {
+    for (count, columns, classes) in [
+        (1, 1, 2),
+        (7, 9, 2),
+        (1, 1, 1),
+        (7, 9, 1),
+        (2_100, 5, 1),
+        (170, 64, 2),
+        (9, 3, 3),
+        (2_100, 5, 2),
+        (1_100, 17, 4),
+    ] {
         let models = if classes <= 2 { 1 } else { classes };
         let weights: Vec<f64> = entries::<f64>(columns * models).iter().map(|w| w * 3.0).collect();
         let (rows, labels) = (rows(count, columns), labels(count, classes));
@@ -77,7 +87,8 @@ fn no_weights_make_a_part_longer() {
             let weights = vec![size; 6 * if classes <= 2 { 1 } else { 3 }];
             for (i, row) in rows.chunks_exact(6).enumerate() {
                 for isa in arms() {
-                    longest = longest.max(part(row, if classes == 1 { i16::MIN } else { (i % 2) as i16 }, classes, &weights, isa).1);
+                    longest = longest
+                        .max(part(row, if classes == 1 { i16::MIN } else { (i % 2) as i16 }, classes, &weights, isa).1);
                 }
             }
         }
