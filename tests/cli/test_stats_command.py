@@ -293,3 +293,28 @@ def test_parts_that_cannot_be_read_spend_nothing(capsys, tmp_path):
         assert main(["stats", *parts, *words]) == 2
         assert error in capsys.readouterr().err
     assert Budget.open("ledger.budget").spent == (0, 0)
+
+
+def test_that_there_are_no_rows_does_not_show_where_their_number_is_private(capsys, folder):
+    (folder / "priv.csv").write_text(csv([]))
+    words = ["--epsilon", "1"]
+    run(*words, capsys=capsys, code=2)
+    assert run(*words, "--neighbors", "add_remove", capsys=capsys)
+
+
+def test_workers_leave_the_standard_input_to_the_command(capsys, monkeypatch):
+    content = io.TextIOWrapper(io.BytesIO(csv(ROWS).encode()))
+    monkeypatch.setattr("sys.stdin", content)
+    words = [
+        "-",
+        "--schema",
+        "schema.json",
+        "--quiet",
+        "--epsilon",
+        "1",
+        "--workers",
+        "2",
+        "--json",
+    ]
+    assert main(["stats", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["private"]["rows"] == len(ROWS)

@@ -134,8 +134,9 @@ def test_parts_carry_their_names(tmp_path):
     path = write(tmp_path / "parts", "parquet")
     state = Chunks(path, label="y").fold(JOB.fold)
     assert state.parts == {str(file) for file in path.iterdir()}
-    with pytest.raises(ParameterError, match="must count once"):
-        Chunks([path, path / "1.parquet"], label="y").fold(JOB.fold)
+    for other in (path / "1.parquet", path / ".." / path.name / "1.parquet"):
+        with pytest.raises(ParameterError, match="must count once"):
+            Chunks([path, other], label="y").fold(JOB.fold)
 
 
 def test_parts_without_rows_count_nothing(tmp_path):
@@ -256,6 +257,11 @@ def test_what_is_no_source_is_refused(wrong, tmp_path, monkeypatch):
         Chunks(wrong).fold(JOB.fold)
 
 
+def test_a_label_is_no_column():
+    with pytest.raises(ParameterError, match="label = 'y', but it must be none of columns"):
+        Chunks(PARTS, columns=["a", "y"], label="y")
+
+
 def test_workers_are_a_number():
     for wrong in (0, 1.5, "two"):
         with pytest.raises(ParameterError, match="workers"):
@@ -359,7 +365,7 @@ def test_blocks_of_text_are_the_whole_text(text, size, tmp_path, monkeypatch):
     path = tmp_path / "people.csv"
     path.write_bytes(text.encode())
     whole = read_text(path, ",", 1 << 30)
-    monkeypatch.setattr(delimited, "_CHUNK_BYTES", size)
+    monkeypatch.setattr(delimited, "_PART_BYTES", size)
     blocks = list(read_text_blocks(path, ","))
     for name, column in whole.items():
         cells = [column.texts[code] for code in column.codes]
@@ -370,7 +376,7 @@ def test_blocks_of_text_are_the_whole_text(text, size, tmp_path, monkeypatch):
 def test_a_quote_within_a_value_takes_no_longer_than_other_signs(tmp_path, monkeypatch):
     path = tmp_path / "people.csv"
     path.write_bytes(b'a,b\n5"x,1\n' + b"12345,67890\n" * 200_000)
-    monkeypatch.setattr(delimited, "_CHUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(delimited, "_PART_BYTES", 1 << 20)
     # Looked at from every line again, this took minutes.
     assert Chunks(path).count() == 200_001
 

@@ -157,3 +157,42 @@ def test_no_records_are_refused_where_their_number_is_public():
         job.release(job.fold(np.empty(0)), **GOAL)
     private = Job("mean", low=0, high=1, neighbors="add_remove")
     assert 0 <= private.release(private.fold(np.empty(0)), **GOAL).value <= 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [({"columns": "a"}, {"columns": "b"}), ({"by": "c"}, {"by": "d"})],
+)
+def test_states_of_other_columns_are_refused(one, other):
+    """A vector has no name, and groups of another column may have the same keys."""
+    frame = pd.DataFrame({"a": [0.1], "b": [0.2], "c": ["u"], "d": ["u"]})
+
+    def fold(settings):
+        groups = ["u"] if "by" in settings else None
+        job = Job("mean", low=0, high=1, groups=groups, **{"columns": "a", **settings})
+        return job.fold(frame)
+
+    assert (fold(one) + fold(one)).rows == 2
+    with pytest.raises(ParameterError, match="states must be of one job to add up"):
+        fold(one) + fold(other)
+
+
+@pytest.mark.parametrize("statistic", ["variance", "covariance"])
+def test_more_records_than_sums_of_squares_hold_are_refused_where_their_number_is_public(statistic):
+    values = np.full((1024, 1), 0.9)
+    job, private = (
+        Job(statistic, low=0, high=1, neighbors=neighbors)
+        for neighbors in ("replace_one", "add_remove")
+    )
+    states = [job.fold(values), private.fold(values)]
+    for _ in range(23):
+        states = [state + state for state in states]
+    value = job.release(states[0], epsilon=1.0)
+    value = value["x0"] if isinstance(value, dict) else value
+    assert abs(np.asarray(value.value)).max() < 1e-3
+    states = [state + state for state in states]
+    budget = Budget(1.0, 1e-6)
+    with pytest.raises(ParameterError, match="the number of records"):
+        job.release(states[0], epsilon=1.0, budget=budget)
+    assert budget.spent.epsilon == 0
+    private.release(states[1], epsilon=1.0)

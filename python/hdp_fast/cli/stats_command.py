@@ -181,7 +181,7 @@ def _stats(arguments: argparse.Namespace) -> None:
     planner = Planner(schema, arguments.by)
     places = [arguments.output, arguments.report]
     with open_workers(arguments), describe_interrupt(places, budget):
-        table = read_parts(arguments)
+        table = read_parts(arguments, may_be_empty=relation == "add_remove")
         tasks = planner.plan(arguments)
         say_protected(arguments, {name_parts(arguments): (epsilon, delta)})
         result = statistics.describe(

@@ -66,8 +66,12 @@ def add_parts(parser: argparse.ArgumentParser) -> None:
     add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
 
 
-def read_parts(arguments: argparse.Namespace, *, whole: bool = False) -> Table | Chunks:
+def read_parts(
+    arguments: argparse.Namespace, *, whole: bool = False, may_be_empty: bool = False
+) -> Table | Chunks:
     """The private table: whole where it is one file that is short or must be, else its parts.
+
+    may_be_empty: whether a file without rows is no error, as that would show how many there are.
 
     Raises:
         ParameterError: There is no such file, or the standard input is one of several.
@@ -75,8 +79,10 @@ def read_parts(arguments: argparse.Namespace, *, whole: bool = False) -> Table |
     paths: list[Path] = arguments.private
     if len(paths) > 1 and any(map(is_standard, paths)):
         raise ParameterError("PRIVATE is - and more, but the standard input must come alone")
-    asked = arguments.workers is not None or arguments.dask is not None
-    if len(paths) == 1 and not asked and _is_file(paths[0]) and (whole or _is_short(paths[0])):
+    # The standard input can be read once, and by this process alone.
+    asked = may_be_empty or arguments.workers is not None or arguments.dask is not None
+    is_one = len(paths) == 1 and not asked and _is_file(paths[0])
+    if is_standard(paths[0]) or (is_one and (whole or _is_short(paths[0]))):
         return read(paths[0], arguments)
     workers = None if arguments.dask is not None else arguments.workers
     return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)

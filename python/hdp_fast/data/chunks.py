@@ -70,7 +70,8 @@ class Chunks:
 
     Args:
         source: What holds the records. A path of a .npy, .npz, .csv, .tsv, .txt, .parquet, .arrow
-            or .feather file, a folder of such files, a pattern such as "parts/*.parquet"; a
+            or .feather file, a folder of such files, but of none whose name or folder begins with a
+            dot or _, a pattern such as "parts/*.parquet", where links lead to no file twice; a
             Dataset or a RecordBatchReader of pyarrow, the latter for a single pass; a LazyFrame of
             polars; a frame of dask, ray or Spark. Or a list of such, in which arrays, frames, pairs
             (X, y) and functions without arguments that return any of these stand as well: a
@@ -132,6 +133,8 @@ class Chunks:
         if self._ids is not None and self._ids in (self._label, *(self._columns or ())):
             refuse("ids", self._ids, "it must be none of the columns of X, and not the label")
         self._kept: list[_Kept] | None = None
+        if self._label is not None and self._label in (self._columns or ()):
+            refuse("label", label, "it must be none of columns, which would tell it")
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
@@ -285,6 +288,7 @@ class Chunks:
             ImportError: workers are asked for, and joblib is missing.
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
+        self._require_each_once()
         total: State | None = None
         empty: tuple[Any, ...] | None = None
         for state, block in self.map(partial(_fold_blocks, function("fold", fold))):
@@ -298,6 +302,15 @@ class Chunks:
             raise _no_row()
         self._rows = total.rows
         return total
+
+    def _require_each_once(self) -> None:
+        """Refuses one file as two parts, whatever ways lead to it."""
+        seen: set[str] = set()
+        for name in filter(None, self.names):
+            place = os.path.realpath(name)
+            if place in seen:
+                raise ParameterError(f"the part {name!r} is there twice, but it must count once")
+            seen.add(place)
 
     def map(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> Iterator[T]:
         """Runs a task on each part, where the part is read.
@@ -647,7 +660,7 @@ def _open_single(entry: Any, how: _Reading) -> Iterator[Any]:
         return
     for one in block if hasattr(block, "__next__") else (block,):
         whole = how.columns is None or isinstance(one, tuple | np.ndarray)
-        yield one if whole else take_columns("a part", one, how.columns)
+        yield one if whole else _choose(take_columns("a part", one, how.columns), how.columns)
 
 
 def _find_files(source: str | os.PathLike[str]) -> list[Path]:

@@ -30,6 +30,8 @@ TEXTS = (".csv", ".tsv", ".txt")
 _CHUNK_ROWS = 1 << 14
 # Bytes of a packed text that are looked at together. A line of a table is shorter.
 _CHUNK_BYTES = 1 << 24
+# Bytes of a text that become a block of a table, whose columns take many times as many.
+_PART_BYTES = 1 << 22
 # A line of values, quoted line breaks included, is shorter.
 _LONGEST_RECORD = 1 << 28
 # What a thread of pyarrow reads at a time.
@@ -126,9 +128,9 @@ def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
             names, start = _read_head(handle, name, delimiter)
         with _open_bytes(path) as handle:
             head, kept = handle.read(start), b""
-            while piece := handle.read(_CHUNK_BYTES):
+            while piece := handle.read(_PART_BYTES):
                 kept += piece
-                end = _last_end(kept) if len(piece) == _CHUNK_BYTES else len(kept)
+                end = _last_end(kept) if len(piece) == _PART_BYTES else len(kept)
                 if not (end and _has_regular_quotes(kept[:end], delimiter)):
                     break
                 block = _read_part(path, head + kept[:end], delimiter)

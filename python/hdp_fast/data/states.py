@@ -80,7 +80,8 @@ class State:
 
     Attributes:
         job: What made it, such as "learners.SufficientStatistics".
-        settings: The job's public settings, as texts.
+        settings: The job's public settings, as texts. Functions that no module has by name are
+            compared by their code, which another version of Python may write otherwise.
         rows: The number of its records, which is as private as the sums where neighbors differ in
             it.
         sums: Arrays of int64 by name.

@@ -55,6 +55,8 @@ _MOMENTS: Mapping[str, Callable[[PublicColumns], Moment]] = {
 }
 _OF_BINS = ("histogram", "top_k")
 _MOST_COLUMNS = 1 << 20
+# Squares are integers up to 2**30, and sums of more of them may wrap around.
+_MOST_OF_SQUARES = 1 << 33
 _STATISTICS = (*_MOMENTS, "covariance", "quantiles", *_OF_BINS)
 
 
@@ -202,6 +204,7 @@ class Job(Checked):
         Raises:
             ParameterError: An argument is out of range, or the state is of another job.
             ShapeError: The number of records is public and 0.
+            ParameterError: It is public and above `2**33`, for a variance or a covariance.
             BudgetExceeded: The budget has less than epsilon or delta left.
             Exception: What the functions of Chunks raise; nothing is spent then.
 
@@ -224,6 +227,8 @@ class Job(Checked):
         names, width = self._read_names(state)
         state.require(self._name, self._describe(names, width), "a state must be made by this job")
         check_number(state.rows, neighbors, grouped=self.groups is not None)
+        if self.statistic in ("variance", "covariance") and neighbors == "replace_one":
+            positive_int("the number of records", state.rows, _MOST_OF_SQUARES)
         keys = self._keys
         if self.statistic in _OF_BINS:
             _, bins = read_bins([], self.edges, self.categories)
@@ -267,9 +272,18 @@ class Job(Checked):
         listed = {name: _list(getattr(self, name)) for name in ("edges", "categories", "groups")}
         grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
         ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
-        settings = describe_settings(**ends, **listed, **grid, neighbors=self.neighbors)
+        settings = describe_settings(
+            **ends, **listed, **grid, neighbors=self.neighbors, read=self._read_column, by=self.by
+        )
         # Names are read back from a state, and stand there in full.
         return {**settings, "columns": json.dumps(width if names is None else names)}
+
+    @property
+    def _read_column(self) -> str | None:
+        """The one column of tables that is read as a vector, which then has no name."""
+        if self.columns is None or isinstance(self.columns, str):
+            return self.columns
+        return str(self.columns[0]) if self.statistic in _OF_BINS and len(self.columns) else None
 
     def _read_names(self, state: State) -> tuple[list[str] | None, int | None]:
         """The names of the columns of a state, if they have any, and their number."""
