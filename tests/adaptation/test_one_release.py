@@ -7,14 +7,16 @@ import warnings
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from adaptation_problems import fit
 
 from hdp_fast import accounting
 from hdp_fast.adaptation import MomentAdaptation
 from hdp_fast.adaptation.privacy import Privacy
-from hdp_fast.adaptation.residual_moments import release_residuals
+from hdp_fast.adaptation.residual_moments import ResidualSettings, release_residuals
 from hdp_fast.budget import Budget
+from hdp_fast.data import Chunks
 from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import (
     BudgetExceeded,
@@ -73,10 +75,19 @@ def moved(one, other, deviations):
     return total
 
 
+def release_of(rows, residuals, ratio, privacy):
+    settings = ResidualSettings(clip=0.5, ratio=ratio, privacy=privacy)
+
+    def fold(task):
+        return task(rows, residuals)
+
+    # The labels are the residuals of the model that predicts 0.
+    return release_residuals(FeatureMap.identity(2), np.zeros(2), fold, len(rows), settings)
+
+
 def release(records, ratio):
     rows, residuals = (np.array(part) for part in zip(*records, strict=True))
-    features = FeatureMap.identity(2)
-    return release_residuals(features, (rows, residuals), 0.5, ratio, PRIVACY)
+    return release_of(rows, residuals, ratio, PRIVACY)
 
 
 def largest_mu(ratio, deviations):
@@ -115,10 +126,9 @@ def test_a_canary_is_seen_as_often_as_promised():
     draws = []
     for row, residual in (((1.0, 0.0), 0.5), ((0.8, 0.6), -0.5)):
         rows[0] = row
-        records = (rows, np.array([residual, 0.0, 0.0]))
+        labels = np.array([residual, 0.0, 0.0])
         privacy = PRIVACY.change(random_state=np.random.default_rng(len(draws)))
-        features = FeatureMap.identity(2)
-        released = [release_residuals(features, records, 0.5, 1.2, privacy) for _ in range(1_500)]
+        released = [release_of(rows, labels, 1.2, privacy) for _ in range(1_500)]
         draws.append(
             np.array(
                 [
@@ -286,3 +296,72 @@ def test_bad_records_are_refused():
         model.fit(1e200 * X, y, Z, t)
     with pytest.raises(ParameterError, match="y_source has entries beyond"):
         model.fit(X, 1e200 * y, Z, t)
+
+
+# Parts --------------------------------------------------------------------------------------------
+
+PARTED = np.random.default_rng(8)
+SOURCE_X, TARGET_X = PARTED.normal(size=(500, 4)), PARTED.normal(size=(2_000, 4)) * 3
+WEIGHTS = np.array([1.0, -0.5, 0.3, 0.0])
+SOURCE_Y, TARGET_Y = SOURCE_X @ WEIGHTS, TARGET_X @ (WEIGHTS + 0.2)
+PEOPLE = PARTED.integers(0, 700, 2_000)
+CUTS = list(itertools.pairwise((0, 0, 3, 900, 2_000)))
+
+
+def frame_of_target(labels):
+    frame = pd.DataFrame(TARGET_X, columns=list("abcd"))
+    return frame.assign(y=labels, person=PEOPLE)
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+@pytest.mark.parametrize("epsilon", [2.0, math.inf])
+def test_a_target_in_parts_has_the_bits_of_one_array(tmp_path, task, epsilon):
+    labels = [SOURCE_Y, TARGET_Y]
+    if task == "classification":
+        labels = [(y > 0).astype(int) for y in labels]
+    model = MomentAdaptation(epsilon=epsilon, delta=1e-5, task=task)
+    source = (SOURCE_X, labels[0])
+    whole = model.fit(*source, TARGET_X, labels[1], random_state=1).result_.to_json()
+    frame = frame_of_target(labels[1])
+    for place, (start, end) in enumerate(CUTS):
+        frame[start:end].to_csv(tmp_path / f"{place}.csv", index=False)
+    pairs = [(TARGET_X[start:end], labels[1][start:end]) for start, end in CUTS]
+    files = [tmp_path / f"{place}.csv" for place in range(1, len(CUTS))]
+    for chunks in (
+        Chunks(pairs),
+        Chunks(files[::-1], columns=list("abcd"), label="y", workers=2),
+    ):
+        assert model.fit(*source, chunks, random_state=1).result_.to_json() == whole
+
+
+def test_people_in_parts_of_the_target_are_those_of_one_array():
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5)
+    source, settings = (SOURCE_X, SOURCE_Y), {"rows_per_person": 2}
+    arrays = (TARGET_X, TARGET_Y)
+    whole = model.fit(*source, *arrays, ids=PEOPLE, random_state=1, **settings).result_.to_json()
+    frame = frame_of_target(TARGET_Y)
+    parts = [frame[start:end] for start, end in CUTS]
+    budget = Budget(2.0, 1e-5, neighbors="replace_person")
+    chunks = Chunks(parts, label="y", ids="person", **settings)
+    ours = model.fit(*source, chunks, random_state=1, budget=budget)
+    assert ours.result_.to_json() == whole
+    assert budget.spent == (2.0, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "error", "text"),
+    [
+        (Chunks([TARGET_X]), {}, ParameterError, "the parts have no labels"),
+        (Chunks([(TARGET_X, TARGET_Y)]), {"y_target": TARGET_Y}, ParameterError, "beside Chunks"),
+        (Chunks([(TARGET_X, TARGET_Y)]), {"ids": PEOPLE}, ParameterError, "ids were passed"),
+        (Chunks([(TARGET_X[:, 1:], TARGET_Y)]), {}, ShapeError, "4 columns"),
+        (Chunks([(TARGET_X * np.nan, TARGET_Y)]), {}, ParameterError, "target: X"),
+        (TARGET_X, {}, ParameterError, "y_target = None"),
+    ],
+)
+def test_targets_in_parts_are_refused_before_anything_is_spent(target, more, error, text):
+    budget = Budget(2.0, 1e-5)
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5)
+    with pytest.raises(error, match=text):
+        model.fit(SOURCE_X, SOURCE_Y, target, budget=budget, **more)
+    assert budget.spent.epsilon == 0

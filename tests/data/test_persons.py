@@ -14,7 +14,7 @@ from cases import each_case
 from containers import TEXTS, UNSIGNED, WHOLE
 
 from hdp_fast import Budget, accounting, parity, statistics, transfer
-from hdp_fast.data import Chunks, Number, Schema, bound_rows, persons
+from hdp_fast.data import Chunks, Label, Number, Schema, bound_rows, persons
 from hdp_fast.data.persons import (
     Persons,
     gaussian_share_of_row,
@@ -23,6 +23,7 @@ from hdp_fast.data.persons import (
 )
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import (
+    CenteredLinear,
     Conjunctions,
     ExponentialLearner,
     FeatureMap,
@@ -459,15 +460,21 @@ def test_people_in_files_are_those_of_one_array(tmp_path, kind):
     assert ours.record == theirs.record
 
 
-def test_ids_of_parts_are_texts_where_one_part_has_texts():
-    numbers, texts = {"a": [1] * 6, "person": [7, 8, 7, 7, 8, 9]}, {"a": [1], "person": ["7"]}
-    empty = {"a": [], "person": np.array([], object)}
-    bounded, people = Chunks([texts, numbers], ids="person", rows_per_person=2).of_people()
-    expected = bound_rows(["7", "7", "8", "7", "7", "8", "9"], 2)
+def test_ids_of_parts_are_numbers_or_texts_and_a_mixture_is_refused():
+    ids = np.array([7, 8, 7, 7, 8, 9])
+    numbers, texts = {"a": [1] * 6, "person": ids}, {"a": [1], "person": ["7"]}
+    bounded, people = Chunks([numbers, numbers], ids="person", rows_per_person=2).of_people()
+    expected = bound_rows(np.tile(ids, 2), 2)
     assert (people.keep == expected).all()
-    assert bounded.count() == expected.sum() == 5
-    _, alone = Chunks([empty, numbers], ids="person", rows_per_person=2).of_people()
-    assert (alone.keep == bound_rows(np.array(numbers["person"]), 2)).all()
+    assert bounded.count() == expected.sum() == 6
+    floats = {"a": [1], "person": np.array([7.0])}
+    _, people = Chunks([numbers, floats], ids="person", rows_per_person=2).of_people()
+    assert (people.keep == bound_rows(np.array([*ids, 7]), 2)).all()
+    empty = {"a": [], "person": np.array([], object)}
+    _, people = Chunks([empty, numbers], ids="person", rows_per_person=2).of_people()
+    assert (people.keep == bound_rows(ids, 2)).all()
+    with pytest.raises(ParameterError, match="numbers in some parts and texts in others"):
+        Chunks([numbers, texts], ids="person").of_people()
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -519,11 +526,13 @@ def test_parts_that_grow_or_shrink_between_passes_are_refused(change):
 
 def test_jobs_that_know_no_people_refuse_them():
     chunks = Chunks(parts_of(IDS["texts"]), ids="person")
-    schema = Schema(None, {"a": Number(0, 1)})
+    schema = Schema(Label("y", positive=("1",)), {"a": Number(0, 1)})
     for job in (
         lambda: statistics.describe(chunks, schema, epsilon=1.0),
         lambda: chunks.fold(MEAN.fold),
         chunks.count,
+        lambda: CenteredLinear(schema, classes=["0", "1"], epsilon=1.0, **D).learn(chunks),
+        lambda: list(chunks.map_blocks(lambda block: [0])),
         lambda: list(chunks.map(lambda blocks, name: 0)),
     ):
         with pytest.raises(ParameterError, match="ids = 'person' of Chunks, but this job protects"):

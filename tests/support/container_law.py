@@ -730,6 +730,7 @@ LIKE = {
     ),
     "bits, as gf2.BitMatrix.from_dense and learners.ExponentialLearner.learn": (
         *("parity.learn", "parity.transfer", "learners.ConjunctionList.prepare"),
+        *("learners.ExponentialLearner.fold",),
         *("learners.ConjunctionList.errors", "learners.DoublingLearner.learn"),
         *("learners.ExponentialLearner.learn_indices", "learners.ExponentialLearner.prepare"),
         *("learners.LinearSeparator.learn", "learners.LinearSeparator.learn_indices"),
@@ -745,7 +746,11 @@ LIKE = {
     "members and statistics of labels.PrivateLabeler.fit and labels.StatisticsLabeler.fit": (
         *("labels.PrivateLearner.fit", "labels.SoftLabeler.fit", "labels.PrivateLabeler.check"),
     ),
-    "the persons of statistics.count, ids": ("data.bound_rows",),
+    "each reads its records as the function of its statistic": (
+        *("statistics.Job", "statistics.Job.fold", "statistics.Job.release"),
+    ),
+    "the records of learners.SufficientStatistics.release": ("learners.SufficientStatistics.fold",),
+    "the persons of statistics.count, ids": ("data.bound_rows", "data.Chunks"),
     "the columns of data.Schema.floats": (
         *("data.read_frame", "data.Schema.labels", "data.Schema.float_labels"),
         *("learners.CenteredLinear.learn", "statistics.describe", "transfer.HybridRun.simulate"),
@@ -765,6 +770,7 @@ LIKE = {
     "a fact of the answer, or of a plan": (
         *("labels.LabelResult", "labels.Suggestion", "labels.LearningPlan"),
         *("statistics.TableStatistics", "transfer.HybridModel"),
+        *("transfer.CalibratedModel",),
         *("labels.PrivateLabeler", "learners.DoublingResult", "learners.ReleasedStatistics"),
         *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),
         *("stability.TableSession", "stability.VotePlan", "stability.members_needed"),

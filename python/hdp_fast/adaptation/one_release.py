@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -9,12 +10,12 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.feature_names import FeatureNames
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
 from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
+    array,
     bounded,
     bounded_positive,
     one_of,
@@ -26,7 +27,11 @@ from .._support.validate import (
     unit_interval,
 )
 from ..budget.account import Budget
-from ..exceptions import HdpFastError
+from ..data.chunks import Chunks, settle_owners
+from ..data.frames import read_labels_as_numbers
+from ..data.persons import Persons
+from ..data.states import State
+from ..exceptions import HdpFastError, ParameterError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
 from .base import (
@@ -36,13 +41,16 @@ from .base import (
     bound_records,
     check_columns,
     validate_domain,
+    validate_features,
 )
 from .baselines.reweighting import Loss
 from .privacy import Privacy, set_privacy
 from .residual_moments import (
     ChangePosterior,
+    Fold,
     MomentProblem,
     MomentResult,
+    ResidualSettings,
     SourceOptimum,
     average_posterior,
     denoise,
@@ -149,7 +157,7 @@ class MomentAdaptation(Estimator):
 
     Cost:
         `O((m + n) d**2 + d**3)` for the source and the release, and some hundred solutions of k
-        equations.
+        equations. Chunks of the target are read twice, once to count them.
 
     Source:
         Wang 2018 (AdaSSP) for released moments of linear regression; Balle and Wang 2018 for the
@@ -196,8 +204,8 @@ class MomentAdaptation(Estimator):
         self,
         X_source: ArrayLike,
         y_source: ArrayLike,
-        X_target: ArrayLike,
-        y_target: ArrayLike,
+        X_target: ArrayLike | Chunks,
+        y_target: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
@@ -214,11 +222,12 @@ class MomentAdaptation(Estimator):
             X_source: Public records, finite real numbers of shape (m, d); m and d at least 1. A
                 constant column makes an intercept.
             y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1.
-            X_target: Private records, finite real numbers of shape (n, d), n at least 1.
-            y_target: Labels of the target, shape (n,).
+            X_target: Private records, finite real numbers of shape (n, d), n at least 1; or
+                data.Chunks of them with their labels.
+            y_target: Labels of the target, shape (n,). None beside Chunks.
             ids: Whose record it is, for each record of the target, as data.bound_rows takes
                 them: the guarantee is then for people, who may have several records. None protects
-                each record.
+                each record. Chunks name a column of ids themselves.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
@@ -235,6 +244,7 @@ class MomentAdaptation(Estimator):
                 1e30, the frames of both domains have different columns, no noise that is drawn is
                 enough for epsilon, or a budget comes with epsilon = math.inf.
             BudgetExceeded: The budget has less than epsilon or delta left.
+            Exception: What the functions of Chunks raise; nothing is spent then.
 
         Guarantee:
             That of the class. With ids it is for whatever a person's records hold, and ids are
@@ -242,22 +252,22 @@ class MomentAdaptation(Estimator):
             budget is spent where fit raises.
         """
         settings = self._validate_settings(budget, random_state)
-        X_target, y_target, persons = bound_records(X_target, y_target, ids, rows_per_person)
-        source, target, names = _validate_records(
-            (X_source, y_source, X_target, y_target), settings.loss
-        )
-        m, n = len(source.y), len(target.y)
+        target = _open_target(X_target, y_target, (ids, rows_per_person), settings.loss)
+        X_source, names = align_source(X_source, target.head)
+        source = validate_domain("source", X_source, y_source, settings.loss)
+        check_columns("X_source", source.X, target.columns)
+        m, n = len(source.y), target.n
         log_stage("adaptation.MomentAdaptation: %d source and %d target records", m, n)
         optimum = fit_source(source.X, source.y, settings.source_penalty)
         features, matrix, shape = _choose_directions(source, optimum, settings)
         clip = _choose_clip(source, optimum, settings)
-        left = residuals(target.X, target.y, optimum.coef)
+        privacy = settings.privacy.change(persons=target.persons)
         statistics = release_residuals(
             features,
-            (target.X, left),
-            clip,
-            settings.ratio,
-            settings.privacy.change(persons=persons),
+            optimum.coef,
+            target.fold,
+            n,
+            ResidualSettings(clip, settings.ratio, privacy),
         )
         problem = _state_problem(statistics, features, matrix, shape, source, optimum, settings)
         posterior = average_posterior(problem)
@@ -331,19 +341,48 @@ class MomentAdaptation(Estimator):
         return _ReleaseSettings(set_privacy(fields, budget, random_state), self.loss, **parameters)
 
 
-def _validate_records(
-    data: tuple[Any, Any, Any, Any], loss: Loss
-) -> tuple[DomainRecords, DomainRecords, FeatureNames]:
-    """Validate the records of both domains, the source's columns in the target's order.
+class _Target(NamedTuple):
+    """The private records that are used: what is public of them, and how they are folded."""
+
+    head: Any
+    columns: int
+    n: int
+    persons: Persons
+    fold: Fold
+
+
+def _open_target(X: Any, y: Any, owners: tuple[ArrayLike | None, int], loss: Loss) -> _Target:
+    """The records of the target, in one array or in parts.
 
     Raises: ShapeError, ParameterError.
     """
-    X_source, y_source, X_target, y_target = data
-    X_source, names = align_source(X_source, X_target)
-    source = validate_domain("source", X_source, y_source, loss)
-    target = validate_domain("target", X_target, y_target, loss)
-    check_columns("X_source", source.X, target.X.shape[1])
-    return source, target, names
+    if isinstance(X, Chunks):
+        if y is not None:
+            raise ParameterError("y_target was passed beside Chunks, which hold the labels")
+        chunks, persons = settle_owners(X, *owners)
+        head = chunks.first()[0]
+        # Of its shape alone: no entry of a record that is left out may raise.
+        columns = validate_features("target", np.zeros((1, *np.shape(array("X", head))[1:])))
+
+        def fold_parts(task: Callable[[Any, Any], State]) -> State:
+            state: State = chunks.fold(partial(_fold_part, task=task, loss=loss))
+            return state
+
+        return _Target(head, columns.shape[1], chunks.count(), persons, fold_parts)
+    if y is None:
+        raise ParameterError("y_target = None, but arrays of records must come with their labels")
+    X, y, persons = bound_records(X, y, *owners)
+    target = validate_domain("target", X, y, loss)
+    return _Target(
+        X, target.X.shape[1], len(target.y), persons, lambda task: task(target.X, target.y)
+    )
+
+
+def _fold_part(X: Any, y: Any = None, *, task: Callable[[Any, Any], State], loss: Loss) -> State:
+    if y is None:
+        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
+        raise ParameterError(f"the parts have no labels, but {rule}")
+    return task(*validate_domain("target", X, read_labels_as_numbers(y), loss))
 
 
 def _choose_directions(

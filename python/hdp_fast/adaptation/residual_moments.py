@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,16 +17,18 @@ from .._support.json_text import JsonText
 from .._support.notes import note, note_large_delta
 from .._support.types import Floats
 from ..budget.account import spend
+from ..data.states import State
 from ..exceptions import ParameterError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
 from ..learners.statistics_noise import LEVEL, MOST_BITS, chi_square_quantile, least_records
 from ..learners.sufficient_statistics import (
+    PrivateSums,
     SufficientStatistics,
     add_noise,
-    add_up,
     calibrate,
     deviations_of,
+    fold_settled,
 )
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .privacy import Privacy
@@ -52,6 +55,21 @@ class SourceMoments(NamedTuple):
         second = self.second * self.size - other.second * other.size
         cross = self.cross * self.size - other.cross * other.size
         return SourceMoments(second / size, cross / size, size)
+
+
+class ResidualSettings(NamedTuple):
+    """How residuals are released.
+
+    Attributes:
+        clip: They are clipped to [-clip, clip].
+        ratio: Deviation of the noise on the diagonal of the sum of z z' over that on the sum of
+            z r / clip.
+        privacy: What is promised, and to whom.
+    """
+
+    clip: float
+    ratio: float
+    privacy: Privacy
 
 
 class SourceOptimum(NamedTuple):
@@ -157,24 +175,23 @@ _SOURCE = (
 )
 
 
-def release_residuals(
-    features: FeatureMap,
-    records: tuple[NDArray[Any], Floats],
-    clip: float,
-    ratio: float,
-    privacy: Privacy,
-) -> ReleasedStatistics:
-    """Release the sums of z r and of z z' over private records, with noise.
+# Folds records, as the function that is passed makes a state of rows and their labels.
+Fold = Callable[[Callable[[Any, Any], State]], State]
 
-    z are the features of a row, of norm at most 1. records: rows, and residuals r, which are
-    clipped to [-clip, clip]. ratio: deviation of the noise on the diagonal of the sum of z z' over
-    that on the sum of z r / clip.
+
+def release_residuals(
+    features: FeatureMap, coef: Floats, fold: Fold, n: int, settings: ResidualSettings
+) -> ReleasedStatistics:
+    """Release the sums of z r and of z z' over n private records, with noise.
+
+    z are the features of a row, of norm at most 1, and r = y - <coef, x> the residuals.
 
     Raises: ParameterError, BudgetExceeded.
     """
-    rows, residuals = records
-    n, drawn, record = len(residuals), None, None
-    description = SufficientStatistics(features, label_bound=clip, second_moments=True, ratio=ratio)
+    drawn, record, privacy = None, None, settings.privacy
+    description = SufficientStatistics(
+        features, label_bound=settings.clip, second_moments=True, ratio=settings.ratio
+    )
     goal = privacy.goal
     if privacy.protects:
         share = goal.persons.gaussian_share(goal.epsilon, privacy.delta)
@@ -183,12 +200,21 @@ def release_residuals(
         record = _make_record(deviations, features, privacy)
         note_large_delta(privacy.delta, n)
         _note_before(n, deviations[0], features.columns, goal.epsilon)
-    # Clipped before they are divided, so that none overflows.
-    targets = residuals.clip(-clip, clip) / clip
     bits = MOST_BITS if drawn is None else drawn.bits
-    sums = add_up(description, rows, targets, bits)
+    state = fold(partial(_fold_residuals, description=description, coef=coef, bits=bits))
+    sums = PrivateSums(state.sums["sums"], state.sums["moments"])
     with nullcontext() if record is None else spend(goal.budget, record):
         return add_noise(description, sums, n, bits, drawn, record, goal.random_state)
+
+
+def _fold_residuals(
+    X: NDArray[Any], y: Floats, *, description: SufficientStatistics, coef: Floats, bits: int
+) -> State:
+    clip = description.label_bound
+    assert clip is not None
+    # Clipped before they are divided, so that none overflows.
+    targets = residuals(X, y, coef).clip(-clip, clip) / clip
+    return fold_settled(description, X, targets, bits)
 
 
 def _make_record(

@@ -182,6 +182,13 @@ def make_column(entries: Any) -> Column:
     return encode(entries) if isinstance(entries, list | tuple) else _array_column(entries)
 
 
+def read_labels_as_numbers(labels: Any) -> Any:
+    """Labels of a part that are texts, as all that a file of text holds, as numbers."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "U":
+        return _array_column(labels).row_numbers()
+    return labels
+
+
 def _array_column(entries: Any) -> Column:
     values = array("a column", entries)
     if values.ndim != 1:

@@ -425,18 +425,21 @@ def bound_parts(parts: Sequence[PartOwners], most: int) -> tuple[Persons, list[N
 
 
 def _join_ids(columns: list[Column]) -> Entries:
-    """The ids of several columns: numbers where all of them are, and otherwise texts."""
+    """The ids of several columns, all of them numbers or all of them texts."""
     numbers = [column for column in columns if isinstance(column, NumberColumn)]
-    if len(numbers) == len(columns):
-        values = np.concatenate([column.values for column in numbers])
-        missing = [
-            np.zeros(column.rows, bool) if column.missing is None else column.missing
-            for column in numbers
-        ]
-        plain = values.astype(np.int64) if values.dtype == bool else values
-        return Entries(plain, np.concatenate(missing))
-    joined = np.concatenate([np.array(column.texts, str)[column.codes] for column in columns])
-    return Entries(joined, joined == "")
+    if not numbers:
+        texts = np.concatenate([np.array(part.texts, str)[part.codes] for part in columns])
+        return Entries(texts, texts == "")
+    if len(numbers) < len(columns):
+        rule = "all must hold numbers, or all texts"
+        raise ParameterError(f"ids are numbers in some parts and texts in others, but {rule}")
+    values = np.concatenate([column.values for column in numbers])
+    missing = [
+        np.zeros(column.rows, bool) if column.missing is None else column.missing
+        for column in numbers
+    ]
+    plain = values.astype(np.int64) if values.dtype == bool else values
+    return Entries(plain, np.concatenate(missing))
 
 
 def check_rows(rows_per_person: int) -> int:

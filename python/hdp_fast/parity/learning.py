@@ -15,7 +15,7 @@ from .._support.types import Bits, RandomState
 from .._support.validate import bit_entries, bits, flag, number, refuse, shorten
 from ..budget.account import Budget, spend
 from ..data.chunks import Chunks, count_rows, settle_owners
-from ..data.frames import make_column
+from ..data.frames import read_labels_as_numbers
 from ..data.persons import read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from ..gf2 import BitMatrix, pack_rows
@@ -224,10 +224,7 @@ def _pack_block(X: Any, y: Any = None) -> _Packed:
         rule = "they must be pairs (X, y), or tables of which label names the column of labels"
         raise ParameterError(f"the parts have no labels, but {rule}")
     rows, columns = pack_rows(pack_records(X))
-    if isinstance(y, np.ndarray) and y.dtype.kind == "U":
-        # All that a file of text holds is texts.
-        y = make_column(y).row_numbers()
-    labels = bits("y", y)
+    labels = bits("y", read_labels_as_numbers(y))
     if len(labels) != len(rows):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(rows):,} records")
     return _Packed(rows, columns, labels)

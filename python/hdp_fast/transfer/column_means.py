@@ -243,7 +243,7 @@ def release_means(
     reading = _Reading(schema, bits, low, high, names)
     if isinstance(records, Chunks):
         records, persons = settle_owners(records, ids, rows_per_person)
-        columns, n = reading.read(records.head()[0]).columns, _check_many(records.count())
+        columns, n = reading.read(records.first()[0]).columns, _check_many(records.count())
     else:
         rows, columns = reading.read(records, part=False)
         persons = read_persons(ids, rows_per_person, len(rows))
