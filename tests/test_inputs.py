@@ -83,7 +83,8 @@ def average(X):
 
 def classify(X, y):
     module = pytest.importorskip("hdp_fast.sklearn")
-    settings = {"epsilon": 1.0, "bounds": (0, 1), "classes": [0, 1], "test_seed": 0}
+    # Of other bounds: a column of integers between 0 and 1 is one of bits, by its container's type.
+    settings = {"epsilon": 1.0, "bounds": (0, 2), "classes": [0, 1], "test_seed": 0}
     return module.PrivateClassifier(**settings).fit(X, y).predict_proba(X)
 
 

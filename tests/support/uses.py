@@ -253,6 +253,11 @@ BASES: dict[str, Callable[[], Base]] = {
         learners.ConjunctionList(EYE, 1 - EYE).prepare,
         {"X": EYE},
     ),
+    "learners.ExponentialLearner.fold": lambda: (LEARNER.fold, {"X": BITS, "y": LABELS}),
+    "learners.SufficientStatistics.fold": lambda: (
+        learners.SufficientStatistics(learners.FeatureMap.identity(4), classes=[0, 1]).fold,
+        {"X": NUMBERS, "y": LABELS},
+    ),
     "learners.ExponentialLearner.with_epsilon": lambda: (LEARNER.with_epsilon, {"epsilon": 2.0}),
     "learners.ExponentialLearner.prepare": lambda: (LEARNER.prepare, {"X": BITS}),
     "learners.ExponentialLearner.learn_indices": lambda: (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from .._support.random_state import check_random_state
 from .._support.validate import guess, positive, probability, refuse
-from ..data.chunks import Chunks
 from ..data.column_kinds import Category, Number
 from ..data.schema import Schema
+from ..data.table import Table
 from ..exceptions import notes_of, printable
 from .output import (
     Block,
@@ -196,7 +196,7 @@ def _stats(arguments: argparse.Namespace) -> None:
             budget=budget,
             random_state=arguments.seed,
         )
-        rows = table.count() if isinstance(table, Chunks) else table.rows
+        rows = table.rows if isinstance(table, Table) else table.count()
         public_n = rows if relation == "replace_one" else None
         summary = _summarize(arguments, relation, result, public_n)
         deliver(summary, arguments, words=_words(summary), page=render)

@@ -14,12 +14,12 @@ import zipfile
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._support.validate import refuse
-from ..data import Chunks, arrow
+from ..data import arrow
 from ..data.column_kinds import require_label
 from ..data.delimited import TEXTS, delimiter_of, name_of
 from ..data.reading import parse_file, read_safely, read_whole
@@ -27,6 +27,9 @@ from ..data.schema import Schema
 from ..data.table import Table, read_table, suffix_of
 from ..exceptions import ParameterError
 from .output import is_standard
+
+if TYPE_CHECKING:
+    from ..data.chunks import Chunks
 
 # A single file that is no longer is read whole.
 _LONG = 1 << 26
@@ -85,6 +88,8 @@ def read_parts(
     if is_standard(paths[0]) or (is_one and (whole or _is_short(paths[0]))):
         return read(paths[0], arguments)
     workers = None if arguments.dask is not None else arguments.workers
+    from ..data.chunks import Chunks  # Help and a wrong flag do not wait for it.
+
     return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)
 
 

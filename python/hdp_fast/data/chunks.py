@@ -230,7 +230,7 @@ class Chunks:
             raise _no_row()
         return empty
 
-    def head(self) -> tuple[Any, ...]:
+    def first(self) -> tuple[Any, ...]:
         """Reads the first block that has a row, as a fold is called with it.
 
         Returns:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import accounting
 from .._core import Features
 from .._support.containers import MISSING_KINDS, Entries, to_frame
 from .._support.types import Integers
@@ -468,6 +467,9 @@ def gaussian_share_of_row(epsilon: float, delta: float, rows: int) -> Share:
     """
     if rows == 1 or number("epsilon", epsilon) == math.inf:
         return Share(epsilon, delta)
+
+    from .. import accounting  # Whoever reads a table alone does not wait for it.
+
     row_epsilon = _divide(epsilon, rows)
     mu = accounting.gaussian_mu(epsilon, delta) / rows * _STRETCH
     return _check(

@@ -226,7 +226,7 @@ class PrivateLinearEstimator(SeededEstimator):
 
     def _read_parts(self, chunks: Chunks) -> tuple[Rows, Callable[[Any], Any]]:
         """The map to rows in [0, 1] of records in parts, and what reads a block for it."""
-        head, *labels = chunks.with_tables().head()
+        head, *labels = chunks.with_tables().first()
         if not labels:
             rule = "Chunks(..., label=) names their column"
             raise ParameterError(
