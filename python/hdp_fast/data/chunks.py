@@ -3,62 +3,31 @@
 from __future__ import annotations
 
 import copy
-import glob
 import hashlib
-import importlib
 import os
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.parallel import run_jobs, runs_alone
 from .._support.validate import function, list_texts, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
-from .delimited import TEXTS, delimiter_of, read_text_blocks
 from .frames import take_columns
 from .persons import PartOwners, Persons, bound_parts, check_rows, mark_ids, read_owners
-from .reading import check_stored, map_array
+from .sources import Part, Reading, choose_columns, parts_of
 from .states import State
-from .table import BLOCK_ROWS, Table, read_archive, read_batches
+from .table import Table
 
 T = TypeVar("T")
+
 _Take = Callable[[Any], tuple[tuple[Any, ...], tuple[str, ...] | None]]
 
-# Numbers of an array that are read at a time: 8 MB of floats.
-_BLOCK_CELLS = 1 << 20
-_BATCHED = (".parquet", ".arrow", ".feather")
-_ARRAYS = (".npy", ".npz")
-_READ = (*_BATCHED, *_ARRAYS, *TEXTS, *(f"{text}.gz" for text in TEXTS))
-# Workers that die one after the other, without a part that is done, before a run gives up.
-_MOST_DEATHS = 3
 _MOST_WORKERS = 1 << 16
-_FORMS = (
-    "a path, a folder, a pattern, a pyarrow Dataset or RecordBatchReader, a polars LazyFrame, "
-    "a dask, ray or Spark frame, or a list of these, of arrays, frames, pairs (X, y) or functions"
-)
-
-
-@dataclass(frozen=True)
-class Part:
-    """One part of the records.
-
-    Attributes:
-        name: What it is called in states, None for one that has no name.
-        open: Reads it, block by block, as often as it is called.
-        head: Makes a block without rows, of one that can be read a single time.
-    """
-
-    name: str | None
-    open: Callable[[], Iterable[Any]]
-    head: Callable[[], Any] | None = None
 
 
 class Chunks:
@@ -139,7 +108,7 @@ class Chunks:
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
-        self._parts = tuple(_parts_of(source, _Reading(self._reads, delimiter)))
+        self._parts = tuple(parts_of(source, Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
 
@@ -188,7 +157,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        if self._workers in (None, 1) and _is_alone():
+        if self._workers in (None, 1) and runs_alone():
             orders: set[tuple[str, ...]] = set()
             for pair in self._pairs():
                 for block in filter(count_rows, _read_part(self._take, *pair, orders)):
@@ -349,7 +318,7 @@ class Chunks:
         """The place and the result of each part, in the order in which they are done."""
         jobs = [partial(_run_part, task, self._take, *pair) for pair in self._pairs()]
         orders: set[tuple[str, ...]] = set()
-        with closing(_run(jobs, self._workers)) as results:
+        with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:
                 orders |= seen
                 _check_orders(orders)
@@ -525,10 +494,10 @@ def _take(
     others = [name for name in table.columns if name not in (label, ids)]
     names = others if columns is None else columns
     if label is None:
-        return (_choose(table, names),), None
+        return (choose_columns(table, names),), None
     labels = _values_of(table.column(label))
     if whole:
-        return (_choose(table, names), labels), tuple(names)
+        return (choose_columns(table, names), labels), tuple(names)
     columns_of_x = [table.column(name).row_numbers() for name in names]
     X = np.stack(columns_of_x, axis=1) if names else np.empty((table.rows, 0))
     return (X, labels), tuple(names)
@@ -539,294 +508,3 @@ def _values_of(column: Column) -> NDArray[Any]:
     if isinstance(column, NumberColumn):
         return column.row_numbers()
     return np.array(column.texts, dtype=str)[column.codes]
-
-
-# Running tasks -----------------------------------------------------------------------------------
-
-
-def _run(jobs: Sequence[Callable[[], T]], workers: int | None) -> Generator[tuple[int, T]]:
-    """The places and results of all jobs, each of which counts once, whatever kills a worker."""
-    joblib = _load_joblib(workers)
-    left, deaths = dict(enumerate(jobs)), 0
-    while left:
-        results = _send(joblib, list(left.items()), workers)
-        try:
-            with _ended(results):
-                for place, result in results:
-                    del left[place]
-                    deaths = 0
-                    yield place, result
-        except BrokenExecutor:
-            deaths += 1
-            if deaths >= _MOST_DEATHS:
-                raise
-
-
-@contextmanager
-def _ended(results: Generator[Any]) -> Iterator[None]:
-    """Ends what is left undone after the block, and not where a collector of garbage finds it."""
-    try:
-        yield
-    finally:
-        with warnings.catch_warnings():
-            # joblib tells how many results were not asked for.
-            warnings.simplefilter("ignore")
-            results.close()
-
-
-def _send(
-    joblib: Any, jobs: list[tuple[int, Callable[[], T]]], workers: int | None
-) -> Generator[tuple[int, T]]:
-    if joblib is None:
-        return (_call(*job) for job in jobs)
-    options = {} if workers is None else {"n_jobs": workers}
-    try:
-        parallel = joblib.Parallel(return_as="generator_unordered", **options)
-    except ValueError:
-        # Some backends return all results at once.
-        parallel = joblib.Parallel(**options)
-    if parallel.n_jobs == 1:
-        return (_call(*job) for job in jobs)
-    results = parallel(joblib.delayed(_call)(*job) for job in jobs)
-    return results if hasattr(results, "close") else (result for result in results)
-
-
-def _call(place: int, job: Callable[[], T]) -> tuple[int, T]:
-    return place, job()
-
-
-def _is_alone() -> bool:
-    """Whether joblib, if it is there, would run parts one after the other."""
-    joblib = _load_joblib(None)
-    return joblib is None or joblib.Parallel().n_jobs == 1
-
-
-def _load_joblib(workers: int | None) -> Any:
-    try:
-        return importlib.import_module("joblib")
-    except ImportError as error:
-        if workers in (None, 1):
-            return None
-        raise ImportError(f"workers = {workers} needs joblib: pip install joblib") from error
-
-
-# Sources -----------------------------------------------------------------------------------------
-
-
-class _Reading(NamedTuple):
-    """How tables are read."""
-
-    columns: list[str] | None
-    delimiter: str | None = None
-
-
-def _parts_of(source: Any, how: _Reading) -> Iterator[Part]:
-    """The parts that a source holds."""
-    if isinstance(source, str | os.PathLike):
-        for path in _find_files(source):
-            yield Part(str(path), partial(_read_file, path, how))
-    elif isinstance(source, list):
-        for entry in source:
-            yield from _parts_of(entry, how) if _holds_parts(entry) else [_single(entry, how)]
-    elif callable(getattr(source, "get_fragments", None)):
-        for fragment in source.get_fragments():
-            # With the schema of all, in which the names of folders may be columns.
-            scan = partial(_scan, fragment, source.schema, how.columns)
-            yield Part(getattr(fragment, "path", None), scan)
-    elif _library_of(source) in _LAZY and (read := _LAZY[_library_of(source)](source, how.columns)):
-        yield from read
-    elif callable(source) or isinstance(source, tuple):
-        yield _single(source, how)
-    else:
-        refuse("source", type(source).__name__, f"it must be {_FORMS}")
-
-
-def _holds_parts(entry: Any) -> bool:
-    kinds = (str, os.PathLike, list)
-    lazy = _library_of(entry) in _LAZY and bool(_LAZY[_library_of(entry)](entry, None))
-    return isinstance(entry, kinds) or callable(getattr(entry, "get_fragments", None)) or lazy
-
-
-def _single(entry: Any, how: _Reading) -> Part:
-    kinds = (Table, tuple, Mapping)
-    if not (isinstance(entry, kinds) or callable(entry) or hasattr(entry, "shape")):
-        refuse("source", type(entry).__name__, f"it must be {_FORMS}")
-    return Part(None, partial(_open_single, entry, how))
-
-
-def _open_single(entry: Any, how: _Reading) -> Iterator[Any]:
-    block = entry() if callable(entry) else entry
-    if isinstance(block, str | os.PathLike):
-        for part in _parts_of(block, how):
-            yield from part.open()
-        return
-    for one in block if hasattr(block, "__next__") else (block,):
-        whole = how.columns is None or isinstance(one, tuple | np.ndarray)
-        yield one if whole else _choose(take_columns("a part", one, how.columns), how.columns)
-
-
-def _find_files(source: str | os.PathLike[str]) -> list[Path]:
-    path = Path(source)
-    if path.is_dir():
-        files = [file for file in path.rglob("*") if file.name.lower().endswith(_READ)]
-        files = [file for file in files if not _is_hidden(file.relative_to(path))]
-    elif path.exists() or not glob.has_magic(str(source)):
-        return [path]
-    else:
-        files = list(map(Path, glob.glob(str(source), recursive=True)))
-    # A file that links lead to as well is one part, under its shortest name.
-    shortest = sorted(filter(Path.is_file, files), key=lambda file: (len(file.parts), file))
-    files = sorted({file.resolve(): file for file in reversed(shortest)}.values())
-    if not files:
-        refuse("source", str(source), f"it must hold files of {', '.join(_READ)}")
-    return files
-
-
-def _is_hidden(file: Path) -> bool:
-    """Whether it is what programs keep beside the parts of a table, or a file of theirs."""
-    return any(name[0] in "._" for name in file.parts)
-
-
-def _read_file(path: Path, how: _Reading) -> Iterator[Any]:
-    columns, suffix = how.columns, path.suffix.lower()
-    if suffix == ".npy":
-        yield from _read_array(path)
-    elif suffix == ".npz":
-        yield _choose(read_archive(path), columns)
-    elif suffix in _BATCHED:
-        yield from read_batches(path, columns)
-    else:
-        name = str(path)
-        for block in read_text_blocks(path, delimiter_of(path, how.delimiter)):
-            rows = next(iter(block.values())).rows
-            yield _choose(Table(block, rows, name), columns)
-
-
-def _choose(table: Table, columns: list[str] | None) -> Table:
-    if columns is None:
-        return table
-    some = {name: table.column(name) for name in columns}
-    return Table(some, table.rows, table.name, table.public)
-
-
-def _read_array(path: Path) -> Iterator[NDArray[Any]]:
-    mapped = map_array(path)
-    if not mapped.ndim:
-        raise ShapeError(f"{path} holds one number, but it must hold rows")
-    shape, width = mapped.shape, max(mapped[:1].size, 1)
-    check_stored(mapped if not mapped.nbytes else mapped[:0], str(path))
-    step = max(_BLOCK_CELLS // width, 1)
-    for start in range(0, max(shape[0], 1), step):
-        # Mapped again, for what was looked at stays in memory as long as it is mapped.
-        mapped = map_array(path)
-        if mapped.shape != shape:
-            raise ShapeError(f"{path} changed while it was read, but its shape must stay")
-        yield check_stored(np.array(mapped[start : start + step]), str(path))
-
-
-def _scan(fragment: Any, schema: Any, columns: list[str] | None) -> Iterator[Any]:
-    """The batches of a part of a Dataset of pyarrow."""
-    yield _select(schema.empty_table(), columns)
-    yield from fragment.to_batches(schema=schema, columns=columns, batch_size=BLOCK_ROWS)
-
-
-# Frames of other libraries ------------------------------------------------------------------------
-
-
-class _Lists(Protocol):
-    def __call__(self, source: Any, columns: list[str] | None) -> list[Part]:
-        """The parts of a lazy frame; none where the source is something else."""
-
-
-def _library_of(source: Any) -> str:
-    return type(source).__module__.partition(".")[0]
-
-
-def _parts_of_arrow(source: Any, columns: list[str] | None) -> list[Part]:
-    if not callable(getattr(source, "read_next_batch", None)):
-        return []
-    return [Part(None, _ReadOnce(source, columns), source.schema.empty_table)]
-
-
-def _select(table: Any, columns: list[str] | None) -> Any:
-    return table if columns is None else table.select(columns)
-
-
-class _ReadOnce:
-    """The batches of a RecordBatchReader, which are there a single time."""
-
-    def __init__(self, reader: Any, columns: list[str] | None) -> None:
-        self._reader, self._columns = reader, columns
-
-    def __call__(self) -> Iterator[Any]:
-        """Its batches; refused when it is called again."""
-        reader, self._reader = self._reader, None
-        if reader is None:
-            rule = "it is read once, and this job needs more passes: pass a Dataset, or files"
-            raise ParameterError(f"source is a RecordBatchReader at its end, but {rule}")
-        yield _select(reader.schema.empty_table(), self._columns)
-        for batch in reader:
-            yield _select(batch, self._columns)
-
-
-def _parts_of_polars(source: Any, columns: list[str] | None) -> list[Part]:
-    if not callable(getattr(source, "collect_schema", None)) or hasattr(source, "to_series"):
-        return []
-    return [Part(None, partial(_collect, source, columns))]
-
-
-def _collect(lazy: Any, columns: list[str] | None) -> Iterator[Any]:
-    chosen = lazy if columns is None else lazy.select(columns)
-    if hasattr(chosen, "collect_batches"):
-        yield from chosen.collect_batches(chunk_size=BLOCK_ROWS)
-    else:
-        yield chosen.collect(engine="streaming")
-
-
-def _parts_of_dask(source: Any, columns: list[str] | None) -> list[Part]:
-    # Arrays of dask are in parts, too, but not of whole rows.
-    if not (callable(getattr(source, "to_delayed", None)) and hasattr(source, "columns")):
-        return []
-    chosen = source if columns is None else source[columns]
-    return [Part(None, partial(_compute, part)) for part in chosen.to_delayed()]
-
-
-def _compute(part: Any) -> Iterator[Any]:
-    yield part.compute()
-
-
-def _parts_of_ray(source: Any, columns: list[str] | None) -> list[Part]:
-    if not callable(getattr(source, "iter_batches", None)):
-        return []
-    chosen = source if columns is None else source.select_columns(columns)
-    options = {"batch_size": BLOCK_ROWS, "batch_format": "pyarrow"}
-    return [Part(None, partial(chosen.iter_batches, **options))]
-
-
-def _parts_of_spark(source: Any, columns: list[str] | None) -> list[Part]:
-    if not callable(getattr(source, "toLocalIterator", None)):
-        return []
-    chosen = source if columns is None else source.select(columns)
-    return [Part(None, partial(_stream_rows, chosen))]
-
-
-def _stream_rows(frame: Any) -> Iterator[Any]:
-    """The rows of a Spark frame, which pass through this process, a block at a time."""
-    names, block = frame.columns, []
-    for row in frame.toLocalIterator(prefetchPartitions=True):
-        block.append(tuple(row))
-        if len(block) == BLOCK_ROWS:
-            yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
-            block = []
-    if block:
-        yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
-
-
-_LAZY: dict[str, _Lists] = {
-    "pyarrow": _parts_of_arrow,
-    "polars": _parts_of_polars,
-    "dask": _parts_of_dask,
-    "dask_expr": _parts_of_dask,
-    "ray": _parts_of_ray,
-    "pyspark": _parts_of_spark,
-}
