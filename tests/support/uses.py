@@ -253,6 +253,11 @@ BASES: dict[str, Callable[[], Base]] = {
         learners.ConjunctionList(EYE, 1 - EYE).prepare,
         {"X": EYE},
     ),
+    "data.Chunks.fold": lambda: (data.Chunks([(BITS, LABELS)]).fold, {"fold": LEARNER.fold}),
+    "data.Chunks.map": lambda: (data.Chunks([BITS]).map, {"task": lambda blocks, name: name}),
+    "data.Chunks.gather": lambda: (data.Chunks([BITS]).gather, {"task": lambda blocks, name: name}),
+    "data.Chunks.map_blocks": lambda: (data.Chunks([BITS]).map_blocks, {"task": lambda block: []}),
+    "data.State.named": lambda: (LEARNER.fold(BITS, LABELS).named, {"part": "monday"}),
     "learners.ExponentialLearner.fold": lambda: (LEARNER.fold, {"X": BITS, "y": LABELS}),
     "learners.SufficientStatistics.fold": lambda: (
         learners.SufficientStatistics(learners.FeatureMap.identity(4), classes=[0, 1]).fold,

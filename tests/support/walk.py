@@ -297,6 +297,7 @@ def without_base(outcomes: Iterable[str]) -> list[str]:
 # What has no base here, and why.
 EXEMPT = {
     "hdp_fast.learners.SGDPlan.weight_variances": "weight_noise calls it with curvatures",
+    "hdp_fast.data.State.require": "jobs call it with their own name and settings",
     "hdp_fast.budget.Reservation": "Budget.reserve makes it",
     "hdp_fast.collection.ReportFolder.ask": "RemoteAgents calls it, and waits for it",
     "hdp_fast.collection.ReportFolder.collect": "RemoteAgents calls it",

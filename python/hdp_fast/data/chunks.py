@@ -157,6 +157,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
+        function("task", task)
         if self._workers in (None, 1) and runs_alone():
             orders: set[tuple[str, ...]] = set()
             for pair in self._pairs():
@@ -295,7 +296,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        return (result for _, result in self._run(task))
+        return (result for _, result in self._run(function("task", task)))
 
     def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
         """Runs a task on each part, as map does, and puts the results in the order of the parts.
@@ -309,7 +310,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        results = dict(self._run(task))
+        results = dict(self._run(function("task", task)))
         return [results[place] for place in range(len(self))]
 
     def _run(

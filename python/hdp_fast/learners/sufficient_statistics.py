@@ -232,10 +232,10 @@ class SufficientStatistics(Checked):
             goal = goal._replace(persons=persons)
             state = X if isinstance(X, State) else self._fold_chunks(X, y, goal)
             return release_state(self, state, goal)
-        if y is None:
-            raise ParameterError("y = None, but arrays of records must come with their labels")
         X = array("X", X)
         n = _count_rows(X)
+        if y is None:
+            raise ParameterError("y = None, but arrays of records must come with their labels")
         _check_number(n, self.neighbors)
         labels = self._encode(y, n)
         goal = goal.of_people(ids, rows_per_person, n)

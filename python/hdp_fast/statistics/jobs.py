@@ -171,7 +171,7 @@ class Job(Checked):
     @keep_result
     def release(
         self,
-        records: Any,
+        values: Any,
         *,
         epsilon: float,
         delta: float | None = None,
@@ -185,7 +185,7 @@ class Job(Checked):
         """Releases the statistic of a state, once.
 
         Args:
-            records: The State of all records, or data.Chunks of them, which are folded first; or
+            values: The State of all records, or data.Chunks of them, which are folded first; or
                 what fold takes.
             epsilon: As the function of the statistic.
             delta: As the function of the statistic; None for quantiles and "top_k".
@@ -220,10 +220,10 @@ class Job(Checked):
             refuse("delta", delta, f"{self.statistic} is pure: it must be None")
         neighbors: Any = self.neighbors
         goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
-        if isinstance(records, Chunks):
-            records, persons = records.of_people()
+        if isinstance(values, Chunks):
+            values, persons = values.of_people()
             goal = goal._replace(persons=persons)
-        state = fold_all(self.fold, records)
+        state = fold_all(self.fold, values)
         names, width = self._read_names(state)
         state.require(self._name, self._describe(names, width), "a state must be made by this job")
         check_number(state.rows, neighbors, grouped=self.groups is not None)
