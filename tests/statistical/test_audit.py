@@ -318,7 +318,8 @@ def full_batch(steps, sigma, most=1.0, classes=2):
 
 def count_of_class(sigma):
     """The share of the second of two classes that the noisy count of two records tells of."""
-    return lambda label: float(_release_shares(np.array([label, 0]), 2, Fraction(sigma), None)[1])
+    counts = {label: np.bincount([label, 0], minlength=2) for label in (0, 1)}
+    return lambda label: float(_release_shares(counts[label], 2, Fraction(sigma), None)[1])
 
 
 AUDITS = [
