@@ -5,7 +5,7 @@ Bounds are those of a table's description, or round numbers about it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -286,3 +286,19 @@ PROBLEMS: dict[str, Callable[[], Task]] = {
     "log shares": read_log_shares,
     "amount": read_amount,
 }
+
+
+def open_tasks(
+    problems: Mapping[str, Callable[[], Task]], names: Iterable[str]
+) -> Iterator[tuple[str, Task]]:
+    """The named tasks, but for those whose file or package is missing, which it says."""
+    for name in names:
+        try:
+            task = problems[name]()
+        except FileNotFoundError as error:
+            print(f"{name} is left out: {error.filename} is missing")
+            continue
+        except ModuleNotFoundError as error:
+            print(f"{name} is left out: pip install {error.name}")
+            continue
+        yield name, task

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from _linear_packages import PACKAGE_PROBLEMS
 from _linear_tables import PROBLEMS as FOLDER_PROBLEMS
-from _linear_tables import Task
+from _linear_tables import Task, open_tasks
 from _report import accept_seeds, make_parser
 from numpy.typing import NDArray
 
@@ -50,15 +50,7 @@ def main() -> None:
     parser.add_argument("--loss", action="store_true", help="the log loss of our classifiers")
     arguments = parser.parse_args()
     accept_seeds()
-    for name in arguments.problem:
-        try:
-            task = PROBLEMS[name]()
-        except FileNotFoundError as error:
-            print(f"{name} is left out: {error.filename} is missing")
-            continue
-        except ModuleNotFoundError as error:
-            print(f"{name} is left out: pip install {error.name}")
-            continue
+    for name, task in open_tasks(PROBLEMS, arguments.problem):
         seeds = range(arguments.first, arguments.first + arguments.repetitions)
         orders = [np.random.default_rng(seed).permutation(len(task.y)) for seed in seeds]
         if arguments.limit:

@@ -35,6 +35,7 @@ from _linear_scores import (
 )
 from _linear_summary import is_complete, show_table, summarize
 from _linear_tables import PROBLEMS as FOLDER_PROBLEMS
+from _linear_tables import open_tasks
 from _report import accept_seeds, make_parser
 
 PROBLEMS = FOLDER_PROBLEMS | PACKAGE_PROBLEMS
@@ -67,15 +68,7 @@ def main() -> None:
     if arguments.rivals:
         collect(arguments.rivals)
         store.versions |= ask_versions(arguments.rivals)
-    for name in arguments.problem:
-        try:
-            task = PROBLEMS[name]()
-        except FileNotFoundError as error:
-            print(f"{name} is left out: {error.filename} is missing")
-            continue
-        except ModuleNotFoundError as error:
-            print(f"{name} is left out: pip install {error.name}")
-            continue
+    for name, task in open_tasks(PROBLEMS, arguments.problem):
         orders = make_orders(task, seeds, arguments.limit)
         fresh = name in PACKAGE_PROBLEMS and name not in CHOSEN_ON
         store.tables[name] = describe(task, orders) | {"fresh": fresh}
