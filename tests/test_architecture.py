@@ -203,7 +203,7 @@ def test_a_command_computes_nothing_that_the_library_does_not_offer():
     names = {f"{origin}.{name}" for origin, name in past_the_faces("cli")}
     assert {name for name in names if not name.startswith("data.")} <= COMMANDS_MAY_TAKE
     files = {"arrow", "codebook", "column_kinds", "columns", "delimited", "files", "goal"}
-    files |= {"reading", "table"}
+    files |= {"reading", "sources", "table"}
     assert {name.split(".")[1] for name in names if name.startswith("data.")} <= files
 
 

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import fails
 
 from hdp_fast import Budget, PrivacyRecord
 from hdp_fast.accounting import gaussian_mu
-from hdp_fast.cli import fit_command, main
+from hdp_fast.cli import copies, fit_command, main
 from hdp_fast.data import Schema, read_table
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.learners import PrivateModel
@@ -587,3 +588,95 @@ def test_numbers_that_are_not_finite_are_never_printed(capsys, folder):
     (folder / "model.json").write_text(json.dumps(fields))
     for row in predict("--probabilities"):
         assert math.isfinite(float(row["bought_probability"]))
+
+
+# Predicting in blocks and in parts ---------------------------------------------------------------
+
+
+def write_folder(folder, monkeypatch):
+    """Parts of several formats, one of them without rows, and small blocks."""
+    monkeypatch.setattr(copies, "BLOCK_ROWS", 7)
+    monkeypatch.setattr("hdp_fast.data.delimited._PART_BYTES", 150)
+    table = pd.read_csv(folder / "third.csv", dtype=str, keep_default_na=False)
+    (folder / "parts" / "deep").mkdir(parents=True)
+    table[:10].to_csv(folder / "parts" / "a.csv", index=False)
+    table[10:20].to_parquet(folder / "parts" / "b.parquet", index=False)
+    table[20:20].to_parquet(folder / "parts" / "c.parquet", index=False)
+    table[20:30].reset_index(drop=True).astype("category").to_feather(
+        folder / "parts" / "deep" / "a.feather"
+    )
+    table[30:].to_csv(folder / "parts" / "deep" / "d.csv.gz", index=False)
+    return ["a.csv", "b.parquet", "c.parquet", "deep/a.feather", "deep/d.csv.gz"]
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]])
+def test_parts_are_predicted_as_one_file_is(capsys, folder, monkeypatch, workers):
+    learn(capsys, *SEED)
+    expected = predict("--probabilities")
+    names = write_folder(folder, monkeypatch)
+    argv = ["predict", "model.json", "parts", "--output", "out", "--probabilities", *workers]
+    assert main(argv) == 0
+    assert "predicted: 40 rows; out has bought, bought_probability" in capsys.readouterr().err
+    rows = []
+    for name in names:
+        columns = read_table(f"out/{name}", public=True).columns if name != names[2] else {}
+        texts = {key: np.array(column.texts)[column.codes] for key, column in columns.items()}
+        rows += [dict(zip(texts, row, strict=True)) for row in zip(*texts.values(), strict=True)]
+    assert len(rows) == 40
+    for row, one in zip(rows, expected, strict=True):
+        assert list(row) == list(one)
+        assert row["bought"] == one["bought"]
+        assert float(row["bought_probability"]) == float(one["bought_probability"])
+    empty = pd.read_parquet("out/c.parquet")
+    assert list(empty)[-2:] == ["bought", "bought_probability"]
+    assert empty.empty
+
+
+def test_blocks_change_no_byte_of_a_copy(capsys, folder, monkeypatch):
+    learn(capsys, *SEED)
+    text = (folder / "third.csv").read_text().replace("\n", "\r\n") + "\r\n\r\n"
+    (folder / "lines.csv").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert main(["predict", "model.json", "lines.csv"]) == 0
+    whole = (folder / "lines.predicted.csv").read_bytes()
+    write_folder(folder, monkeypatch)
+    assert main(["predict", "model.json", "lines.csv", "--force"]) == 0
+    assert (folder / "lines.predicted.csv").read_bytes() == whole
+    assert whole.endswith(b"\r\n\r\n\r\n")
+
+
+def test_parts_without_a_folder_of_their_own_are_refused(capsys, folder, monkeypatch):
+    learn(capsys, *SEED)
+    names = write_folder(folder, monkeypatch)
+    pair = ["parts/a.csv", "parts/b.parquet"]
+    (folder / "parts" / "x.npy").write_bytes(b"")
+    for argv, message in (
+        (["parts/deep"], "--output = None, but it must be a folder"),
+        ([*pair, "--output", "-"], "it must be a folder"),
+        ([*pair, "--output", "third.csv"], "it must be a folder"),
+        ([*pair, "--output", "parts"], "it must not be a folder of FILEs"),
+        ([*pair, "-", "--output", "out"], "the standard input must come alone"),
+        (["parts", "--output", "out"], "must end in .csv"),
+        (["parts/*.arrow", "--output", "out"], "it must hold files"),
+    ):
+        assert message in refused(capsys, "predict", "model.json", *argv)
+    assert len(names) == 5
+
+
+def test_a_part_that_cannot_be_predicted_leaves_no_half_of_a_file(capsys, folder, monkeypatch):
+    learn(capsys, *SEED)
+    write_folder(folder, monkeypatch)
+    lines = (folder / "third.csv").read_text().splitlines()
+    (folder / "parts" / "a.csv").write_text("\n".join([*lines[:30], "1,2"]) + "\n")
+    assert main(["predict", "model.json", "parts", "--output", "out"]) == 2
+    assert "a.csv" in capsys.readouterr().err
+    assert [path.name for path in (folder / "out").iterdir() if path.is_file()] == []
+
+
+def test_private_parts_are_never_replaced(capsys, folder):
+    shutil.copy("private.csv", "second.csv")
+    argv = fit("--force", table="private.csv")
+    argv = [*argv[:2], "second.csv", *argv[2:]]
+    argv[argv.index("model.json")] = "second.csv"
+    before = (folder / "second.csv").read_bytes()
+    assert "stands for another file of this command" in refused(capsys, *argv)
+    assert (folder / "second.csv").read_bytes() == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -17,6 +18,9 @@ from ..exceptions import ParameterError, printable
 if TYPE_CHECKING:
     from ..budget.account import Budget
     from ..record import PrivacyRecord
+
+# What may be replaced by what is made of it.
+_IN_PLACE = ("merge",)
 
 
 def record_of(record: PrivacyRecord | None) -> Any:
@@ -62,7 +66,9 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
     from ..data import files
 
     outputs = [path for path in paths if path is not None]
-    others = [path for path in vars(arguments).values() if isinstance(path, Path)]
+    values = [value for name, value in vars(arguments).items() if name not in _IN_PLACE]
+    listed = itertools.chain(*(value if isinstance(value, list) else [value] for value in values))
+    others = [path for path in listed if isinstance(path, Path)]
     others = [path for path in others if not any(path is output for output in outputs)]
     taken = {os.path.realpath(path) for path in others}
     # A file of state that is yet to come gets its logs beside it, and a saved labeler its ledger.

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .._support.parallel import run_jobs
 from .._support.validate import refuse
 from ..data import files
 from ..data.column_kinds import require_label
 from ..data.reading import parse_file
 from ..data.schema import Schema
+from ..data.sources import Reading, parts_of
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
+from .copies import append_columns, copy_table
 from .output import check_outputs, inform, is_standard, say_table, settle_output, show
 from .tables import (
     FILE_HELP,
+    PARTS_HELP,
     Append,
     Values,
     add_delimiter,
-    append_columns,
     appender,
     check_printable,
+    is_file,
     name_new_column,
     read,
     read_with_content,
@@ -162,7 +168,9 @@ def _write_predictions(places: Places, table: bytes, written: Path | None) -> No
 _TEXT = """Predict the labels of the rows of FILE by a released model: what hdp-fast fit or hdp-fast
 hybrid wrote with --output, or to_json of an estimator or model in Python. What comes out is FILE
 with one more column, named like the label: 0 and 1 by the schema's rule, one of the classes, or a
-number. Privacy: FILE is not protected. The model is, and predicting costs none of it."""
+number. A block of rows is in memory at a time. Several files, a folder or a pattern are copied to
+the folder --output. Privacy: FILE is not protected. The model is, and predicting costs none of
+it."""
 
 
 def add_predict(parser: argparse.ArgumentParser) -> None:
@@ -170,18 +178,21 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     parser.description = _TEXT
     add = parser.add_argument
     add("model", type=Path, metavar="MODEL", help="a released model, such as that of hdp-fast fit")
-    add("file", type=Path, metavar="FILE", help=f"{FILE_HELP}; no label needed")
+    what = f"{FILE_HELP}; or {PARTS_HELP}; no label needed"
+    add("files", type=Path, nargs="+", metavar="FILE", help=what)
     add(
         "--output",
         type=Path,
         metavar="OUT",
-        help="in FILE's format, - prints it [FILE.predicted...; printed if FILE is -]",
+        help="in FILE's format, - prints it [FILE.predicted...; printed if FILE is -]; of several "
+        "files a folder",
     )
     add(
         "--probabilities",
         action="store_true",
         help="columns with probabilities, too: of label 1, or of each class",
     )
+    add("--workers", type=int, metavar="N", help="processes that copy files, by joblib [1]")
     add_delimiter(parser)
     parser.set_defaults(command=_predict)
 
@@ -189,35 +200,64 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 def _predict(arguments: argparse.Namespace) -> None:
     from ..learners import PrivateModel  # Help and a wrong flag do not wait for it.
 
-    output = _place_output(arguments)
-    check_outputs(arguments, [output])
+    copies = _place_copies(arguments)
+    new = {output for output in copies.values() if output and not output.parent.is_dir()}
+    check_outputs(arguments, [one for one in copies.values() if len(copies) == 1 or one not in new])
     model = parse_file(arguments.model, "model, a JSON object in UTF-8", PrivateModel.from_json)
     if arguments.probabilities and model.labels is None:
         rule = "the model predicts a number"
         raise ParameterError(f"--probabilities must go with a classifier: {rule}")
-    table, content = read_with_content(arguments.file, arguments)
-    name = name_new_column(
-        table.name, require_label(model.schema.label).column, "predicted", table.columns
-    )
-    columns: dict[str, Values] = {name: model.predict(table)}
-    if arguments.probabilities:
-        columns |= _name_probabilities(model, table)
-    result = append_columns(arguments.file, columns, sign_of(arguments), content)
-    if output is None:
-        say_table(result.decode())
-    else:
-        files.write_atomically(output, result)
-        names = ", ".join(columns)
-        inform(arguments, f"predicted: {table.rows:,} rows; {output} has {names}")
+    make = partial(_make_columns, model, probabilities=arguments.probabilities)
+    jobs, sign = [], sign_of(arguments)
+    for file, output in copies.items():
+        if output is None:
+            table, content = read_with_content(file, arguments)
+            say_table(append_columns(file, table, make, sign, content).decode())
+            return
+        _make_folder(output.parent)
+        jobs.append(partial(copy_table, file, output, make, sign, may_be_empty=len(copies) > 1))
+    rows = sum(count for _, count in run_jobs(jobs, arguments.workers))
+    place = arguments.output or output
+    names = ", ".join(_name_columns(model, probabilities=arguments.probabilities))
+    inform(arguments, f"predicted: {rows:,} rows; {place} has {names}")
 
 
-def _place_output(arguments: argparse.Namespace) -> Path | None:
-    """Where the table goes; None is the standard output.
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse("--output", str(folder), f"it must be a folder: {files.describe_error(error)}")
+
+
+def _place_copies(arguments: argparse.Namespace) -> dict[Path, Path | None]:
+    """Where the copy of each file goes; None is the standard output.
 
     Raises:
-        ParameterError: It has not the format of FILE, or cannot be printed.
+        ParameterError: It has not the format of FILE, or cannot be printed, or the copies of
+            several files have no folder of their own.
     """
-    file, output = arguments.file, arguments.output
+    paths: list[Path] = arguments.files
+    if len(paths) == 1 and (is_standard(paths[0]) or is_file(paths[0])):
+        return {paths[0]: _place_output(paths[0], arguments.output)}
+    if any(map(is_standard, paths)):
+        raise ParameterError("FILE is - and more, but the standard input must come alone")
+    parts = [Path(str(part.name)) for part in parts_of(list(map(str, paths)), Reading(None))]
+    folder = arguments.output
+    for file in parts:
+        suffix_of(file)  # It refuses what is no table.
+    if folder is None or is_standard(folder) or folder.is_file():
+        refuse(
+            "--output",
+            folder and str(folder),
+            "it must be a folder, to which several files are copied",
+        )
+    if os.path.realpath(folder) in {os.path.realpath(file.parent) for file in parts}:
+        refuse("--output", str(folder), "it must not be a folder of FILEs, which stay as they are")
+    above = os.path.commonpath([os.path.abspath(file.parent) for file in parts])
+    return {file: folder / Path(os.path.abspath(file)).relative_to(above) for file in parts}
+
+
+def _place_output(file: Path, output: Path | None) -> Path | None:
     if is_standard(file) and output is None:
         return None
     suffix = ".csv" if is_standard(file) else suffix_of(file)
@@ -226,24 +266,31 @@ def _place_output(arguments: argparse.Namespace) -> Path | None:
         return None
     if output is None:
         stem = file.name.removesuffix(suffix)
-        beside: Path = file.with_name(f"{stem}.predicted{suffix}")
-        return beside
+        return file.with_name(f"{stem}.predicted{suffix}")
     if not output.name.lower().endswith(suffix.lower()):
         refuse("--output", str(output), f"it must end in {suffix}, as FILE does")
-    place: Path = output
-    return place
+    return output
 
 
-def _name_probabilities(model: PrivateModel, table: Table) -> dict[str, Values]:
-    """The probability of label 1, or of each class of several, by the name of its new column."""
-    label, shares = require_label(model.schema.label).column, model.probabilities(table).T
-    parts = {f"{label}_probability": shares[1]}
-    if model.classes is not None:
-        names = [f"{label}_probability_{text}" for text in model.classes]
-        parts = dict(zip(names, shares, strict=True))
-    return {
-        name_new_column(table.name, name, "predicted", table.columns): [
-            round(float(share), 6) for share in part
-        ]
-        for name, part in parts.items()
-    }
+def _name_columns(model: PrivateModel, *, probabilities: bool) -> list[str]:
+    """The new columns: the label, and the probability of label 1 or of each class of several."""
+    label = require_label(model.schema.label).column
+    if not probabilities:
+        return [label]
+    if model.classes is None:
+        return [label, f"{label}_probability"]
+    return [label, *(f"{label}_probability_{text}" for text in model.classes)]
+
+
+def _make_columns(model: PrivateModel, block: Table, *, probabilities: bool) -> dict[str, Values]:
+    """The labels of a block of rows, and their probabilities where they are wanted."""
+    names = [
+        name_new_column(block.name, name, "predicted", block.columns)
+        for name in _name_columns(model, probabilities=probabilities)
+    ]
+    columns: list[Values] = [model.predict(block)]
+    if probabilities:
+        shares = model.probabilities(block).T
+        shares = shares[1:] if model.classes is None else shares
+        columns += [[round(float(share), 6) for share in part] for part in shares]
+    return dict(zip(names, columns, strict=True))

@@ -11,10 +11,10 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -84,7 +84,7 @@ def read_parts(
         raise ParameterError("PRIVATE is - and more, but the standard input must come alone")
     # The standard input can be read once, and by this process alone.
     asked = may_be_empty or arguments.workers is not None or arguments.dask is not None
-    is_one = len(paths) == 1 and not asked and _is_file(paths[0])
+    is_one = len(paths) == 1 and not asked and is_file(paths[0])
     if is_standard(paths[0]) or (is_one and (whole or _is_short(paths[0]))):
         return read(paths[0], arguments)
     workers = None if arguments.dask is not None else arguments.workers
@@ -93,7 +93,7 @@ def read_parts(
     return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)
 
 
-def _is_file(path: Path) -> bool:
+def is_file(path: Path) -> bool:
     """Whether it is no folder and no pattern; what does not exist counts as a file."""
     return not path.is_dir() and (path.exists() or not glob.has_magic(str(path)))
 
@@ -171,7 +171,7 @@ def appender(
 ) -> Append:
     """Read a file that read_table could read, to give it a column of this new name later.
 
-    content: what it holds, of the standard input, which cannot be read a second time.
+    content: what it holds, where that was read before: the standard input is read once.
 
     Whatever can go wrong goes wrong here, before answers are paid for. Rows of text keep every
     byte, arrays and columns their types; in those of Arrow a text of "" is a null.
@@ -183,28 +183,11 @@ def appender(
         return _appender(content, suffix, name, delimiter_of(path, delimiter))
 
 
-def append_columns(
-    path: Path,
-    columns: Mapping[str, Values],
-    delimiter: str | None = None,
-    content: bytes | None = None,
-) -> bytes:
-    """What the file holds, with new columns by name; content as `appender` takes it.
-
-    Raises: ParameterError as `appender` does.
-    """
-    suffix, content = _read_content(path, content)
-    with read_safely(path, f"{suffix} file"):
-        for name, values in columns.items():
-            content = _appender(content, suffix, name, delimiter_of(path, delimiter))(values)
-    return content
-
-
 def _read_content(path: Path, content: bytes | None) -> tuple[str, bytes]:
     """The suffix of a table, which is .csv on the standard input, and what it holds."""
+    suffix = ".csv" if is_standard(path) else suffix_of(path).lower()
     if content is not None:
-        return ".csv", content
-    suffix = suffix_of(path).lower()
+        return suffix, content
     with read_safely(path, f"{suffix} file"):
         return suffix, path.read_bytes()
 
@@ -241,24 +224,24 @@ def check_printable(option: str, suffix: str) -> None:
 
 
 def _to_text(content: bytes, name: str, delimiter: str) -> Append:
-    records = list(_records(content.decode("utf-8-sig"), delimiter))
+    records = list(records_of(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter))
 
     def append(values: Values) -> bytes:
         fields = iter([name, *values])
         return "".join(
-            _append_field(record, next(fields, ""), delimiter) if filled else record
+            append_field(record, next(fields, ""), delimiter) if filled else record
             for record, filled in records
         ).encode()
 
     return append
 
 
-def _records(text: str, delimiter: str) -> Iterator[tuple[str, bool]]:
+def records_of(text: IO[str], delimiter: str) -> Iterator[tuple[str, bool]]:
     """Yields each record as it stands, line breaks included, and whether it has any field."""
     lines: list[str] = []
 
     def note_lines() -> Iterator[str]:
-        for line in io.StringIO(text, newline=""):
+        for line in text:
             lines.append(line)
             yield line
 
@@ -267,7 +250,8 @@ def _records(text: str, delimiter: str) -> Iterator[tuple[str, bool]]:
         lines.clear()
 
 
-def _append_field(record: str, field: str | float, delimiter: str) -> str:
+def append_field(record: str, field: str | float, delimiter: str) -> str:
+    """The record with one more field, before its line break."""
     body = record.rstrip("\r\n")
     # The empty field before it makes the delimiter; alone, an empty one would be quoted.
     quoted = io.StringIO()
@@ -301,7 +285,7 @@ def _to_parquet(content: bytes, name: str) -> Append:
 
     def append(values: Values) -> bytes:
         whole = io.BytesIO()
-        parquet.write_table(table.append_column(name, _to_nulls(values)), whole)
+        parquet.write_table(table.append_column(name, to_nulls(values)), whole)
         return whole.getvalue()
 
     return append
@@ -314,7 +298,7 @@ def _to_arrow(content: bytes, name: str) -> Append:
 
     def append(values: Values) -> bytes:
         whole = io.BytesIO()
-        made = table.append_column(name, _to_nulls(values))
+        made = table.append_column(name, to_nulls(values))
         with ipc.new_file(whole, made.schema) as writer:
             writer.write_table(made)
         return whole.getvalue()
@@ -322,7 +306,8 @@ def _to_arrow(content: bytes, name: str) -> Append:
     return append
 
 
-def _to_nulls(values: Values) -> Any:
+def to_nulls(values: Values) -> Any:
+    """An array of pyarrow, in which a text of "" is a null."""
     pyarrow = arrow.load()
-    kind = pyarrow.string() if isinstance(values[0], str) else None
+    kind = pyarrow.string() if len(values) and isinstance(values[0], str) else None
     return pyarrow.array([None if value == "" else value for value in values], kind)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -156,14 +157,16 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         raise ParameterError(f"{rule}, got {path}, which is {kept}: choose another output")
 
 
-def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
+def write_atomically(
+    path: str | os.PathLike[str], data: bytes | Callable[[IO[bytes]], object]
+) -> None:
     """Writes a file so that a reader sees the old content or the whole new one, never a part.
 
     The file is written under another name in the same directory and then renamed.
 
     Args:
         path: A regular file to create or replace, which keeps its mode.
-        data: Its content.
+        data: Its content, or a function that writes it to an open file, and may be called again.
 
     Raises:
         ParameterError: The file cannot be written, or there is a file of state, a log of one or a
@@ -173,12 +176,17 @@ def write_atomically(path: str | os.PathLike[str], data: bytes) -> None:
         O(len(data)); the file and its directory are synchronized to the disk.
     """
     check_writable(path)
+    write = data if callable(data) else partial(_write_all, data)
     try:
-        atomic.replace(Path(os.path.realpath(path)), lambda out: out.write(data))
+        atomic.replace(Path(os.path.realpath(path)), write)
     except OSError as error:
         raise ParameterError(
             f"output can't be written to {path}: {describe_error(error)}"
         ) from error
+
+
+def _write_all(data: bytes, out: IO[bytes]) -> None:
+    out.write(data)
 
 
 def describe_error(error: Exception) -> str:

@@ -237,22 +237,22 @@ def _split_array(name: str, values: NDArray[Any], where: str) -> dict[str, NDArr
 
 
 def _read_parquet(path: Path, max_bytes: int) -> dict[str, Column]:
-    parquet = _load(path, "parquet")
+    parquet = load_for(path, "parquet")
     with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
         declared = count_declared(file.metadata)
         check_size(path, 8 * declared, max_bytes)
         reserve_memory(declared)
-        return _arrow_columns(path, file.read())
+        return arrow_columns(path, file.read())
 
 
 def _read_arrow(path: Path, max_bytes: int) -> dict[str, Column]:
-    ipc = _load(path, "ipc")
+    ipc = load_for(path, "ipc")
     kind = f"{path.suffix} file in Arrow's file format"
     with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
         table = _read_batches(path, file, max_bytes)
         # Nothing in such a file is checked when it is read, not even where its texts end.
         table.validate(full=True)
-        return _arrow_columns(path, table)
+        return arrow_columns(path, table)
 
 
 def _read_batches(path: Path, file: Any, max_bytes: int) -> Any:
@@ -271,13 +271,13 @@ def read_batches(path: Path, columns: list[str] | None) -> Iterator[Table]:
     It raises the errors of read_table.
     """
     if path.suffix.lower() == ".parquet":
-        parquet = _load(path, "parquet")
+        parquet = load_for(path, "parquet")
         with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
             yield _make_empty(path, file.schema_arrow, columns)
             for batch in file.iter_batches(BLOCK_ROWS, columns=columns):
                 yield _make_block(path, batch)
         return
-    ipc = _load(path, "ipc")
+    ipc = load_for(path, "ipc")
     kind = f"{path.suffix} file in Arrow's file format"
     with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
         yield _make_empty(path, file.schema, columns)
@@ -289,24 +289,26 @@ def read_batches(path: Path, columns: list[str] | None) -> Iterator[Table]:
 
 def _make_empty(path: Path, schema: Any, columns: list[str] | None) -> Table:
     """A block without rows, in which columns that the file lacks are missing as well."""
-    made = _arrow_columns(path, schema.empty_table())
+    made = arrow_columns(path, schema.empty_table())
     some = {name: made[name] for name in made if columns is None or name in columns}
     return Table(some, 0, str(path))
 
 
 def _make_block(path: Path, batch: Any) -> Table:
     whole = arrow.load().Table.from_batches([batch])
-    return Table(_arrow_columns(path, whole), batch.num_rows, str(path))
+    return Table(arrow_columns(path, whole), batch.num_rows, str(path))
 
 
-def _load(path: Path, module: str) -> Any:
+def load_for(path: Path, module: str) -> Any:
+    """A module of pyarrow, or an ImportError that says which file needs it."""
     try:
         return arrow.load(module)
     except ImportError as error:
         raise ImportError(f"{path} needs pyarrow: pip install hdp-fast[tables]") from error
 
 
-def _arrow_columns(path: Path, table: Any) -> dict[str, Column]:
+def arrow_columns(path: Path, table: Any) -> dict[str, Column]:
+    """The columns of a table of pyarrow, by their names, which must differ."""
     names = table.column_names
     if len(set(names)) != len(names):
         raise ParameterError(f"{path} must name every column differently")
