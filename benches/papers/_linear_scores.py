@@ -32,6 +32,8 @@ PEER_EPSILONS = tuple(sorted({*EPSILONS, *(epsilon / 2 for epsilon in EPSILONS)}
 DELTA, SHARE, FLOOR = 1e-6, 0.7, 1e-4
 # The shares of classes, or the mean of targets, of the records to learn from; it is not private.
 OURS, CONSTANT = "ours", "constant"
+# Our estimators without noise, whose epsilon is infinite.
+NO_PRIVACY = "no privacy"
 PEERS = Path(__file__).parents[1] / "peers"
 
 Cell = dict[str, Any]
@@ -135,9 +137,14 @@ def describe(task: Task, orders: Orders) -> dict[str, Any]:
 
 def score_ours(store: Store, name: str, task: Task, orders: Orders, again: bool) -> None:
     """Fill the cells of our learners that are not there, or all of those of the estimators."""
-    learners = ((OURS, fit_estimator), ("PrivateSGD", fit_descent), (CONSTANT, fit_constant))
-    for learner, fit in learners:
-        for epsilon in EPSILONS:
+    learners = (
+        (OURS, fit_estimator, EPSILONS),
+        (NO_PRIVACY, fit_estimator, (math.inf,)),
+        ("PrivateSGD", fit_descent, EPSILONS),
+        (CONSTANT, fit_constant, EPSILONS),
+    )
+    for learner, fit, epsilons in learners:
+        for epsilon in epsilons:
             wanted = again and learner == OURS
             if wanted or store.lacks(name, learner, epsilon, len(orders)):
                 store.keep(name, learner, epsilon, score(task, orders, epsilon, fit))

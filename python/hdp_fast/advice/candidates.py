@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import Any
 
 from ..labels import MethodChoice, choose_method
 from ..stability.plans import members_needed
 from . import signals
 from .methods import (
+    Call,
     Method,
+    Name,
+    Part,
     Setting,
+    agents_of,
     first_reason,
     lack_agents,
     lack_records,
-    write_agents,
+    model_of,
+    privacy_of,
     write_flags,
-    write_model,
     write_number,
-    write_privacy,
 )
 from .sizes import Sizes, World, list_worlds
 
@@ -35,6 +40,8 @@ def _lack_statistics(sizes: Sizes) -> str | None:
 
 def _misfit(sizes: Sizes) -> str | None:
     """Why the pool cannot stand for the records' second moments; None if it can."""
+    if sizes.predicts_number:
+        return "it labels classes"
     if not sizes.pool:
         return "there is no pool"
     if sizes.target == "shifted":
@@ -58,10 +65,10 @@ def _choose_labeling(sizes: Sizes) -> MethodChoice:
 
 def _lose_statistics(sizes: Sizes, world: World) -> float:
     if sizes.target == "same":
-        return signals.lose_linear(sizes, world, signals.sums_signal(sizes, world))
+        return signals.lose_linear(sizes, world, signals.sums_signal(sizes))
     # A tenth of the budget tests the pool; where it does not fit, a descent learns from the rest.
-    rest = signals.sums_signal if world.overlap == 1 else signals.descent_signal
-    return signals.lose_linear(sizes, world, 0.9 * rest(sizes, world))
+    rest = signals.sums_signal if world.overlap == 1 else signals.clear_signal
+    return signals.lose_linear(sizes, world, 0.9 * rest(sizes))
 
 
 def _explain_statistics(sizes: Sizes) -> str:
@@ -70,16 +77,19 @@ def _explain_statistics(sizes: Sizes) -> str:
     return f"signal n mu / (K sqrt(d)) = {signal}, enough from about 5 on{tested}"
 
 
-def _call_statistics(sizes: Sizes) -> str:
+def _call_statistics(sizes: Sizes) -> Call:
     population = "same" if sizes.target == "same" else "tested"
-    return (
-        f"labels.StatisticsLabeler({write_privacy(sizes)}, classes=range({sizes.classes}), "
-        f'population="{population}").fit(X, y, pool)'
+    labeler = Call(
+        "labels.StatisticsLabeler",
+        **privacy_of(sizes),
+        classes=range(sizes.classes),
+        population=population,
     )
+    return labeler.then("fit", Name("X"), Name("y"), Name("pool"))
 
 
 def _lose_model(sizes: Sizes, world: World) -> float:
-    return signals.lose_linear(sizes, world, signals.descent_signal(sizes, world))
+    return signals.lose_linear(sizes, world, signals.clear_signal(sizes))
 
 
 def _explain_model(sizes: Sizes) -> str:
@@ -94,6 +104,36 @@ def _write_fit(sizes: Sizes) -> str | None:
     if sizes.classes > 2:
         return None  # their names are not known
     return f"hdp-fast fit private.csv {write_flags(sizes)} --output model.json"
+
+
+def _write_label(sizes: Sizes, method: str) -> str | None:
+    if sizes.classes > 2:
+        return None
+    return f"hdp-fast label private.csv pool.csv --method {method} {write_flags(sizes)}"
+
+
+def _write_statistics(sizes: Sizes) -> str | None:
+    # The command asks whether the populations agree; that is what "tested" does, too.
+    return _write_label(sizes, "statistics" if sizes.target == "same" else "auto")
+
+
+def _write_votes(sizes: Sizes, members: int, queries: int) -> str | None:
+    label = _write_label(sizes, "votes")
+    bottoms = signals.unstable_votes(queries)
+    flags = f"--members {members} --queries {queries} --max-unstable {bottoms} --table vote"
+    flags = f"--estimator logistic {flags}"
+    # The command answers on all points of the pool.
+    is_offered = sizes.learner == "linear" and queries == sizes.pool
+    return f"{label} {flags}" if label is not None and is_offered else None
+
+
+def _write_source(sizes: Sizes) -> str | None:
+    flags = "--schema schema.json --epsilon inf"
+    return None if sizes.classes > 2 else f"hdp-fast fit source.csv {flags} --output model.json"
+
+
+def _write_adaptation(sizes: Sizes) -> str | None:
+    return f"hdp-fast adapt source.csv private.csv {write_flags(sizes)} --output model.json"
 
 
 def _lack_finite(sizes: Sizes) -> str | None:
@@ -111,8 +151,12 @@ def _explain_finite(sizes: Sizes) -> str:
     return f"{text} = {write_number(excess)} on the records{shift}"
 
 
-def _call_finite(sizes: Sizes) -> str:
-    return f"learners.ExponentialLearner(hypotheses, epsilon={sizes.epsilon!r}).learn(X, y)"
+def _call_finite(sizes: Sizes) -> Call:
+    return _exponential(sizes.epsilon).then("learn", Name("X"), Name("y"))
+
+
+def _exponential(epsilon: float) -> Call:
+    return Call("learners.ExponentialLearner", Name("hypotheses"), epsilon=epsilon)
 
 
 def _lack_votes(sizes: Sizes) -> str | None:
@@ -120,6 +164,8 @@ def _lack_votes(sizes: Sizes) -> str | None:
         return "there are no private records of the source"
     if sizes.learner == "finite":
         return "the class is finite"
+    if sizes.predicts_number:
+        return "they are on classes"
     if sizes.epsilon == math.inf:
         return "nothing is to be protected"
     if sizes.n < 2 * signals.MEMBERS[0]:
@@ -128,14 +174,19 @@ def _lack_votes(sizes: Sizes) -> str | None:
 
 
 def _members(sizes: Sizes) -> Iterable[Setting]:
-    return [(members,) for members in signals.MEMBERS if 2 * members <= sizes.n]
+    members = [some for some in signals.MEMBERS if 2 * some <= sizes.n]
+    queries = {min(sizes.pool, most) for most in signals.QUERIES}
+    return list(itertools.product(members, sorted(queries)))
 
 
-def _explain_votes(sizes: Sizes, members: int) -> str:
-    flips = signals.flip_unanimous(sizes, members)
-    safe = members_needed(signals.design_votes(sizes))
-    needed = f"{sizes.d:,} columns" if sizes.learner == "linear" else "about 30 needed"
-    queries = signals.count_queries(sizes)
+def _explain_votes(sizes: Sizes, members: int, queries: int) -> str:
+    flips = signals.flip_unanimous(sizes, members, queries)
+    safe = members_needed(signals.design_votes(sizes, queries))
+    needed = (
+        f"{sizes.d:,} columns"
+        if sizes.learner == "linear"
+        else f"about {signals.OTHER_COLUMNS} needed"
+    )
     return (
         f"{members:,} members of {write_number(sizes.n / members)} records for {needed}; unanimous "
         f"votes on {queries:,} points flip with {write_number(flips)}; {safe:,} members would be "
@@ -143,30 +194,49 @@ def _explain_votes(sizes: Sizes, members: int) -> str:
     )
 
 
-def _call_votes(sizes: Sizes, members: int) -> str:
-    queries, table = signals.count_queries(sizes), "vote" if sizes.classes == 2 else "gaussian"
-    return (
-        f"labels.PrivateLabeler(learner, {write_privacy(sizes)}, classes=range({sizes.classes}), "
-        f"queries={queries}, max_unstable={signals.unstable_votes(queries)}, "
-        f'members={members}, table="{table}").fit(X, y).label(pool[:{queries}])'
+def _call_votes(sizes: Sizes, members: int, queries: int) -> Call:
+    table = "vote" if sizes.classes == 2 else "gaussian"
+    labeler = Call(
+        "labels.PrivateLabeler",
+        Name("learner"),
+        **privacy_of(sizes),
+        classes=range(sizes.classes),
+        queries=queries,
+        max_unstable=signals.unstable_votes(queries),
+        members=members,
+        table=table,
     )
+    return labeler.then("fit", Name("X"), Name("y")).then("label", Part("pool", queries))
 
 
 STATISTICS = Method(
-    "statistics", _lack_statistics, _lose_statistics, _explain_statistics, _call_statistics
+    "statistics",
+    _lack_statistics,
+    _lose_statistics,
+    _explain_statistics,
+    _call_statistics,
+    write_command=_write_statistics,
 )
 LINEAR_MODEL = Method(
     "linear model",
     lack_records,
     _lose_model,
     _explain_model,
-    write_model,
+    model_of,
     write_command=_write_fit,
 )
 EXPONENTIAL = Method(
     "exponential mechanism", _lack_finite, signals.lose_finite, _explain_finite, _call_finite
 )
-VOTES = Method("votes", _lack_votes, signals.lose_votes, _explain_votes, _call_votes, _members)
+VOTES = Method(
+    "votes",
+    _lack_votes,
+    signals.lose_votes,
+    _explain_votes,
+    _call_votes,
+    _members,
+    _write_votes,
+)
 
 
 def write_errors(sizes: Sizes) -> str:
@@ -189,8 +259,8 @@ def _explain_calibration(sizes: Sizes) -> str:
     )
 
 
-def _call_calibration(sizes: Sizes) -> str:
-    return f"transfer.calibrate({write_model(sizes)}, {write_agents(sizes)})"
+def _call_calibration(sizes: Sizes) -> Call:
+    return Call("transfer.calibrate", model_of(sizes), agents_of(sizes))
 
 
 def _write_hybrid(sizes: Sizes) -> str | None:
@@ -228,12 +298,10 @@ def _explain_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
     )
 
 
-def _call_reweighing(sizes: Sizes, kappa: float, rounds: int) -> str:
+def _call_reweighing(sizes: Sizes, kappa: float, rounds: int) -> Call:
     epsilon = 1.0 if sizes.epsilon == math.inf else sizes.epsilon
-    return (
-        f"transfer.SubsampleTestReweigh(learners.ExponentialLearner(hypotheses, epsilon={epsilon!r}"
-        f"), {write_privacy(sizes)}).fit(X, y, {write_agents(sizes)}).result_"
-    )
+    reweigh = Call("transfer.SubsampleTestReweigh", _exponential(epsilon), **privacy_of(sizes))
+    return reweigh.then("fit", Name("X"), Name("y"), agents_of(sizes))
 
 
 def _lack_agents_alone(sizes: Sizes) -> str | None:
@@ -253,8 +321,8 @@ def _explain_agents_alone(sizes: Sizes) -> str:
         deviation = math.sqrt((sizes.size or 1) / (4 * sizes.agents)) / sizes.advantage
         error = write_number(deviation)
         return f"standard error of a hypothesis's error sqrt(|H| / (4 N)) / tau = {error}"
-    signal = sizes.advantage * math.sqrt(2 * sizes.agents / (math.pi * sizes.d)) / 2
-    return f"signal tau sqrt(2 N / (pi d)) / 2 = {write_number(signal)}; they are of the target"
+    signal = write_number(signals.agents_signal(sizes))
+    return f"signal tau sqrt(N / d) = {signal}; they are of the target"
 
 
 def _steps(sizes: Sizes) -> tuple[int, int]:
@@ -263,12 +331,12 @@ def _steps(sizes: Sizes) -> tuple[int, int]:
     return sizes.agents // batch_size, batch_size
 
 
-def _call_agents_alone(sizes: Sizes) -> str:
+def _call_agents_alone(sizes: Sizes) -> Call:
     if sizes.learner == "finite":
-        return f"local.learn_by_votes(hypotheses, {write_agents(sizes)})"
+        return Call("local.learn_by_votes", Name("hypotheses"), agents_of(sizes))
     steps, batch_size = _steps(sizes)
-    learner = f'loss="logistic", epsilon=math.inf, steps={steps}, batch_size={batch_size}'
-    return f"local.learn_by_descent(learners.PrivateSGD({learner}), {write_agents(sizes)})"
+    settings = {"loss": "logistic", "epsilon": math.inf, "steps": steps, "batch_size": batch_size}
+    return Call("local.learn_by_descent", Call("learners.PrivateSGD", **settings), agents_of(sizes))
 
 
 CALIBRATION = Method(
@@ -304,8 +372,8 @@ def _explain_public_source(sizes: Sizes) -> str:
     return f"{sizes.pool:,} public records for {sizes.d:,} columns; costs no privacy, keeps a shift"
 
 
-def _call_public_source(sizes: Sizes) -> str:
-    return write_model(sizes, "epsilon=math.inf", "source_X, source_y")
+def _call_public_source(sizes: Sizes) -> Call:
+    return model_of(sizes, {"epsilon": math.inf}, "source_X, source_y")
 
 
 def _lack_adaptation(sizes: Sizes) -> str | None:
@@ -322,19 +390,18 @@ def _explain_adaptation(sizes: Sizes) -> str:
     return f"{text} times the gap; nothing to mend if there is none"
 
 
-def _call_adaptation(sizes: Sizes) -> str:
-    return (
-        f'adaptation.MomentAdaptation({write_privacy(sizes)}, task="classification")'
-        ".fit(source_X, source_y, X, y)"
-    )
+def _call_adaptation(sizes: Sizes) -> Call:
+    task = "regression" if sizes.predicts_number else "classification"
+    method = Call("adaptation.MomentAdaptation", **privacy_of(sizes), task=task)
+    return method.then("fit", *map(Name, ("source_X", "source_y", "X", "y")))
 
 
 def _explain_calibrated_source(sizes: Sizes) -> str:
     return f"agents mend slope and intercept, standard error {write_errors(sizes)}"
 
 
-def _call_calibrated_source(sizes: Sizes) -> str:
-    return f"transfer.calibrate({_call_public_source(sizes)}, {write_agents(sizes)})"
+def _call_calibrated_source(sizes: Sizes) -> Call:
+    return Call("transfer.calibrate", _call_public_source(sizes), agents_of(sizes))
 
 
 def _lack_calibrated_source(sizes: Sizes) -> str | None:
@@ -348,16 +415,22 @@ PUBLIC_SOURCE = Method(
     signals.lose_source,
     _explain_public_source,
     _call_public_source,
+    write_command=_write_source,
 )
 ADAPTATION = Method(
-    "adapt", _lack_adaptation, signals.lose_adapted, _explain_adaptation, _call_adaptation
+    "adapt",
+    _lack_adaptation,
+    signals.lose_adapted,
+    _explain_adaptation,
+    _call_adaptation,
+    write_command=_write_adaptation,
 )
 TARGET_ALONE = Method(
     "linear model",
     lack_records,
     signals.lose_target_alone,
     _explain_model,
-    write_model,
+    model_of,
     write_command=_write_fit,
 )
 CALIBRATED_SOURCE = Method(
@@ -374,18 +447,20 @@ def _lose_all(sizes: Sizes, world: World) -> float:
 
 
 def _explain_constant(sizes: Sizes) -> str:
+    if sizes.predicts_number:
+        return "one number for everybody leaves all of the variance"
     return f"one label for everybody errs on {write_number(sizes.constant_error)}, or less"
 
 
-def _call_constant(sizes: Sizes) -> str:
-    return "numpy.full(len(X), label)"
+def _call_nothing(sizes: Sizes) -> None:
+    return None
 
 
 def _lack_nothing(sizes: Sizes) -> str | None:
     return None
 
 
-CONSTANT = Method("constant", _lack_nothing, _lose_all, _explain_constant, _call_constant)
+CONSTANT = Method("constant", _lack_nothing, _lose_all, _explain_constant, _call_nothing)
 # What is cheaper stands first, and wins ties.
 _PRIVATE = (
     STATISTICS,
@@ -403,3 +478,11 @@ _PUBLIC = (PUBLIC_SOURCE, ADAPTATION, TARGET_ALONE, CALIBRATED_SOURCE, AGENTS_AL
 def list_methods(sizes: Sizes) -> tuple[Method, ...]:
     """All methods for this source, whether they can run or not."""
     return _PUBLIC if sizes.source == "public" else _PRIVATE
+
+
+def find_call(name: str, numbers: Mapping[str, Any]) -> Call | None:
+    """The call of the method of this name at these sizes."""
+    sizes = Sizes(**numbers)
+    method = next(one for one in list_methods(sizes) if one.name == name)
+    _, setting = method.forecast(sizes)
+    return method.make_call(sizes, *setting)

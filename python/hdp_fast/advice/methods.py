@@ -1,27 +1,114 @@
-"""What a candidate is: when it can run, what it is expected to lose, why, and its call."""
+"""What a candidate is: when it can run, what it is expected to lose, why, and how it is called."""
 
 from __future__ import annotations
 
+import importlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._support.validate import refuse
 from .sizes import Sizes, World, list_worlds
 
 Setting = tuple[Any, ...]
+# The quantiles of losses over all worlds that a forecast reaches from and to.
+_RANGE = (0.06, 0.94)
+
+
+@dataclass(frozen=True)
+class Name:
+    """Data that only the caller has, such as the private records X."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return self.text
+
+
+@dataclass(frozen=True)
+class Part(Name):
+    """The first so many rows of them."""
+
+    rows: int
+
+    def __repr__(self) -> str:
+        """As it is written in Python."""
+        return f"{self.text}[:{self.rows}]"
+
+
+class Call:
+    """A call of a public name, which is shown as Python and can be made: one of another's methods.
+
+    Args:
+        path: The name below hdp_fast, or the name of a method.
+        arguments: What is passed: values, Names of data, Calls.
+        settings: What is passed by keyword.
+    """
+
+    def __init__(self, path: str, *arguments: Any, **settings: Any) -> None:
+        self._path, self._arguments, self._settings = path, arguments, settings
+        self._on: Call | None = None
+
+    def then(self, method: str, *arguments: Any) -> Call:
+        """The call of a method of what this one returns."""
+        call = Call(method, *arguments)
+        call._on = self
+        return call
+
+    def __repr__(self) -> str:
+        """As it is written in Python."""
+        words = [_write(one) for one in self._arguments]
+        words += [f"{name}={_write(value)}" for name, value in self._settings.items()]
+        before = "" if self._on is None else f"{self._on!r}."
+        return f"{before}{self._path}({', '.join(words)})"
+
+    def run(self, data: Mapping[str, Any]) -> Any:
+        """What it returns with these data for its Names."""
+        if self._on is None:
+            module, _, name = self._path.rpartition(".")
+            callee = getattr(importlib.import_module(f"hdp_fast.{module}"), name)
+        else:
+            callee = getattr(self._on.run(data), self._path)
+        settings = {name: _fill(value, data) for name, value in self._settings.items()}
+        return callee(*(_fill(one, data) for one in self._arguments), **settings)
+
+
+def _write(value: Any) -> str:
+    if isinstance(value, range):
+        return f"range({value.stop})"
+    if isinstance(value, str):
+        return f'"{value}"'
+    return "math.inf" if value == math.inf else repr(value)
+
+
+def _fill(value: Any, data: Mapping[str, Any]) -> Any:
+    if isinstance(value, Call):
+        return value.run(data)
+    if not isinstance(value, Name):
+        return value
+    if value.text not in data:
+        refuse("data", sorted(data), f"they must have {value.text}, which the call needs")
+    return data[value.text][: value.rows] if isinstance(value, Part) else data[value.text]
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a method is expected to lose of what can be learned: least, mean and most."""
+    """What a method is expected to lose.
+
+    Attributes:
+        low: The least share of what can be learned.
+        mean: The mean share.
+        high: The largest share.
+    """
 
     low: float
     mean: float
     high: float
 
 
-def _no_command(sizes: Sizes) -> str | None:
+def _no_command(sizes: Sizes, *setting: Any) -> str | None:
     return None
 
 
@@ -38,9 +125,9 @@ class Method:
         lack: Says why it cannot run at these sizes; None where it can.
         lose: The share that it loses at these sizes in a world.
         explain: The formula in words, with its numbers.
-        write_call: A line of Python that runs it.
+        make_call: The call that runs it; None where nothing is to run.
         settings: Numbers from which it chooses by the mean: the last arguments of `lose`,
-            `explain` and `write_call`.
+            `explain`, `make_call` and `write_command`.
         write_command: The command that runs it on files; None where there is none.
     """
 
@@ -48,9 +135,9 @@ class Method:
     lack: Callable[[Sizes], str | None]
     lose: Callable[..., float]
     explain: Callable[..., str]
-    write_call: Callable[..., str]
+    make_call: Callable[..., Call | None]
     settings: Callable[[Sizes], Iterable[Setting]] = _no_settings
-    write_command: Callable[[Sizes], str | None] = _no_command
+    write_command: Callable[..., str | None] = _no_command
 
     def forecast(self, sizes: Sizes) -> tuple[Outlook, Setting]:
         """What it loses over all worlds with its best setting, and this setting."""
@@ -59,9 +146,16 @@ class Method:
         return min(outlooks, key=lambda pair: pair[0].mean)
 
     def _average(self, sizes: Sizes, worlds: tuple[World, ...], setting: Setting) -> Outlook:
-        losses = (self.lose(sizes, world, *setting) for world in worlds)
-        shares = [min(1.0, max(0.0, loss)) for loss in losses]
-        return Outlook(min(shares), math.fsum(shares) / len(shares), max(shares))
+        shares = sorted(max(0.0, self.lose(sizes, world, *setting)) for world in worlds)
+        low, high = (_interpolate(shares, part) for part in _RANGE)
+        return Outlook(low, math.fsum(shares) / len(shares), high)
+
+
+def _interpolate(values: list[float], part: float) -> float:
+    """The quantile of sorted values, between two of which it is interpolated."""
+    place, rest = divmod(part * (len(values) - 1), 1)
+    low, high = values[int(place)], values[min(int(place) + 1, len(values) - 1)]
+    return low + rest * (high - low)
 
 
 def write_number(value: float) -> str:
@@ -71,18 +165,25 @@ def write_number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def write_privacy(sizes: Sizes) -> str:
+def privacy_of(sizes: Sizes) -> dict[str, float]:
     """The privacy parameters of the records in a call."""
     if sizes.epsilon == math.inf:
-        return "epsilon=math.inf"
-    return f"epsilon={sizes.epsilon!r}, delta={sizes.delta!r}"
+        return {"epsilon": math.inf}
+    return {"epsilon": sizes.epsilon, "delta": sizes.delta}
 
 
-def write_model(sizes: Sizes, privacy: str | None = None, records: str = "X, y") -> str:
+def model_of(
+    sizes: Sizes, privacy: Mapping[str, float] | None = None, records: str = "X, y"
+) -> Call:
     """The call that learns a linear model of records whose columns lie within public bounds."""
-    settings = write_privacy(sizes) if privacy is None else privacy
-    settings = f"{settings}, bounds=bounds, classes=range({sizes.classes})"
-    return f"sklearn.PrivateClassifier({settings}).fit({records})"
+    settings: dict[str, Any] = dict(privacy_of(sizes) if privacy is None else privacy)
+    settings["bounds"] = Name("bounds")
+    names = map(Name, records.split(", "))
+    if sizes.predicts_number:
+        settings["target_bounds"] = Name("target_bounds")
+        return Call("sklearn.PrivateRegressor", **settings).then("fit", *names)
+    settings["classes"] = range(sizes.classes)
+    return Call("sklearn.PrivateClassifier", **settings).then("fit", *names)
 
 
 def write_flags(sizes: Sizes) -> str:
@@ -91,9 +192,10 @@ def write_flags(sizes: Sizes) -> str:
     return flags if sizes.epsilon == math.inf else f"{flags} --delta {sizes.delta!r}"
 
 
-def write_agents(sizes: Sizes) -> str:
+def agents_of(sizes: Sizes) -> Call:
     """The agents in a call."""
-    return f"local.Agents(agents_X, agents_y, epsilon={sizes.agents_epsilon!r})"
+    names = Name("agents_X"), Name("agents_y")
+    return Call("local.Agents", *names, epsilon=sizes.agents_epsilon)
 
 
 def lack_records(sizes: Sizes) -> str | None:
@@ -107,6 +209,8 @@ def lack_agents(sizes: Sizes) -> str | None:
     """Why no one can be asked."""
     if not sizes.agents:
         return "there are no agents"
+    if sizes.predicts_number:
+        return "agents answer about two classes"
     return None if sizes.classes == 2 else "agents answer about two classes"
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 from .._support.json_text import JsonText
 from .._support.validate import one_of, probability, refuse
+from .candidates import find_call
 
 # A method that is expected to keep less than a quarter of what can be learned is of no use.
 USELESS = 0.75
@@ -41,20 +42,21 @@ class Forecast(JsonText):
         name: Name of the method.
         low: Excess error in the best of the worlds that agree with what is known, in [0, 1]. The
             excess is over the model of the same kind that is trained on the target without privacy.
-        expected: Mean excess error over these worlds, by which candidates are ordered.
+        expected: The share `lost` of what can be learned, between low and high.
         high: Excess error in the worst of these worlds.
-        lost: The expected excess error as a share of what can be learned, in [0, 1], rounded to
-            hundredths: 0 is that model, and 1 the best constant.
+        lost: The expected excess error as a share of what can be learned, by which candidates are
+            ordered, rounded to hundredths: 0 is that model, 1 the best constant, and 2 as much
+            worse than that.
         useful: Whether the method is expected to keep at least a quarter of what can be learned.
         basis: The formula in words, with its numbers.
-        call: A line of Python that runs the method. X and y are the private records, pool are the
-            public points, `source_X` and `source_y` are the records of a public source, `agents_X`
-            and `agents_y` are the people who answer, bounds are the public bounds of the columns,
-            hypotheses is the finite class, learner is any classifier, and label is the most
-            frequent label.
+        call: The method in a line of Python, which `Advice.run` calls. X and y are the private
+            records, pool are the public points, `source_X` and `source_y` are the records of a
+            public source, `agents_X` and `agents_y` are the people who answer, bounds and
+            `target_bounds` are the public bounds of the columns and of the number, hypotheses is
+            the finite class, and learner is any classifier. None for a constant.
         command: The command that does the same on files, where there is one: private.csv or
-            panel.csv hold the records, survey.csv the people who answer, and schema.json is what
-            `hdp-fast schema` writes.
+            panel.csv hold the records, survey.csv the people who answer, pool.csv the public
+            points, source.csv a public source, and schema.json is what `hdp-fast schema` writes.
 
     Examples:
         >>> import hdp_fast
@@ -72,7 +74,7 @@ class Forecast(JsonText):
     lost: float
     useful: bool
     basis: str
-    call: str
+    call: str | None
     command: str | None
 
 
@@ -116,7 +118,7 @@ class Advice(JsonText):
 
     Attributes:
         candidates: The Forecasts, best first. The constant is among them; what is not useful stands
-            behind what is.
+            behind what is, and what is worse than the constant behind it.
         missing: Methods that cannot run at these sizes, each with the reason.
         changes: What would make another method the first one, in words.
         sizes: The arguments of advise.
@@ -144,8 +146,43 @@ class Advice(JsonText):
     @property
     def best(self) -> Forecast:
         """The first candidate that is useful; the constant where none is."""
-        useful = (one for one in self.candidates if one.useful)
-        return next(useful, self.candidates[-1])
+        useful = (one for one in self.candidates if one.useful or one.name == "constant")
+        return next(useful)
+
+    def run(self, name: str | None = None, /, **data: Any) -> Any:
+        """Makes the call of a candidate.
+
+        Args:
+            name: Name of the method; None takes the best one.
+            **data: What the call names: X, y, bounds and so on, as Forecast has them.
+
+        Returns:
+            What the call returns: a fitted estimator, labels, or the result of a run.
+
+        Raises:
+            ParameterError: No candidate has this name, it is the constant, which has no call, or
+                data lack what the call names; what the call raises.
+
+        Guarantee:
+            That of the call, which is private by the epsilon and delta of this advice.
+
+        Examples:
+            >>> import numpy as np
+            >>> import hdp_fast
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.uniform(-1, 1, size=(20_000, 3))
+            >>> y = (X[:, 0] > 0).astype(int)
+            >>> advice = hdp_fast.advise(n=20_000, d=3, epsilon=1.0, target="same", changes=False)
+            >>> model = advice.run(X=X, y=y, bounds=(-1, 1))
+            >>> bool(model.score(X, y) > 0.95)
+            True
+        """
+        names = [one.name for one in self.candidates]
+        wanted = one_of("name", self.best.name if name is None else name, names)
+        call = find_call(wanted, self.sizes)
+        if call is None:
+            refuse("name", wanted, "it must be a method that has a call")
+        return call.run(data)
 
     def compare(self, certificate: ErrorInterval, name: str | None = None) -> Comparison:
         """Puts a measured error beside the forecast.
@@ -191,7 +228,7 @@ class Advice(JsonText):
 
     def __repr__(self) -> str:
         """The table, the basis of each forecast, and what would change the order."""
-        rows: list[tuple[str, ...]] = [("", "method", "excess error", "kept", "")]
+        rows: list[tuple[str, ...]] = [("", "method", "kept", "excess error", "")]
         rows += [self._row(place, one) for place, one in enumerate(self.candidates, 1)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = [
@@ -200,8 +237,8 @@ class Advice(JsonText):
         ]
         lines += ["", self._scale(), ""]
         for one in self.candidates:
-            lines += [f"{one.name}: {one.basis}", f"    {one.call}"]
-            lines += [] if one.command is None else [f"    {one.command}"]
+            lines += [f"{one.name}: {one.basis}"]
+            lines += [f"    {text}" for text in (one.call, one.command) if text is not None]
         lines += [""] * bool(self.missing)
         lines += [f"not possible: {name}, {reason}" for name, reason in self.missing]
         lines += [""] * bool(self.changes)
@@ -209,16 +246,19 @@ class Advice(JsonText):
         return "\n".join(lines)
 
     def _row(self, place: int, one: Forecast) -> tuple[str, ...]:
+        low, high = (1 - end / self.room for end in (one.high, one.low))
+        kept = f"{1 - one.lost:.0%} ({low:.0%} to {high:.0%})"
         excess = f"{one.low:.3f} to {one.high:.3f}, expected {one.expected:.3f}"
         useless = "" if one.useful else "of no use"
-        return f"{place}.", one.name, excess, f"{1 - one.lost:.0%}", useless
+        return f"{place}.", one.name, kept, excess, useless
 
     def _scale(self) -> str:
         upper = ", at most" * (self.sizes["best_error"] is None)
+        number = " as a share of the variance" * (self.sizes["learner"] == "regression")
         return (
-            "The excess error is that over a model without privacy on the target; the constant has "
-            f"{self.room:.3f}{upper}.\nKept is the expected share of what can be learned. "
-            "No data was read."
+            f"The excess error{number} is that over a model without privacy on the target; the "
+            f"constant has {self.room:.3f}{upper}.\nKept is the share of what can be learned: nine "
+            "tables in ten were within such a range. No data was read."
         )
 
     def _to_fields(self) -> Mapping[str, Any]:

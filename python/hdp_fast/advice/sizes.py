@@ -23,7 +23,7 @@ from .._support.validate import (
 from ..accounting import gaussian_mu
 from ..local.estimation import advantage
 
-Learner = Literal["linear", "finite", "other"]
+Learner = Literal["linear", "regression", "finite", "other"]
 Target = Literal["same", "shifted", "unknown"]
 Source = Literal["private", "public"]
 MOST = 1 << 53
@@ -31,10 +31,13 @@ MOST = 1 << 53
 LEAST_EPSILON, LARGEST_EPSILON = 0.001, 1_000.0
 _LEAST_DELTA = 1e-200
 _RAREST = 1e-6
-# From weak features to strong ones.
-_STRENGTHS = (0.0, 0.5, 1.0)
-# E[target / source] and the shift of the log-odds, from no shift to a large one.
-_SHIFTS = ((1.0, 0.0), (3.0, 1.0), (10.0, 2.0), (30.0, 3.0))
+# By which losses of tables were more or less than the law of `signals` says.
+_LUCK = (0.05, 0.4, 0.9, 1.8, 5.0)
+# The same of a choice among hypotheses, whose formulas bound it from above.
+_LUCK_OF_CHOICES = (0.25, 1.0, 1.5)
+# E[target / source], the shift of the log-odds, and what a model of the source loses besides, from
+# no shift to a large one.
+_SHIFTS = ((1.0, 0.0, 0.0), (3.0, 0.7, 0.05), (10.0, 1.5, 0.15), (30.0, 3.0, 0.4))
 # Where no base rate is known.
 _BASE_RATES = (0.05, 0.2, 0.5)
 # Of what can be learned, the share that no linear model learns, where labels may be of any kind.
@@ -122,8 +125,15 @@ class Sizes(Checked):
         return advantage(self.agents_epsilon)
 
     @property
+    def predicts_number(self) -> bool:
+        """Whether labels are numbers; their errors are shares of their variance."""
+        return self.learner == "regression"
+
+    @property
     def constant_error(self) -> float:
         """The error of the best constant, the largest that is possible if no base rate is known."""
+        if self.predicts_number:
+            return 1.0
         if self.base_rate is None:
             return 1 - 1 / self.classes
         return min(self.base_rate, 1 - self.base_rate)
@@ -147,6 +157,10 @@ def _check_together(sizes: Sizes) -> None:
         refuse("size", sizes.size, "a finite class has a number of hypotheses: pass their number")
     if sizes.learner == "finite" and sizes.classes != 2:
         refuse("classes", sizes.classes, "the hypotheses of a finite class say 0 or 1: take 2")
+    if sizes.predicts_number and sizes.classes != 2:
+        refuse("classes", sizes.classes, "learner is 'regression': a number has no classes")
+    if sizes.predicts_number and sizes.base_rate is not None:
+        refuse("base_rate", sizes.base_rate, "learner is 'regression': a number has no base rate")
     if sizes.learner != "finite" and sizes.size is not None:
         rule = f"learner is {sizes.learner!r}: only a finite class has a size"
         refuse("size", sizes.size, rule)
@@ -166,33 +180,27 @@ class World:
     """One way the data may be.
 
     Attributes:
-        strength: How much the features say of the labels, from 0 to 1.
+        luck: By what factor noise and chance take more than they do of most tables.
+        room: What can be learned, as a share of the constant's error; None where that is not known.
         overlap: Share of the records that is worth as much as a sample of the target:
             1 / E[target / source].
         log_odds: By how much the log-odds of a label differ between source and target.
+        drift: Share that a model of the source loses on the target, whatever its intercept.
         base_rate: Share of the rarer label.
-        sharp: Whether labels are a function of the features; otherwise they are nearly noise.
-        misfit: Share of what can be learned that no linear model learns.
+        sharp: Whether labels are a function of a finite class's features, or nearly noise.
+        misfit: Share of what can be learned that no such model learns.
         split: Whether the target follows a rule that only a part of the source follows.
     """
 
-    strength: float
+    luck: float
+    room: float | None
     overlap: float
     log_odds: float
+    drift: float
     base_rate: float
     sharp: bool
     misfit: float
     split: bool
-
-    @property
-    def gap(self) -> float:
-        """Distance of a class's mean features from the mean of all, where rows have norm 1."""
-        return 0.1 * math.pow(5, self.strength)
-
-    @property
-    def separation(self) -> float:
-        """Squared half distance of two classes in units of their spread: 1/4 to 1."""
-        return 0.25 * math.pow(4, self.strength)
 
 
 def list_worlds(sizes: Sizes) -> tuple[World, ...]:
@@ -202,31 +210,23 @@ def list_worlds(sizes: Sizes) -> tuple[World, ...]:
 
 def _combine(sizes: Sizes) -> Iterator[World]:
     shifts = {"same": _SHIFTS[:1], "unknown": _SHIFTS, "shifted": _SHIFTS[1:]}[sizes.target]
-    splits = (False, True) if sizes.learner == "finite" and sizes.target != "same" else (False,)
+    is_finite = sizes.learner == "finite"
+    splits = (False, True) if is_finite and sizes.target != "same" else (False,)
     misfits = _MISFITS if sizes.learner == "other" else (0.0,)
-    for strength, (chi2, log_odds), rate, sharp, misfit, split in itertools.product(
-        _STRENGTHS, shifts, _rates(sizes), (True, False), misfits, splits
+    luck, sharp = (_LUCK_OF_CHOICES, (True, False)) if is_finite else (_LUCK, (False,))
+    room = None if sizes.best_error is None else sizes.room / sizes.constant_error
+    for factor, (chi2, log_odds, drift), rate, one, misfit, split in itertools.product(
+        luck, shifts, _rates(sizes), sharp, misfits, splits
     ):
-        yield World(strength, 1 / chi2, log_odds, rate, sharp, misfit, split)
+        yield World(factor, room, 1 / chi2, log_odds, drift, rate, one, misfit, split)
 
 
 def _rates(sizes: Sizes) -> tuple[float, ...]:
     if sizes.base_rate is not None:
         return (min(sizes.base_rate, 1 - sizes.base_rate),)
+    if sizes.predicts_number:
+        return (0.5,)
     return _BASE_RATES if sizes.classes == 2 else (1 / sizes.classes,)
-
-
-def lose_direction(signal: float, world: World) -> float:
-    """Share of what can be learned that noise takes from a linear model.
-
-    Noise of norm 1 / signal is added to weights of norm 1. The angle between both has tangent
-    1 / signal. Where labels are a function of the score, the share is that angle over a right one;
-    where they are nearly noise, what is gained goes with the angle's cosine.
-    """
-    if signal <= 0:
-        return 1.0
-    angle = math.atan(1 / signal)
-    return 2 * angle / math.pi if world.sharp else 1 - math.cos(angle)
 
 
 def lose_intercept(square: float, world: World) -> float:
@@ -237,10 +237,9 @@ def lose_intercept(square: float, world: World) -> float:
     """
     pi = world.base_rate
     entropy = -pi * math.log(pi) - (1 - pi) * math.log1p(-pi)
-    variance = pi * (1 - pi) / 2
-    return min(1.0, variance * square / entropy)
+    return min(1.0, pi * (1 - pi) / 2 * square / entropy)
 
 
 def join_losses(*shares: float) -> float:
-    """What is lost where each part takes its share of what the others leave."""
-    return 1 - math.prod(1 - min(1.0, share) for share in shares)
+    """What is lost in all, at most twice what can be learned: a model may be worse than none."""
+    return min(2.0, math.fsum(shares))
