@@ -13,7 +13,7 @@ from hdp_fast import Budget
 from hdp_fast.cli import main
 from hdp_fast.data import Category, Chunks, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners import CenteredLinear, centered_classes
+from hdp_fast.learners import CenteredLinear, centered_rows
 
 N, CUTS = 3_000, (0, 0, 1, 700, 3_000)
 SCHEMA = Schema(
@@ -57,7 +57,7 @@ class FullDisk(io.BytesIO):
 def memory(request, monkeypatch):
     """Whether the integers of all records are kept, in a file, or made again for each step."""
     if request.param != "kept":
-        monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+        monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
     if request.param == "made again":
         monkeypatch.setattr(tempfile, "TemporaryFile", FullDisk)
 
@@ -74,7 +74,7 @@ def test_parts_have_the_model_of_the_table(memory, epsilon, classes):
 
 
 def test_workers_have_the_model_of_the_table(monkeypatch, tmp_path):
-    monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+    monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
     for place, part in enumerate(PARTS):
         part.to_parquet(tmp_path / f"{place}.parquet")
     learner = CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6)

@@ -46,7 +46,7 @@ def test_a_classifier_refuses_parts_that_it_cannot_learn_from():
     table = PARTED.assign(rich=RICH)
     for chunks, settings, arguments, error in (
         (Chunks([table]), {}, {}, "parts without labels"),
-        (Chunks([table], label="rich"), {"classes": None}, {}, "classes"),
+        (Chunks([table], label="rich"), {"classes": None}, {}, "classes = None"),
         (Chunks([table], label="rich"), {"bounds": None}, {}, "bounds"),
         (Chunks([table], label="rich"), {"method": "sgd"}, {}, "method"),
         (Chunks([table], label="rich"), {}, {"y": RICH}, "Chunks hold the labels"),
