@@ -1,6 +1,7 @@
 """learners.centered_targets, a private module: what a private regression releases, and how far one
 record moves it."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -16,15 +17,19 @@ from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import UtilityWarning, notes_of
 from hdp_fast.learners import CenteredLinear, centered_targets, target_model, target_plan
 from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
-from hdp_fast.learners.centered_rows import WholeRows
+from hdp_fast.learners.centered_rows import WholeRows, center
 from hdp_fast.learners.centered_targets import release_targets
 from hdp_fast.learners.sufficient_statistics import add_up, calibrate
 from hdp_fast.learners.target_model import (
     Clip,
+    TargetLaw,
     choose_clip,
     count_outside,
     count_squares,
     count_steps,
+    count_target_squares,
+    make_pairs,
+    make_residuals,
     release_mean,
     release_square,
     scale_mean,
@@ -112,6 +117,51 @@ def test_a_record_moves_the_mean_by_what_its_noise_is_for(rows, monkeypatch):
     # Noise that is a thousandth smaller would not do.
     assert loss * Fraction(1001, 1000) > Fraction(epsilon)
     assert set(scales) == {scale_mean(epsilon, rows)}
+
+
+def test_what_is_counted_of_parts_adds_up_and_a_record_adds_at_most_its_unit():
+    """All sets of three targets and all ways to part them: what one adds is all that it can move.
+
+    A count that looked at the targets beside one, as a mean does, would not add up.
+    """
+    clip, bits = Clip(-0.25, 0.24), 7
+    law = TargetLaw(0.1, *clip)
+    counts = {
+        count_outside: 1,
+        functools.partial(count_steps, clip): 2**20,
+        functools.partial(count_squares, bits=bits): 2**bits,
+        functools.partial(count_target_squares, law, bits): 2**bits,
+    }
+    for count, unit in counts.items():
+        alone = {point: np.asarray(count(np.array([point]))) for point in POINTS}
+        seen = np.array(list(alone.values()))
+        assert seen.dtype == np.int64
+        assert 0 <= seen.min() < seen.max() == unit
+        for targets in itertools.product(POINTS, repeat=3):
+            whole = np.asarray(count(np.array(targets)))
+            assert (whole == sum(alone[target] for target in targets)).all()
+            for place in range(4):
+                parts = np.array(targets[:place]), np.array(targets[place:])
+                assert (whole == sum(np.asarray(count(part)) for part in parts)).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 15, 16, 17, 33, 64])
+def test_residuals_of_a_row_do_not_depend_on_the_rows_beside_it(width):
+    """To the last bit: else sums over parts would not be those over all."""
+    rows, targets = RNG(width).random((301, width)), RNG(0).uniform(-1, 1, 301)
+    records = WholeRows(rows, targets)
+    unit = Rows.within((0, 1), width)
+    settings = {"squares": width % 2 == 1, "epsilon": math.inf, "delta": 0.5}
+    centered = center(unit, records, **settings, random_state=None)
+    pairs = functools.partial(make_pairs, centered, TargetLaw(0.1, -0.8, 0.9), 1.5)
+    weights = RNG(1).normal(size=len(centered.names_with_squares) + 1)
+    rest = functools.partial(make_residuals, pairs, weights, 1.0, 0.7)
+    made, residuals = rest(rows, targets)
+    for start, stop in [(0, 1), (1, 300), (300, 301), (17, 18), (5, 260)]:
+        some = slice(start, stop)
+        again, left = rest(rows[some].copy(), targets[some])
+        assert (again == made[some]).all()
+        assert (left == residuals[some]).all()
 
 
 def worst_mu_squared(bound, drawn):

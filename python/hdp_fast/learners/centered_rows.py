@@ -240,16 +240,6 @@ def count_powers(squares: bool) -> int:
     return 4 if squares else 2
 
 
-def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
-    """Plain rows, and the powers of their numbers."""
-    numbers = rows[:, unit.is_number]
-    powers = [numbers]
-    for _ in range(2, count_powers(squares) + 1):
-        # A product rounds alike everywhere, and a power takes ten times as long.
-        powers.append(powers[-1] * numbers)
-    return np.hstack([rows, *powers[1:]])
-
-
 def _add_powers(
     unit: Rows, rows: Floats | PlainRows | WholeRows | PartedRows, squares: bool, bits: int
 ) -> Integers:
@@ -261,10 +251,19 @@ def _add_powers(
 
 
 def count_powers_of(unit: Rows, squares: bool, bits: int, rows: Floats, _: Any = None) -> Integers:
-    """The sums of the powers of some rows, which are cut to integers up to 2**bits."""
+    """The sums of some plain rows and of the powers of their numbers, cut to at most 2**bits."""
+    numbers = rows[:, unit.is_number]
+    sums, power = [_sum_cut(rows, bits)], numbers
+    for _ in range(2, count_powers(squares) + 1):
+        # A product rounds alike everywhere, and a power takes ten times as long.
+        power = power * numbers
+        sums.append(_sum_cut(power, bits))
+    return np.concatenate(sums)
+
+
+def _sum_cut(values: Floats, bits: int) -> Integers:
     # Integers are made of floats above 0 as floor makes them.
-    part = (_powers(unit, rows, squares) * 2.0**bits).astype(np.int64)
-    sums: Integers = part.sum(axis=0)
+    sums: Integers = (values * 2.0**bits).astype(np.int64).sum(axis=0)
     return sums
 
 
