@@ -216,7 +216,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
                 its columns are others or in another order.
         """
         scores = self._predict_blocks(X, self._score_rows)
-        middle, half = _center_of(self.target_bounds_)
+        middle, half = self._target_scale
         targets: Floats = scores.clip(-1.0, 1.0) * half + middle
         return targets
 
@@ -246,6 +246,10 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         """
         note_score(self)
         return float(shield("y", super().score, X, y, sample_weight))
+
+    @property
+    def _target_scale(self) -> tuple[float, float]:
+        return _center_of(self.target_bounds_)
 
     def _by_score(self, values: Floats) -> Any:
         return values[0] if values.ndim == 2 else float(values[0])
