@@ -204,8 +204,11 @@ class CenteredLinear(Checked):
         label = require_label(self.schema.label).column
         return take_columns("table", table, [*self.schema.reads, label])
 
-    def _read_block(self, table: Any) -> tuple[Table, NDArray[Any]]:
+    def _read_block(self, table: Any, *labels: Any) -> tuple[Table, NDArray[Any]]:
         """The columns of a table that are read, and the labels as the task takes them."""
+        if labels:
+            rule = "the schema names the label: parts must be tables that hold it"
+            raise ParameterError(f"table has parts of X and y, but {rule}")
         records = self._take(table)
         if self.classes is not None:
             return records, self._number_labels(records, self.classes)

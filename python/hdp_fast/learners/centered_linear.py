@@ -288,8 +288,7 @@ def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> M
 
         def learn(centered: Rows, records: WholeRows | PartedRows, stream: Any) -> Model:
             assert isinstance(records, WholeRows)
-            # A step looks at rows anywhere: all of them are made.
-            made = ValidRows(centered.scale(records.rows[:]))
+            made = ValidRows(records.scale(centered))
             return sgd.learn(made, records.labels, random_state=stream, **persons.options)
 
         return learn

@@ -53,7 +53,7 @@ class WholeRows:
 
     def __len__(self) -> int:
         """The number of records."""
-        return len(self.rows)
+        return len(self.labels)
 
     def add_up(self, count: Count) -> Integers:
         """As PartedRows has it."""
@@ -67,6 +67,13 @@ class WholeRows:
     def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> Iterator[T]:
         """What `make` makes of all rows, some at a time and in their order."""
         return (make(self.rows[some], self.labels[some]) for some in blocks_of(len(self)))
+
+    def scale(self, centered: Rows) -> Floats:
+        """All rows by a map to centered ones, for what looks into them anywhere."""
+        made = np.empty((len(self), len(centered.names_with_squares) + 1))
+        for some in blocks_of(len(self)):
+            made[some] = centered.scale(self.rows[some])
+        return made
 
 
 @dataclass(frozen=True)
@@ -90,7 +97,7 @@ class PartedRows:
         cls, unit: Rows, chunks: Chunks, read: Callable[..., tuple[Any, NDArray[Any]]]
     ) -> PartedRows:
         """A first pass: it counts the records, and `read` refuses what is wrong in public."""
-        return cls(unit, chunks, read, sum(chunks.map(partial(_count_labels, read))))
+        return cls(unit, chunks, read, sum(chunks.map(partial(_add_labels, read, len))))
 
     def __len__(self) -> int:
         """The number of records."""
@@ -110,15 +117,8 @@ class PartedRows:
         return self.chunks.map_blocks(partial(_make_block, self.unit, self.read, make))
 
 
-def _count_labels(read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]], _: Any) -> int:
-    return sum(len(read(*block)[1]) for block in blocks if count_rows(block[0]))
-
-
 def _add_labels(
-    read: Callable[..., Any],
-    count: CountLabels,
-    blocks: Iterable[tuple[Any, ...]],
-    _: Any,
+    read: Callable[..., Any], count: CountLabels, blocks: Iterable[tuple[Any, ...]], _: Any
 ) -> Any:
     return sum(count(read(*block)[1]) for block in blocks if count_rows(block[0]))
 

@@ -89,16 +89,14 @@ from .target_plan import (
     square_of,
 )
 
-# To how many of their root mean squares residuals are clipped.
-_RESIDUAL_REACH = 1.25
+# To how many of their root mean squares residuals are clipped, and rows of a descent are shrunk.
+_RESIDUAL_REACH, _REACH_OF_DESCENT = 1.25, 1.5
 # What stands for the constant in rows that are centered evenly.
 _CONSTANT = 1.5
 # Of a target that is clipped, in units of the longer way from its mean to an end.
 _VARIANCE, _LEAST_VARIANCE = 1 / 9, 1e-12
 # The digits of its mean square without noise.
 _FREE_BITS = 30
-# The norm to which rows of a descent are shrunk, measured on 10 tables.
-_REACH_OF_DESCENT = 1.5
 # The share of a column's variance that other columns are taken not to explain, for its deviations.
 _OWN_SHARE = 0.03
 
@@ -374,8 +372,8 @@ def _learn_slopes(
 
 def _measure_variance(records: WholeRows | PartedRows, law: TargetLaw) -> float:
     """The mean square of scaled targets, which is read off and so not protected."""
-    total = int(records.add_labels(partial(count_target_squares, law, _FREE_BITS)))
-    return max(total / (2.0**_FREE_BITS * len(records)), _LEAST_VARIANCE)
+    total = records.add_labels(partial(count_target_squares, law, _FREE_BITS))
+    return max(int(total) / (2.0**_FREE_BITS * len(records)), _LEAST_VARIANCE)
 
 
 def _release_moments(
