@@ -163,7 +163,7 @@ class CenteredLinear(Checked):
             a target is released alone, delta is 0.
 
         Cost:
-            A pass over the table, and that of the method. Chunks are read three to five times, and
+            A pass over the table, and that of the method. Chunks are read three to six times, and
             for a descent once more for each step where their integers, two bytes for each column of
             a row, take more than half a gigabyte and the disk has no room for them.
         """

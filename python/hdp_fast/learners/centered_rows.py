@@ -28,8 +28,9 @@ CountLabels = Callable[[NDArray[Any]], Integers | int]
 
 # No variance counts as smaller.
 _LEAST_VARIANCE = 1e-6
-# Rows whose powers, or integers, are made at a time of a part, and labels that are read at a time.
-_BLOCK, _BLOCK_OF_LABELS = 1 << 14, 1 << 16
+# Rows that are made of a part at a time, labels that are read, and rows whose powers are made, which
+# all fit into a processor's cache.
+_BLOCK, _BLOCK_OF_LABELS, _BLOCK_OF_POWERS = 1 << 14, 1 << 16, 1 << 10
 # The digits of means without noise, and those of sums.
 _FREE_BITS, _SUM_BITS = 40, 61
 # The bytes of integers of records in parts that are kept in memory.
@@ -252,13 +253,17 @@ def _add_powers(
 
 def count_powers_of(unit: Rows, squares: bool, bits: int, rows: Floats, _: Any = None) -> Integers:
     """The sums of some plain rows and of the powers of their numbers, cut to at most 2**bits."""
-    numbers = rows[:, unit.is_number]
-    sums, power = [_sum_cut(rows, bits)], numbers
-    for _ in range(2, count_powers(squares) + 1):
-        # A product rounds alike everywhere, and a power takes ten times as long.
-        power = power * numbers
-        sums.append(_sum_cut(power, bits))
-    return np.concatenate(sums)
+    total: Any = 0
+    for start in range(0, len(rows), _BLOCK_OF_POWERS):
+        some = rows[start : start + _BLOCK_OF_POWERS]
+        sums, numbers = [_sum_cut(some, bits)], some[:, unit.is_number]
+        power = numbers
+        for _ in range(2, count_powers(squares) + 1):
+            # A product rounds alike everywhere, and a power takes ten times as long.
+            power = power * numbers
+            sums.append(_sum_cut(power, bits))
+        total = total + np.concatenate(sums)
+    return np.asarray(total)
 
 
 def _sum_cut(values: Floats, bits: int) -> Integers:

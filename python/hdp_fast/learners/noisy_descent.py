@@ -251,7 +251,8 @@ class IntegerRows:
 
 def cut_rows(rows: Floats) -> NDArray[np.int16]:
     """Rows of a mean squared norm of about 1 as integers, cut towards 0 as casts do."""
-    return np.clip(rows * 2.0**_ROW_BITS, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.int16)
+    scaled = rows * 2.0**_ROW_BITS
+    return np.clip(scaled, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=scaled).astype(np.int16)
 
 
 @dataclass(frozen=True, eq=False)
