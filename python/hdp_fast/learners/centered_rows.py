@@ -28,8 +28,7 @@ CountLabels = Callable[[NDArray[Any]], Integers | int]
 
 # No variance counts as smaller.
 _LEAST_VARIANCE = 1e-6
-# Rows that are made of a part at a time, labels that are read, and rows whose powers are made, which
-# all fit into a processor's cache.
+# Made at a time: rows of a part, labels, and rows whose powers then fit into a processor's cache.
 _BLOCK, _BLOCK_OF_LABELS, _BLOCK_OF_POWERS = 1 << 14, 1 << 16, 1 << 10
 # The digits of means without noise, and those of sums.
 _FREE_BITS, _SUM_BITS = 40, 61
