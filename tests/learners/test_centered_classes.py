@@ -20,8 +20,8 @@ from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import centered_classes
-from hdp_fast.learners.centered_classes import bound_norm, release_classes
-from hdp_fast.learners.centered_rows import center, center_evenly
+from hdp_fast.learners.centered_classes import release_classes
+from hdp_fast.learners.centered_rows import bound_norm, center, center_evenly
 from hdp_fast.learners.margin_scale import (
     Offsets,
     estimate_scale,

@@ -1,6 +1,7 @@
 """learners.centered_targets, a private module: what a private regression releases, and how far one
 record moves it."""
 
+import functools
 import itertools
 import math
 import warnings
@@ -14,19 +15,27 @@ from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import UtilityWarning, notes_of
-from hdp_fast.learners import CenteredLinear, centered_targets, target_model
+from hdp_fast.learners import CenteredLinear, centered_targets, target_model, target_plan
 from hdp_fast.learners.centered_linear import ClassTask, TargetTask, release_linear
-from hdp_fast.learners.centered_targets import plan_targets, release_targets
-from hdp_fast.learners.noisy_descent import IntegerRows
+from hdp_fast.learners.centered_rows import WholeRows, center
+from hdp_fast.learners.centered_targets import release_targets
 from hdp_fast.learners.sufficient_statistics import add_up, calibrate
 from hdp_fast.learners.target_model import (
     Clip,
+    TargetLaw,
     choose_clip,
+    count_outside,
+    count_squares,
+    count_steps,
+    count_target_squares,
+    make_pairs,
+    make_residuals,
     release_mean,
     release_square,
     scale_mean,
     settle_square,
 )
+from hdp_fast.learners.target_plan import Part, describe_moments, plan_targets
 
 UNIT = Rows.within((0, 1), 3)
 SPENT = Schema(
@@ -47,7 +56,8 @@ def draw_records(n, seed=0, noise=0.05):
 def release(n=4_000, epsilon=2.0, *, records=None, method="evidence", **goal):
     rows, targets = draw_records(n) if records is None else records
     goal = {"delta": 1e-6, "random_state": 0} | goal
-    return release_targets(UNIT, rows, targets, Goal(epsilon, **goal), name="here", method=method)
+    records = WholeRows(rows, targets)
+    return release_targets(UNIT, records, Goal(epsilon, **goal), name="here", method=method)
 
 
 def neighbors(n):
@@ -76,7 +86,7 @@ def test_a_record_moves_the_score_of_an_interval_by_one(rows, monkeypatch):
     monkeypatch.setattr(target_model.noise, "permute_and_flip", choose)
     for pair in neighbors(3):
         for targets in pair:
-            choose_clip(targets, epsilon=0.5, rows=rows, random_state=None)
+            choose_clip(count_outside(targets), 3, epsilon=0.5, rows=rows, random_state=None)
     moves = [
         abs(one[0] - other[0]).max() for one, other in zip(asked[::2], asked[1::2], strict=True)
     ]
@@ -99,7 +109,7 @@ def test_a_record_moves_the_mean_by_what_its_noise_is_for(rows, monkeypatch):
     settings = {"epsilon": epsilon, "rows": rows, "random_state": None}
     largest = 0
     for pair in neighbors(2):
-        means = [release_mean(one.clip(*clip), clip, **settings) for one in pair]
+        means = [release_mean(count_steps(clip, one), 2, clip, **settings) for one in pair]
         sums = [round((mean - clip.low) / (clip.high - clip.low) * 2 * 2**20) for mean in means]
         largest = max(largest, abs(sums[0] - sums[1]))
     loss = Fraction(rows * largest) / scales[0]
@@ -109,9 +119,54 @@ def test_a_record_moves_the_mean_by_what_its_noise_is_for(rows, monkeypatch):
     assert set(scales) == {scale_mean(epsilon, rows)}
 
 
+def test_what_is_counted_of_parts_adds_up_and_a_record_adds_at_most_its_unit():
+    """All sets of three targets and all ways to part them: what one adds is all that it can move.
+
+    A count that looked at the targets beside one, as a mean does, would not add up.
+    """
+    clip, bits = Clip(-0.25, 0.24), 7
+    law = TargetLaw(0.1, *clip)
+    counts = {
+        count_outside: 1,
+        functools.partial(count_steps, clip): 2**20,
+        functools.partial(count_squares, bits=bits): 2**bits,
+        functools.partial(count_target_squares, law, bits): 2**bits,
+    }
+    for count, unit in counts.items():
+        alone = {point: np.asarray(count(np.array([point]))) for point in POINTS}
+        seen = np.array(list(alone.values()))
+        assert seen.dtype == np.int64
+        assert 0 <= seen.min() < seen.max() == unit
+        for targets in itertools.product(POINTS, repeat=3):
+            whole = np.asarray(count(np.array(targets)))
+            assert (whole == sum(alone[target] for target in targets)).all()
+            for place in range(4):
+                parts = np.array(targets[:place]), np.array(targets[place:])
+                assert (whole == sum(np.asarray(count(part)) for part in parts)).all()
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 8, 15, 16, 17, 33, 64])
+def test_residuals_of_a_row_do_not_depend_on_the_rows_beside_it(width):
+    """To the last bit: else sums over parts would not be those over all."""
+    rows, targets = RNG(width).random((301, width)), RNG(0).uniform(-1, 1, 301)
+    records = WholeRows(rows, targets)
+    unit = Rows.within((0, 1), width)
+    settings = {"squares": width % 2 == 1, "epsilon": math.inf, "delta": 0.5}
+    centered = center(unit, records, **settings, random_state=None)
+    pairs = functools.partial(make_pairs, centered, TargetLaw(0.1, -0.8, 0.9), 1.5)
+    weights = RNG(1).normal(size=len(centered.names_with_squares) + 1)
+    rest = functools.partial(make_residuals, pairs, weights, 1.0, 0.7)
+    made, residuals = rest(rows, targets)
+    for start, stop in [(0, 1), (1, 300), (300, 301), (17, 18), (5, 260)]:
+        some = slice(start, stop)
+        again, left = rest(rows[some].copy(), targets[some])
+        assert (again == made[some]).all()
+        assert (left == residuals[some]).all()
+
+
 def worst_mu_squared(bound, drawn):
     """The largest squared mu of two records of a release of moments with this noise."""
-    description = centered_targets._describe(2, bound)
+    description = describe_moments(2, bound)
     angles = np.linspace(0, 2 * math.pi, 17)
     rows = bound * np.column_stack([np.cos(angles), np.sin(angles)])
     records = [
@@ -134,7 +189,7 @@ def worst_mu_squared(bound, drawn):
 
 def test_a_record_moves_moments_by_what_their_noise_is_for():
     plan = plan_targets(UNIT, 2_000, Goal(1.0, 1e-6))
-    drawn = calibrate(centered_targets._describe(2, 1.7), 2_000, *plan.slopes.moments)
+    drawn = calibrate(describe_moments(2, 1.7), 2_000, *plan.slopes.moments)
     squared = accounting.gaussian_mu(*plan.slopes.moments) ** 2
     assert 0.98 * squared < worst_mu_squared(1.7, drawn) <= squared
     # Noise that is a fiftieth smaller would not do.
@@ -146,8 +201,8 @@ def test_a_record_moves_moments_by_what_their_noise_is_for():
 
 def test_a_record_moves_residuals_by_what_their_noise_is_for(monkeypatch):
     part = plan_targets(UNIT, 2_000, Goal(1.0, 1e-6)).slopes
-    drawn = calibrate(centered_targets._describe(2, 1.7, second=False), 2_000, *part.residuals)
-    description = centered_targets._describe(2, 1.7, second=False)
+    drawn = calibrate(describe_moments(2, 1.7, second=False), 2_000, *part.residuals)
+    description = describe_moments(2, 1.7, second=False)
     angles = np.linspace(0, 2 * math.pi, 17)
     rows = 3 * np.column_stack([np.cos(angles), np.sin(angles)])
     sums = [add_up(description, row[None], np.array([y]), drawn.bits)
@@ -167,7 +222,8 @@ def test_a_record_moves_residuals_by_what_their_noise_is_for(monkeypatch):
     monkeypatch.setattr(target_model.noise, "rounded_gaussian", draw)
     grid = settle_square(2_000, *part.square)
     rest = np.full(1_999, 0.5)
-    means = [release_square(np.append(rest, one), grid, None) for one in (0.0, 0.3, -1.0)]
+    totals = [count_squares(np.append(rest, one), grid[0]) for one in (0.0, 0.3, -1.0)]
+    means = [release_square(total, 2_000, grid, None) for total in totals]
     moved = (means[2] - means[0]) * 2_000 * 2 ** grid[0] / float(grid[1])
     assert 0.98 * moved**2 < accounting.gaussian_mu(*part.square) ** 2 * 1.0001
     assert moved**2 <= accounting.gaussian_mu(*part.square) ** 2 * (1 + 1e-9)
@@ -211,8 +267,8 @@ def test_parts_add_up_to_no_more_than_was_asked(n, epsilon, rows, delta, method)
 def test_shares_that_are_no_shares_would_cost_more(monkeypatch):
     """What test_parts_add_up_... sees: parts whose epsilons add up, but not their squares."""
     monkeypatch.setattr(
-        centered_targets, "_split",
-        lambda row, share: centered_targets.Part(row.epsilon * math.sqrt(share), row.delta),
+        target_plan, "_split",
+        lambda row, share: Part(row.epsilon * math.sqrt(share), row.delta),
     )  # fmt: skip
     plan = plan_targets(UNIT, 4_000, Goal(0.5, 1e-6))
     assert gaussian(plan) > accounting.gaussian_mu(*plan.slopes.whole) ** 2
@@ -230,7 +286,7 @@ def test_the_noise_that_is_drawn_is_that_of_the_plan(monkeypatch):
 
         monkeypatch.setattr(centered_targets, name, call)
 
-    for name in ("choose_clip", "release_mean", "center"):
+    for name in ("choose_clip", "release_mean", "settle_means"):
         keep(name)
     goal = Goal(2.0, 1e-6, random_state=0).of_people(np.arange(4_000) // 2, 2, 4_000)
     plan = plan_targets(UNIT, 4_000, goal)
@@ -241,15 +297,14 @@ def test_the_noise_that_is_drawn_is_that_of_the_plan(monkeypatch):
             centered_targets, name, lambda *arguments, kept=kept, function=function: (
                 kept.append(arguments), function(*arguments))[1]
         )  # fmt: skip
-    made = release_targets(UNIT, *draw_records(4_000), goal, name="here")
+    made = release_targets(UNIT, WholeRows(*draw_records(4_000)), goal, name="here")
     assert (seen["choose_clip"]["epsilon"], seen["choose_clip"]["rows"]) == (plan.clip.epsilon, 2)
     assert (seen["release_mean"]["epsilon"], seen["release_mean"]["rows"]) == (plan.mean.epsilon, 2)
-    assert (seen["center"]["epsilon"], seen["center"]["delta"]) == plan.slopes.means
-    # The first two are those of the plan itself.
-    drawn = [arguments[1:] for arguments in calibrated[2:]]
+    assert seen["settle_means"][1:] == (plan.slopes.squares, 4_000, *plan.slopes.means)
+    drawn = [arguments[1:] for arguments in calibrated]
     assert drawn == [(4_000, *plan.slopes.moments), (4_000, *plan.slopes.residuals)]
-    assert [one.second_moments for one, *_ in calibrated[2:]] == [True, False]
-    assert squared[1:] == [(4_000, *plan.slopes.square)]
+    assert [one.second_moments for one, *_ in calibrated] == [True, False]
+    assert squared == [(4_000, *plan.slopes.square)]
     assert made.record.neighbors == "replace_person"
     assert (made.record.epsilon, made.record.delta, made.record.law) == (2.0, 1e-6, None)
 
@@ -264,16 +319,17 @@ def test_the_noise_of_steps_is_that_of_the_plan(n, rows, monkeypatch):
         drawn.append((sigma, size))
         return np.zeros(size, np.int64)
 
-    def cut(parts, codes, classes, grid):
-        lengths.append(grid.length)
-        return take(parts, codes, classes, grid)
+    def open_integers(records, cut):
+        lengths.append(cut.grid.length)
+        return function(records, cut)
 
-    take = IntegerRows.take
+    function = centered_targets.open_integers
     goal = Goal(2.0, 1e-6, random_state=0).of_people(np.arange(n) // rows, rows, n)
     plan = plan_targets(UNIT, n, goal, "descent")
     monkeypatch.setattr(centered_targets.noise, "rounded_gaussian", draw)
-    monkeypatch.setattr(IntegerRows, "take", cut)
-    made = release_targets(UNIT, *draw_records(n), goal, name="here", method="descent")
+    monkeypatch.setattr(centered_targets, "open_integers", open_integers)
+    records = WholeRows(*draw_records(n))
+    made = release_targets(UNIT, records, goal, name="here", method="descent")
     sigma, size = drawn[-1]
     columns = (3 + 3 * plan.slopes.squares) if plan.slopes.means else 4
     assert size == (plan.slopes.count, columns, 1)
@@ -305,9 +361,9 @@ def test_slopes_are_learned_within_the_ends_of_the_clip(method):
 
 def test_few_records_are_centered_evenly_with_the_constant_among_the_moments():
     unit, goal = Rows.within((0, 1), 30), Goal(1.0, 1e-6, random_state=0)
-    records = RNG(2).random((450, 30)), np.linspace(-1, 1, 450)
+    records = WholeRows(RNG(2).random((450, 30)), np.linspace(-1, 1, 450))
     with pytest.warns(UtilityWarning, match="explain a mean square"):
-        made = release_targets(unit, *records, goal, name="here")
+        made = release_targets(unit, records, goal, name="here")
     assert made.model.law.constant > 0
     np.testing.assert_array_equal(made.rows.center, [0.5] * 30)
     assert "of moments" in made.record.noise
@@ -322,9 +378,9 @@ def test_moments_of_even_rows_are_centered_as_released_means_would():
     rows, targets = draw_records(4_000)
     made = {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(centered_targets, "_BLUR", 1e9)
+        patch.setattr(target_plan, "_BLUR", 1e9)
         made["means"] = release(4_000, 1e6, delta=1e-3)
-        patch.setattr(centered_targets, "_BLUR", 0.0)
+        patch.setattr(target_plan, "_BLUR", 0.0)
         made["even"] = release(4_000, 1e6, delta=1e-3)
     assert [one.model.law.constant > 0 for one in made.values()] == [False, True]
     scores = [one.model.scores(one.rows.scale(rows)) for one in made.values()]
@@ -361,7 +417,7 @@ def test_what_is_released_follows_public_numbers(n, epsilon, alone, clips):
 
 
 def test_steps_that_no_noise_protects_are_refused(monkeypatch):
-    monkeypatch.setattr(centered_targets, "calibrate_descent", lambda *_: None)
+    monkeypatch.setattr(target_plan, "calibrate_descent", lambda *_: None)
     budget = Budget(9.0, 1e-3)
     with pytest.raises(ParameterError, match="it needs more noise than is drawn"):
         release(4_000, 1.0, budget=budget, method="descent")
@@ -370,8 +426,8 @@ def test_steps_that_no_noise_protects_are_refused(monkeypatch):
 
 def test_few_records_take_their_steps_on_rows_that_are_centered_evenly():
     unit = Rows.within((0, 1), 30)
-    records, goal = (RNG(2).random((450, 30)), np.linspace(-1, 1, 450)), Goal(1.0, 1e-6)
-    made = release_targets(unit, *records, goal, name="here", method="descent")
+    records, goal = WholeRows(RNG(2).random((450, 30)), np.linspace(-1, 1, 450)), Goal(1.0, 1e-6)
+    made = release_targets(unit, records, goal, name="here", method="descent")
     np.testing.assert_array_equal(made.rows.center, [0.5] * 30)
     assert made.model.weights[-1] != 0
     many = release(4_000, 1.0, method="descent")
@@ -383,13 +439,13 @@ def test_few_records_take_their_steps_on_rows_that_are_centered_evenly():
 
 def test_slopes_that_a_descent_shrinks_to_nothing_are_noted():
     unit, random = Rows.within((0, 1), 30), RNG(8)
-    records = random.random((900, 30)), random.uniform(-1, 1, 900)
+    records = WholeRows(random.random((900, 30)), random.uniform(-1, 1, 900))
     signals, noted = [], []
     for seed in range(30):
         goal = Goal(1.0, 1e-6, random_state=seed)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            made = release_targets(unit, *records, goal, name="here", method="descent")
+            made = release_targets(unit, records, goal, name="here", method="descent")
         signals.append(made.model.signal)
         noted.append(any("no better than the mean" in str(one.message) for one in caught))
     assert [signal <= 1 for signal in signals] == noted
@@ -410,7 +466,8 @@ def test_persons_count_as_one_record_each():
 @pytest.mark.parametrize("middle", [-0.9, 0.0, 0.37])
 def test_the_clip_is_not_much_wider_than_the_targets_and_holds_them(width, middle):
     targets = (middle + width / 2 * RNG(1).uniform(-1, 1, 5_000)).clip(-1, 1)
-    clips = [choose_clip(targets, epsilon=0.2, rows=1, random_state=RNG(k)) for k in range(20)]
+    outside, settings = count_outside(targets), {"epsilon": 0.2, "rows": 1}
+    clips = [choose_clip(outside, 5_000, **settings, random_state=RNG(k)) for k in range(20)]
     inside = [np.mean((targets >= low) & (targets <= high)) for low, high in clips]
     assert min(inside) > 0.75
     assert max(high - low for low, high in clips) < 4 * width
@@ -418,10 +475,11 @@ def test_the_clip_is_not_much_wider_than_the_targets_and_holds_them(width, middl
 
 def test_the_mean_has_the_noise_of_its_scale():
     """A deviation of 2,000 draws is within a tenth of theirs but for a chance of 1e-8."""
-    targets, clip, epsilon = np.full(1_000, 0.1), Clip(-0.4, 0.6), 0.5
+    clip, epsilon = Clip(-0.4, 0.6), 0.5
+    total = count_steps(clip, np.full(1_000, 0.1))
     stream = RNG(5)
     settings = {"epsilon": epsilon, "rows": 1, "random_state": stream}
-    means = np.array([release_mean(targets, clip, **settings) for _ in range(2_000)])
+    means = np.array([release_mean(total, 1_000, clip, **settings) for _ in range(2_000)])
     expected = math.sqrt(2) * (clip.high - clip.low) / (epsilon * 1_000)
     assert means.std() == pytest.approx(expected, rel=0.13)
     assert means.mean() == pytest.approx(0.1, abs=6 * expected / math.sqrt(2_000))

@@ -3,7 +3,10 @@
 import io
 import itertools
 import json
+import os
+import signal
 import tempfile
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,7 +16,7 @@ from hdp_fast import Budget
 from hdp_fast.cli import main
 from hdp_fast.data import Category, Chunks, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners import CenteredLinear, centered_classes
+from hdp_fast.learners import CenteredLinear, centered_rows
 
 N, CUTS = 3_000, (0, 0, 1, 700, 3_000)
 SCHEMA = Schema(
@@ -39,10 +42,19 @@ def table():
     )
     signal = frame["pay"] + 10 * frame["bit"] + 5 * rng.normal(size=N)
     names = np.where(signal > 60, "yes", "no")
-    return frame.assign(rich=names, kind=np.where(frame["age"] > 60, "old", names))
+    kind = np.where(frame["age"] > 60, "old", names)
+    return frame.assign(rich=names, kind=kind, rent=signal / 3)
 
 
 TABLE = table()
+OF_KIND = Schema(Label("kind", positive=("yes",)), SCHEMA.columns)
+OF_RENT = Schema(Label("rent", bounds=(0, 60)), SCHEMA.columns)
+# What learns the rule, three classes, and a number.
+TASKS = {
+    "rule": (SCHEMA, None),
+    "classes": (OF_KIND, ("no", "old", "yes")),
+    "number": (OF_RENT, None),
+}
 PARTS = [TABLE[start:end] for start, end in itertools.pairwise(CUTS)]
 
 
@@ -57,36 +69,98 @@ class FullDisk(io.BytesIO):
 def memory(request, monkeypatch):
     """Whether the integers of all records are kept, in a file, or made again for each step."""
     if request.param != "kept":
-        monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+        monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
     if request.param == "made again":
         monkeypatch.setattr(tempfile, "TemporaryFile", FullDisk)
 
 
+def learn(task, records, *, epsilon=1.0, method="auto", **options):
+    """The file of a model, whose stream is a test's."""
+    schema, classes = TASKS[task]
+    learner = CenteredLinear(schema, epsilon=epsilon, delta=1e-6, classes=classes, method=method)
+    return learner.learn(records, random_state=1, **options).to_json()
+
+
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-@pytest.mark.parametrize("classes", [None, ("no", "old", "yes")])
-def test_parts_have_the_model_of_the_table(memory, epsilon, classes):
-    schema = SCHEMA if classes is None else Schema(Label("kind", positive=("yes",)), SCHEMA.columns)
-    learner = CenteredLinear(schema, epsilon=epsilon, delta=1e-6, classes=classes)
-    whole = learner.learn(TABLE, random_state=1)
-    assert learner.learn(Chunks(PARTS), random_state=1).to_json() == whole.to_json()
+@pytest.mark.parametrize("task", TASKS)
+def test_parts_have_the_model_of_the_table(memory, epsilon, task):
+    whole = learn(task, TABLE, epsilon=epsilon)
+    assert learn(task, Chunks(PARTS), epsilon=epsilon) == whole
     reordered = Chunks([PARTS[3], PARTS[1], PARTS[2]])
-    assert learner.learn(reordered, random_state=1).to_json() == whole.to_json()
+    assert learn(task, reordered, epsilon=epsilon) == whole
 
 
-def test_workers_have_the_model_of_the_table(monkeypatch, tmp_path):
-    monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+# At 0.01 the mean of a number is released alone, at 0.05 a clip before it, at 1 slopes as well, and
+# at 20 squares of numbers become columns.
+@pytest.mark.parametrize("epsilon", [0.01, 0.05, 1.0, 20.0, np.inf])
+@pytest.mark.parametrize(("task", "method"), [
+    ("number", "descent"), ("number", "evidence"), ("number", "statistics"), ("rule", "statistics"),
+    ("classes", "statistics"),
+])  # fmt: skip
+def test_sums_of_every_method_are_those_of_the_table(epsilon, task, method):
+    whole = learn(task, TABLE, epsilon=epsilon, method=method)
+    assert learn(task, Chunks(PARTS), epsilon=epsilon, method=method) == whole
+    rows = [TABLE[place : place + 1] for place in range(40)]
+    reordered = Chunks([PARTS[0], TABLE[40:], *reversed(rows)])
+    assert learn(task, reordered, epsilon=epsilon, method=method) == whole
+
+
+@pytest.mark.parametrize(("task", "method"), [
+    ("rule", "auto"), ("number", "auto"), ("number", "evidence"), ("number", "statistics"),
+])  # fmt: skip
+def test_workers_have_the_model_of_the_table(monkeypatch, tmp_path, task, method):
+    monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
     for place, part in enumerate(PARTS):
         part.to_parquet(tmp_path / f"{place}.parquet")
-    learner = CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6)
-    whole = learner.learn(TABLE, random_state=1)
     parts = Chunks(tmp_path, workers=2)
-    assert learner.learn(parts, random_state=1).to_json() == whole.to_json()
+    assert learn(task, parts, method=method) == learn(task, TABLE, method=method)
 
 
-def test_without_noise_parts_are_read_as_a_whole():
-    learner = CenteredLinear(SCHEMA, epsilon=np.inf)
-    ours, theirs = learner.learn(Chunks(PARTS)), learner.learn(TABLE)
-    assert ours.to_json() == theirs.to_json()
+def die_at(read, place, folder):
+    """A part whose reader dies in one of the passes over it."""
+    reads = len(list(folder.glob(f"{place}.*")))
+    (folder / f"{place}.{reads}").touch()
+    if reads == read:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return PARTS[place]
+
+
+def test_workers_that_die_in_some_passes_change_nothing_and_the_run_is_paid_for_once(tmp_path):
+    deaths = [(1, 1), (2, 2), (4, 3)]
+    parts = [PARTS[0], *(partial(die_at, read, place, tmp_path) for read, place in deaths)]
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    model = learn("number", Chunks(parts, workers=2), budget=budget)
+    assert model == learn("number", TABLE)
+    assert all((tmp_path / f"{place}.{read}").exists() for read, place in deaths)
+    assert budget.spent == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_noise_parts_have_the_model_of_the_table(task):
+    assert learn(task, Chunks(PARTS), epsilon=np.inf) == learn(task, TABLE, epsilon=np.inf)
+
+
+def test_parts_that_change_between_passes_are_no_rows_of_chance():
+    """A function that returns fewer rows later: what was not read is in no sum."""
+    reads = iter(range(100))
+    parts = Chunks([lambda: TABLE[:2_000] if next(reads) < 2 else TABLE[:1_999]])
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    with pytest.raises(ShapeError, match=r"the parts have 1,999 rows where they had 2,000"):
+        learn("number", parts, budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+
+
+def unread():
+    """A part that must not be read a second time: the first block tells the columns."""
+    unread.calls = getattr(unread, "calls", 0) + 1
+    return TABLE[:5]
+
+
+def test_a_wrong_method_is_refused_before_a_pass():
+    unread.calls = 0
+    with pytest.raises(ParameterError, match="method"):
+        learn("number", Chunks([unread]), method="sgd")
+    assert unread.calls == 0
 
 
 def test_nothing_is_spent_where_a_part_is_wrong():
@@ -103,27 +177,54 @@ def test_nothing_is_spent_where_a_part_is_wrong():
         learner.learn(Chunks([TABLE[:0]]), budget=budget)
     with pytest.raises(ParameterError, match="ids were passed beside"):
         learner.learn(Chunks(PARTS), ids=np.arange(N), budget=budget)
+    numbers = CenteredLinear(OF_RENT, epsilon=1.0, delta=1e-6)
+    for parts, arguments, error in (
+        ([PARTS[2], PARTS[3].drop(columns="rent")], {}, "lacks 1 columns"),
+        (PARTS, {"ids": np.arange(N)}, "ids were passed beside"),
+        (Chunks(PARTS, ids="age"), {}, "this job protects rows and not people"),
+        (Chunks(PARTS, label="rent"), {}, "the schema names the label"),
+    ):
+        with pytest.raises(ParameterError, match=error):
+            numbers.learn(
+                parts if isinstance(parts, Chunks) else Chunks(parts), budget=budget, **arguments
+            )
+    for schema in (SCHEMA, OF_RENT):
+        steps = CenteredLinear(schema, epsilon=1.0, delta=1e-6, method="sgd")
+        with pytest.raises(ParameterError, match="method = 'sgd', but its steps look at records"):
+            steps.learn(Chunks([unread]), budget=budget)
+    with pytest.raises(ShapeError, match="no row"):
+        numbers.learn(Chunks([TABLE[:0]]), budget=budget)
     assert budget.spent == (0, 0)
     learner.learn(Chunks(PARTS), budget=budget)
     assert budget.spent == (1.0, 1e-6)
 
 
-def test_the_command_learns_from_parts(tmp_path, capsys):
+def run_fit(folder, private, schema, *options):
+    """The exit code of hdp-fast fit, which writes model.json."""
+    (folder / "schema.json").write_text(schema.to_json())
+    words = ["fit", str(private), "--schema", str(folder / "schema.json"), "--epsilon", "1"]
+    words += ["--delta", "1e-6", "--seed", "3", "--quiet", "--json"]
+    return main([*words, "--output", str(folder / "model.json"), "--force", *options])
+
+
+@pytest.mark.parametrize(("schema", "method"), [
+    (SCHEMA, "auto"), (SCHEMA, "statistics"), (OF_RENT, "auto"), (OF_RENT, "evidence"),
+    (OF_RENT, "statistics"),
+])  # fmt: skip
+def test_the_command_learns_from_parts(tmp_path, capsys, schema, method):
     parts = tmp_path / "parts"
     parts.mkdir()
     for place, part in enumerate(PARTS):
         if len(part):
             part.to_csv(parts / f"{place}.csv", index=False)
     TABLE.to_csv(tmp_path / "all.csv", index=False)
-    (tmp_path / "schema.json").write_text(SCHEMA.to_json())
     models = []
     for private in (tmp_path / "all.csv", parts):
-        words = ["fit", str(private), "--schema", str(tmp_path / "schema.json"), "--epsilon", "1"]
-        words += ["--delta", "1e-6", "--seed", "3", "--quiet", "--json"]
-        assert main([*words, "--output", str(tmp_path / "model.json"), "--force"]) == 0
+        assert run_fit(tmp_path, private, schema, "--method", method) == 0
         models.append(json.loads((tmp_path / "model.json").read_text()))
         capsys.readouterr()
     assert models[0] == models[1]
-    ids = [*words, "--output", str(tmp_path / "model.json"), "--force", "--ids", "age"]
-    assert main(ids) == 2
+    assert run_fit(tmp_path, parts, schema, "--ids", "age") == 2
     assert "several parts" in capsys.readouterr().err
+    assert run_fit(tmp_path, parts, schema, "--method", "sgd") == 2
+    assert "records anywhere" in capsys.readouterr().err

@@ -24,6 +24,7 @@ from hdp_fast.learners.noisy_descent import (
     Grid,
     IntegerRows,
     calibrate_descent,
+    cut_rows,
     cut_targets,
     descend,
     find_sigma,
@@ -40,7 +41,8 @@ LINE = np.array([-70.0, -3.0, -0.5, -1e-9, 0.0, 0.3, 1.0, 1e-4, 64.0, 1e9])
 
 
 def take(rows, codes, classes=2, grid=COARSE):
-    return IntegerRows.take([np.array(rows, float)], np.array(codes), classes, grid)
+    codes = np.array(codes).astype(np.int16)
+    return IntegerRows(cut_rows(np.array(rows, float)), codes, classes, grid)
 
 
 def every_record(classes):

@@ -13,6 +13,8 @@ from scipy.stats import kstest, norm
 from hdp_fast import accounting
 from hdp_fast.audit import lower_bound
 from hdp_fast.budget import Budget
+from hdp_fast.data import Chunks
+from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import FeatureMap, SufficientStatistics, sufficient_statistics
 from hdp_fast.learners.statistics_noise import MOST_BITS
@@ -41,6 +43,29 @@ def describe(features=FEATURES, **settings):
 
 
 # Without noise ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("settings", [{}, {"second_moments": True}, {"label_bound": 1.0}])
+def test_sums_without_noise_stay_below_what_an_integer_holds(settings):
+    description = describe(**settings)
+    for n in (1, 2**20, 2**21, 2**23, 2**31):
+        bits = sufficient_statistics.choose_bits(description, n, Goal(math.inf, 1e-6))
+        assert n * 4**bits <= 2**61
+        assert bits <= MOST_BITS
+        assert bits == MOST_BITS or n * 4 ** (bits + 1) > 2**60
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_without_noise_parts_have_the_sums_of_all(neighbors):
+    description = describe(second_moments=True, neighbors=neighbors)
+    chunks = Chunks([(X[:1], Y[:1]), (X[1:], Y[1:])])
+    whole, parts = (
+        description.release(*records, epsilon=math.inf, delta=1e-6)
+        for records in ((X, Y), (chunks,))
+    )
+    assert whole.bits == parts.bits
+    assert (whole.sums == parts.sums).all()
+    assert (whole.moments == parts.moments).all()
 
 
 @pytest.mark.parametrize("name", MAPS)

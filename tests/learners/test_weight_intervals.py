@@ -18,7 +18,9 @@ from hdp_fast.learners import (
     centered_targets,
 )
 from hdp_fast.learners.centered_linear import CenteredModel
+from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.learners.centered_targets import release_targets
+from hdp_fast.learners.target_model import make_pairs
 from hdp_fast.learners.weight_noise import population_weights, weight_covariances
 
 COLUMNS, N, TWO_SIDED = 4, 20_000, 1.959964
@@ -88,7 +90,8 @@ def release_slopes(rows, targets, seed):
 
             patch.setattr(centered_targets, name, call)
         goal = Goal(EPSILON, 1e-6, random_state=seed)
-        made = release_targets(unit, unit.plain(rows[:, :-1]), targets, goal, name="here")
+        records = WholeRows(unit.plain(rows[:, :-1]), targets)
+        made = release_targets(unit, records, goal, name="here")
     return CenteredModel(made.rows, made.model, "evidence", made.record, None), seen
 
 
@@ -98,7 +101,8 @@ def shrink_rows(rows, bound):
 
 def fit_without_noise(seen):
     """The same penalties, first slopes and clips, with the moments of the rows themselves."""
-    (_, rows, targets, bound, *_), _ = seen["_learn_slopes"][0]
+    (_, records, (centered, law, constant), bound, _), _ = seen["_learn_slopes"][0]
+    rows, targets = make_pairs(centered, law, constant, records.rows, records.labels)
     (first_arguments, first), (_, last) = seen["shrink_by_evidence"]
     rows = shrink_rows(rows, bound)[:, :-1]
     moments, cross = rows.T @ rows / len(rows), rows.T @ targets / len(rows)

@@ -7,7 +7,7 @@ import pytest
 from hdp_fast import Budget
 from hdp_fast.data import Chunks
 from hdp_fast.exceptions import HdpFastError
-from hdp_fast.sklearn import PrivateClassifier
+from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
 PARTED = pd.DataFrame(
     {
@@ -18,6 +18,8 @@ PARTED = pd.DataFrame(
 )
 RICH = np.where(PARTED["pay"] + 20 * PARTED["bit"] > 60, "yes", "no")
 ENDS = {"bounds": [(0, 90), (0, 120), (0, 1)], "classes": ["no", "yes"]}
+RENT = PARTED["pay"].to_numpy() / 2 + 10 * PARTED["bit"].to_numpy()
+OF_RENT = {"bounds": ENDS["bounds"], "target_bounds": (0, 60)}
 
 
 @pytest.mark.parametrize("kind", ["frames", "arrays", "integers"])
@@ -46,7 +48,7 @@ def test_a_classifier_refuses_parts_that_it_cannot_learn_from():
     table = PARTED.assign(rich=RICH)
     for chunks, settings, arguments, error in (
         (Chunks([table]), {}, {}, "parts without labels"),
-        (Chunks([table], label="rich"), {"classes": None}, {}, "classes"),
+        (Chunks([table], label="rich"), {"classes": None}, {}, "classes = None"),
         (Chunks([table], label="rich"), {"bounds": None}, {}, "bounds"),
         (Chunks([table], label="rich"), {"method": "sgd"}, {}, "method"),
         (Chunks([table], label="rich"), {}, {"y": RICH}, "Chunks hold the labels"),
@@ -58,3 +60,86 @@ def test_a_classifier_refuses_parts_that_it_cannot_learn_from():
         with pytest.raises(HdpFastError, match=error):
             model.fit(chunks, **arguments, budget=budget)
         assert budget.spent == (0, 0)
+
+
+@pytest.mark.parametrize("method", ["auto", "evidence", "statistics"])
+@pytest.mark.parametrize("kind", ["frames", "arrays", "texts"])
+def test_a_regression_learns_from_parts_what_it_does_from_all(kind, method):
+    X, table = PARTED, PARTED.assign(rent=RENT)
+    if kind == "arrays":
+        X = PARTED.to_numpy()
+        chunks = Chunks([(X[:7], RENT[:7]), (X[7:7], RENT[7:7]), (X[7:], RENT[7:])])
+    elif kind == "texts":
+        table["rent"] = [str(value) for value in RENT]
+        chunks = Chunks([table[7:], table[:7]], label="rent")
+    else:
+        chunks = Chunks([table[7:], table[:7]], label="rent")
+    model = PrivateRegressor(epsilon=2.0, test_seed=3, method=method, **OF_RENT)
+    whole = model.fit(X, RENT).predict(X)
+    coefficients, noise = model.coef_.copy(), model.record_
+    model.fit(chunks)
+    assert (model.coef_ == coefficients).all()
+    assert (model.predict(X) == whole).all()
+    assert model.record_ == noise
+    assert (model.n_samples_fit_, model.n_features_in_) == (2_000, 3)
+    assert model.target_bounds_ == (0, 60)
+
+
+@pytest.mark.parametrize("method", ["auto", "evidence"])
+def test_few_records_of_many_columns_are_centered_evenly_in_parts_too(method):
+    rng = np.random.default_rng(2)
+    X, y = rng.random((450, 30)), np.linspace(-1, 1, 450)
+    model = PrivateRegressor(
+        epsilon=1.0, test_seed=3, method=method, bounds=(0, 1), target_bounds=(-1, 1)
+    )
+    whole = model.fit(X, y).predict(X)
+    model.fit(Chunks([(X[:1], y[:1]), (X[1:200], y[1:200]), (X[200:], y[200:])]))
+    assert (model.rows_.center == 0.5).all()
+    assert (model.predict(X) == whole).all()
+
+
+def test_a_regression_refuses_parts_that_it_cannot_learn_from():
+    table = PARTED.assign(rent=RENT)
+    chunks, wrong = Chunks([table], label="rent"), table.assign(rent=np.nan)
+    text = table.assign(rent="much")
+    for records, settings, arguments, error in (
+        (Chunks([table]), {}, {}, "parts without labels"),
+        (chunks, {"target_bounds": None}, {}, "target_bounds = None"),
+        (chunks, {"target_bounds": None, "epsilon": np.inf}, {"budget": None}, "target_bounds"),
+        (chunks, {"target_bounds": (1, 0)}, {}, "target_bounds"),
+        (chunks, {"bounds": None}, {}, "bounds"),
+        (chunks, {"method": "sgd"}, {}, "method = 'sgd', but its steps look at records anywhere"),
+        (chunks, {}, {"y": RENT}, "Chunks hold the labels"),
+        (chunks, {}, {"ids": RENT}, "ids were passed beside"),
+        (chunks, {"epsilon": np.inf}, {}, "only a private fit"),
+        (Chunks([table, wrong], label="rent"), {}, {}, "y has an entry that is not finite"),
+        (Chunks([table, text], label="rent"), {}, {}, "y has an entry that is no number"),
+        (Chunks([table, table[["age", "rent"]]], label="rent"), {}, {}, "part of shape"),
+        (Chunks([table.assign(who=1)], label="rent", ids="who"), {}, {}, "rows and not people"),
+    ):
+        model = PrivateRegressor(**{"epsilon": 1.0, **OF_RENT, **settings})
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        with pytest.raises(HdpFastError, match=error):
+            model.fit(records, **{"budget": budget, **arguments})
+        assert budget.spent == (0, 0)
+    model = PrivateRegressor(epsilon=1.0, **OF_RENT)
+    model.fit(chunks, budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize(("learner", "y"), [
+    (PrivateClassifier(epsilon=1.0, test_seed=3, method="statistics", **ENDS), RICH),
+    (PrivateRegressor(epsilon=1.0, test_seed=3, method="statistics", **OF_RENT), RENT),
+])  # fmt: skip
+def test_statistics_are_sums_of_parts(learner, y):
+    whole = learner.fit(PARTED, y).predict(PARTED)
+    table = PARTED.assign(label=y)
+    learner.fit(Chunks([table[:1], table[1:1_000], table[1_000:]], label="label"))
+    assert learner.method_ == "statistics"
+    assert (learner.predict(PARTED) == whole).all()
+
+
+def test_errors_show_no_label():
+    with pytest.raises(HdpFastError) as caught:
+        PrivateClassifier(epsilon=1.0, **ENDS).fit(Chunks([PARTED]), y=["secret"])
+    assert "secret" not in str(caught.value)

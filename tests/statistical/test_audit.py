@@ -35,7 +35,7 @@ from hdp_fast.learners import (
     PrivateSGD,
 )
 from hdp_fast.learners.centered_classes import _release_shares
-from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows, descend
+from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows, cut_rows, descend
 from hdp_fast.reference.noise import gaussian_masses
 from hdp_fast.transfer import plan_rounds
 from hdp_fast.weights import DenseWeights
@@ -307,7 +307,8 @@ def full_batch(steps, sigma, most=1.0, classes=2):
 
     def run(label):
         code = label if classes == 2 else (2 * label - 1) * 2**14
-        records = IntegerRows.take([np.array([[4.0]])], np.array([code]), classes, grid)
+        entries, codes = cut_rows(np.array([[4.0]])), np.array([code], np.int16)
+        records = IntegerRows(entries, codes, classes, grid)
         if most != 1:
             records.__dict__["limits"] = records.limits * most
         drawn = noise.rounded_gaussian(grid.sigma, (steps, 1, 1))

@@ -14,7 +14,6 @@ from .._support.random_state import check_random_state
 from .._support.validate import refuse
 from ..budget.account import Budget
 from ..data import Chunks, files
-from ..data.column_kinds import require_label
 from ..data.table import Table
 from ..exceptions import ParameterError
 from ..learners import CenteredLinear, PrivateModel
@@ -47,11 +46,11 @@ that the schema calls 1 by a rule, or one of --classes, a classifier; for a labe
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
 those of powers of numbers, are released with a part of the budget where records are not too few,
 and the rest of it pays for the model. Nothing else has to be set: --method auto takes a noisy
-descent on all records (descent) for classes, and for a label that is a number slopes shrunk as far
-as their noise asks for (evidence). Privacy: PRIVATE is
-protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
-written; with --epsilon inf no one is. The schema and --classes are
-public and must not be made from PRIVATE. The number of rows is public."""
+descent on all records (descent); for a label that is a number its slopes are shrunk as far as their
+noise asks for. A folder, or several files, are read in parts and need not fit into memory. Privacy:
+PRIVATE is protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is
+printed or written; with --epsilon inf no one is. The schema and --classes are public and must
+not be made from PRIVATE. The number of rows is public."""
 _METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
 
 
@@ -100,10 +99,9 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         )
     places, private = [arguments.output, arguments.report], name_parts(arguments)
     with open_workers(arguments), describe_interrupt(places, budget):
-        # Owners of rows, and targets, are read at once.
-        is_class = classes is not None or require_label(schema.label).bounds is None
-        parted = arguments.ids is None and is_class and arguments.method in ("auto", "descent")
-        table = read_parts(arguments, whole=not parted)
+        # Owners of rows are read at once, and so is what steps look into anywhere.
+        whole = arguments.ids is not None or arguments.method == "sgd"
+        table = read_parts(arguments, whole=whole)
         persons = _read_persons(arguments, table)
         protected = {private: (price.epsilon, price.delta)} if price.protects else {}
         say_protected(arguments, protected, [] if protected else [private])

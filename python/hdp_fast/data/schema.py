@@ -52,6 +52,8 @@ from .table import Table
 _FORMAT = {"format": "hdp_fast.schema", "version": 1}
 # Rows whose features are made at once.
 _BLOCK_ROWS = 1 << 10
+# Columns that write to them side by side.
+_WRITERS = 8
 _WRITER = "hdp-fast schema (Schema.to_json)"
 
 
@@ -433,18 +435,21 @@ class Schema:
     def _make(self, table: Any, names: Sequence[str], dtype: Any) -> NDArray[Any]:
         """The features of these names, as bits or scaled to floats."""
         table, scaled = take_columns("table", table, self.reads), dtype == np.float64
-        parts, width = [], 0
-        for name, kind in self._features().items():
-            count = 1 if scaled and isinstance(kind, Number) else len(_cuts_of(kind))
-            write = feature_writer(kind, table.column(name), scaled)
-            parts.append((slice(width, width + count), write))
-            width += count
-        features = np.zeros((table.rows, len(names)), dtype)
-        # A processor's cache holds the rows of a block while each column writes to them.
-        for start in range(0, table.rows, _BLOCK_ROWS):
-            block = features[start : start + _BLOCK_ROWS]
-            for columns, write in parts:
-                write(start, start + len(block), block[:, columns])
+        features, width = np.zeros((table.rows, len(names)), dtype), 0
+        kinds = list(self._features().items())
+        # A writer may hold its column as numbers: not all at a time.
+        for some in (kinds[at : at + _WRITERS] for at in range(0, len(kinds), _WRITERS)):
+            parts = []
+            for name, kind in some:
+                count = 1 if scaled and isinstance(kind, Number) else len(_cuts_of(kind))
+                write = feature_writer(kind, table.column(name), scaled)
+                parts.append((slice(width, width + count), write))
+                width += count
+            # A processor's cache holds the rows of a block while each column writes to them.
+            for start in range(0, table.rows, _BLOCK_ROWS):
+                block = features[start : start + _BLOCK_ROWS]
+                for columns, write in parts:
+                    write(start, start + len(block), block[:, columns])
         return features
 
     def _features(self) -> dict[str, Category | Number]:

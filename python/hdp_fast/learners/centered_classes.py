@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from fractions import Fraction
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +16,23 @@ from .._support.validate import refuse
 from ..accounting.discrete_gaussian import MOST_BITS
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
-from ..data.rows import PlainRows, Rows, blocks_of
+from ..data.rows import PlainRows, Rows
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
-from .centered_rows import PartedRows, center, center_evenly, center_with_noise, count_powers
+from .centered_rows import (
+    Cut,
+    PartedRows,
+    bound_norm,
+    center,
+    center_evenly,
+    center_with_noise,
+    count_powers,
+    open_integers,
+    pair_rows,
+    scale_of,
+    scale_rows,
+    typical_norm,
+)
 from .descents import SGDPlan
 from .linear_model import LinearLoss, LinearModel, SoftmaxModel, largest_softmax_loss
 from .margin_scale import (
@@ -40,13 +50,10 @@ from .noisy_descent import (
     Grid,
     IntegerParts,
     IntegerRows,
-    add_spilled,
     calibrate_descent,
-    cut_rows,
     descend,
     find_sigma,
     plan_descent,
-    spill,
 )
 from .statistics_noise import note_few
 
@@ -59,17 +66,12 @@ _SQUARES, _SQUARES_WITHOUT_NOISE = 600, 300
 # The variance of the prior that is a ridge without noise: for two classes, and for more. Its
 # solution is as exact as the share of its norm says.
 _VARIANCES, _TOLERANCE = (1.0, 3.0), 1e-2
-# What stands in the place of the constant 1 while weights are learned.
-_CONSTANT = 1.5
 # Rows that are centered by means are shrunk to so many times their typical norm.
 _REACH = 1.0
 # More of it would make noise no smaller, and its square is to be a floating-point number.
 _LARGEST_MU = 1e100
-# The bytes of integers of records in parts that are kept in memory.
-_MOST_KEPT = 1 << 29
 # The digits of sums of means, and of their noise.
 _SUM_BITS, _NOISE_BITS, _LEAST_BITS = 61, 48, 8
-_ROUNDING = 1 + 1e-9
 
 
 class ReleasedClasses(NamedTuple):
@@ -263,68 +265,18 @@ def learn_classes(
     """
     with np.errstate(all="ignore"):
         bound = _bound_rows(centered, even=not (shrink and plan.centers))
-        with _make_integers(plan, centered, rows, codes, bound) as records:
-            learned, known = _learn(records, plan, stream)
+        width = len(centered.names_with_squares) + 1
+        cut = Cut(centered, bound, width, _number, plan.classes, plan.grid)
+        with open_integers(pair_rows(rows, codes), cut) as integers:
+            learned, known = _learn(integers, plan, stream)
         weights = _restore(centered, learned * known.factor)
         weights[-1] += known.base
-        model = _make_model(weights, bound, plan.classes, plan.state(*records.shape))
+        model = _make_model(weights, bound, plan.classes, plan.state(*integers.shape))
     return ReleasedClasses(centered, model, plan.record, known)
 
 
-@contextmanager
-def _make_integers(
-    plan: ClassesPlan,
-    centered: Rows,
-    rows: Floats | PlainRows | PartedRows,
-    codes: Integers | None,
-    bound: float,
-) -> Iterator[IntegerRows | IntegerParts]:
-    """The rows as integers: in memory, unless they lie in parts and are too many for that.
-
-    Then they are written to a file without a name, which no other process can open and which ends
-    with this one; where the disk has no room for it they are made again for each sum.
-    """
-    if not isinstance(rows, PartedRows):
-        assert codes is not None
-        scaled = (_scale_rows(centered, rows[block], bound) for block in blocks_of(len(rows)))
-        yield IntegerRows.take(scaled, codes, plan.classes, plan.grid)
-        return
-    shape = len(rows), len(centered.names_with_squares) + 1
-    make = partial(_take_part, centered, bound, plan.classes, plan.grid)
-    if 2 * shape[0] * shape[1] > _MOST_KEPT:
-        with spill(rows.gather(make)) as file:
-            add_up = partial(_add_made, rows, make) if file is None else partial(add_spilled, file)
-            yield IntegerParts(shape, plan.classes, plan.grid, add_up)
-        return
-    entries, place, numbers = np.empty(shape, np.int16), 0, np.empty(shape[0], np.int16)
-    for part in rows.gather(make):
-        some = slice(place, place + len(part.codes))
-        entries[some], numbers[some], place = part.entries, part.codes, some.stop
-    yield IntegerRows(entries, numbers, plan.classes, plan.grid)
-
-
-def _take_part(
-    centered: Rows, bound: float, classes: int, grid: Grid, rows: Floats, codes: NDArray[Any]
-) -> IntegerRows:
-    scaled = _scale_rows(centered, rows, bound)
-    return IntegerRows(cut_rows(scaled), codes.astype(np.int16), classes, grid)
-
-
-def _add_made(
-    rows: PartedRows,
-    make: Callable[[Floats, NDArray[Any]], IntegerRows],
-    count: Callable[[IntegerRows], Integers],
-) -> Integers:
-    return rows.add_up(partial(_count_made, make, count))
-
-
-def _count_made(
-    make: Callable[[Floats, NDArray[Any]], IntegerRows],
-    count: Callable[[IntegerRows], Integers],
-    rows: Floats,
-    codes: NDArray[Any],
-) -> Integers:
-    return count(make(rows, codes))
+def _number(codes: NDArray[Any]) -> NDArray[np.int16]:
+    return codes.astype(np.int16)
 
 
 def _take_all(
@@ -352,30 +304,6 @@ def _calibrate_means(price: int, n: int, square: Fraction) -> tuple[int, Fractio
     room = _NOISE_BITS - (length + 1) // 2
     bits = min(MOST_BITS, _SUM_BITS - n.bit_length(), room)
     return (bits, find_sigma(price << (2 * bits), square)) if bits >= _LEAST_BITS else None
-
-
-def _scale_rows(centered: Rows, rows: Floats, bound: float) -> Floats:
-    """Rows of a mean squared norm of about 1, whose constant is larger than that of `centered`.
-
-    bound: the norm that rows of `centered` are shrunk to.
-    """
-    made = centered.scale(rows)
-    for block in blocks_of(len(made)):
-        lengths = np.sqrt(np.einsum("ij,ij->i", made[block], made[block]))
-        made[block] *= np.minimum(1.0, bound / lengths)[:, None] / _typical_norm(centered)
-    made[:, -1] *= _CONSTANT
-    return made
-
-
-def scale_of(centered: Rows) -> Floats:
-    """What _scale_rows multiplies the columns of centered rows with."""
-    scale = np.full(len(centered.names_with_squares) + 1, 1 / _typical_norm(centered))
-    scale[-1] *= _CONSTANT
-    return scale
-
-
-def _typical_norm(centered: Rows) -> float:
-    return math.sqrt(centered.norm**2 - 1 + _CONSTANT**2)
 
 
 def _restore(centered: Rows, weights: Floats) -> Floats:
@@ -440,10 +368,10 @@ def _fit_exactly(unit: Rows, rows: Floats, codes: Integers, classes: int) -> Rel
     squares = n >= _SQUARES_WITHOUT_NOISE * math.sqrt(d + numbers)
     centered = center(unit, rows, squares=squares, epsilon=math.inf, delta=0.5, random_state=None)
     bound = _bound_rows(centered, even=False)
-    made = _scale_rows(centered, rows, bound)
+    made = scale_rows(centered, rows, bound)
     shares = np.zeros((n, classes))
     shares[np.arange(n), codes] = 1 / n
-    penalty = 1 / (_VARIANCES[classes > 2] * n * _typical_norm(centered) ** 2)
+    penalty = 1 / (_VARIANCES[classes > 2] * n * typical_norm(centered) ** 2)
     weights = LogisticMoments(made, made.T @ shares).solve(penalty, tolerance=_TOLERANCE).weights
     if classes == 2:
         weights = weights[:, [1]] - weights[:, [0]]
@@ -466,16 +394,4 @@ def _make_model(
 
 def _bound_rows(centered: Rows, *, even: bool) -> float:
     """The norm that rows are shrunk to: none is longer where their noise hides that."""
-    return bound_norm(centered) if even else _REACH * _typical_norm(centered)
-
-
-def bound_norm(centered: Rows) -> float:
-    """A bound on the norm of all rows, which no record exceeds: by public or released numbers."""
-    assert centered.center is not None
-    assert centered.factor is not None
-    farthest = np.maximum(centered.center, 1 - centered.center)
-    entries, law = [farthest * centered.factor, np.ones(1)], centered.squares
-    if law is not None:
-        linear = np.abs(law.slope) * farthest[centered.is_number]
-        entries.append((np.maximum(law.mean, 1 - law.mean) + linear) * law.factor)
-    return float(np.linalg.norm(np.concatenate(entries))) * _ROUNDING
+    return bound_norm(centered) if even else _REACH * typical_norm(centered)

@@ -31,6 +31,7 @@ from .centered_linear import (
     ClassTask,
     LinearTask,
     TargetTask,
+    refuse_steps,
     release_linear,
 )
 from .centered_rows import PartedRows
@@ -133,7 +134,8 @@ class CenteredLinear(Checked):
 
         Args:
             table: A data.Table or a data frame, as data.read_frame takes it, of n rows, with the
-                columns of the schema and that of its label; or for classes data.Chunks of such.
+                columns of the schema and that of its label; or data.Chunks of such, for all methods
+                but "sgd".
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row.
             rows_per_person: The most rows of a person that are used, the others being left out;
@@ -161,9 +163,9 @@ class CenteredLinear(Checked):
             a target is released alone, delta is 0.
 
         Cost:
-            A pass over the table, and that of the method. Chunks are read three times where their
-            integers, two bytes for each column of a row, take at most half a gigabyte, and else
-            once for each step.
+            A pass over the table, and that of the method. Chunks are read three to six times, and
+            for a descent once more for each step where their integers, two bytes for each column of
+            a row, take more than half a gigabyte and the disk has no room for them.
         """
         check_random_state(random_state)
         delta = _UNUSED_DELTA if self.delta is None else self.delta
@@ -172,6 +174,7 @@ class CenteredLinear(Checked):
         labels: NDArray[Any] | None = None
         if isinstance(table, Chunks):
             refuse_owners(ids, rows_per_person)
+            refuse_steps(self.method)
             unit = Rows.of_table(self.schema, self._take(table.peek()))
             rows = PartedRows.open(unit, table, self._read_block)
         else:
@@ -201,8 +204,11 @@ class CenteredLinear(Checked):
         label = require_label(self.schema.label).column
         return take_columns("table", table, [*self.schema.reads, label])
 
-    def _read_block(self, table: Any) -> tuple[Table, NDArray[Any]]:
+    def _read_block(self, table: Any, *labels: Any) -> tuple[Table, NDArray[Any]]:
         """The columns of a table that are read, and the labels as the task takes them."""
+        if labels:
+            rule = "the schema names the label: parts must be tables that hold it"
+            raise ParameterError(f"table has parts of X and y, but {rule}")
         records = self._take(table)
         if self.classes is not None:
             return records, self._number_labels(records, self.classes)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -19,9 +19,19 @@ from .._support.validate import one_of, refuse
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
+from ..data.states import State
+from ..exceptions import ShapeError
 from ..record import PrivacyRecord, rng_of
 from .centered_classes import release_classes
-from .centered_rows import PartedRows, center, center_evenly, count_powers, settle_means
+from .centered_rows import (
+    PartedRows,
+    WholeRows,
+    center,
+    center_evenly,
+    count_powers,
+    pair_rows,
+    settle_means,
+)
 from .centered_targets import release_targets
 from .feature_maps import FeatureMap
 from .linear_model import LinearModel, SoftmaxModel, ValidRows
@@ -31,11 +41,17 @@ from .sgd import PrivateSGD
 from .statistics_features import check_label_set
 from .statistics_model import StatisticsModel
 from .statistics_noise import Released, calibrate_statistics
-from .sufficient_statistics import SufficientStatistics, release_settled
+from .sufficient_statistics import (
+    SufficientStatistics,
+    choose_bits,
+    fold_settled,
+    release_state,
+)
 from .target_model import TargetModel
 
 Model = LinearModel | SoftmaxModel | StatisticsModel | TargetModel
-Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
+# Of centered rows, by their map.
+Learner = Callable[[Rows, WholeRows | PartedRows, np.random.Generator | None], Model]
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
@@ -161,33 +177,35 @@ def release_linear(
     no noise is enough are refused before anything is spent.
 
     unit: the map to plain rows.
-    rows: what `unit` makes of the private records.
+    rows: what `unit` makes of the private records; not in parts for noisy gradients.
     labels: numbers of classes, or targets in [-1, 1]; None beside rows in parts, which have them.
     goal: one that is checked, of the relation replace_one; its delta is used even where its epsilon
         is infinite.
     name: of who releases, for the record.
     """
     one_of("method", method, task.methods)
+    check_charge(goal.budget, goal.epsilon)
+    if not len(rows):
+        raise ShapeError("there are no rows, but a model must be learned from one at least")
     persons = goal.persons
-    # What is selected, or read more than once, is made as a whole.
     if persons.keep is not None:
         assert not isinstance(rows, PartedRows)
-        rows, labels = persons.select(rows[:]), persons.select(labels)
+        if isinstance(rows, PlainRows):
+            rows = replace(rows, records=persons.select(rows.records))
+        else:
+            rows = persons.select(rows)
+        labels = persons.select(labels)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)
-    if isinstance(rows, PartedRows):
-        refuse("method", method, "of records in parts classes are learned, by the descent")
-    assert labels is not None
-    rows = rows[:]
+    records = pair_rows(rows, labels)
     if task.classes is None and method in {"auto", "descent", "evidence"}:
         method = "descent" if method == "auto" else method
-        made = release_targets(unit, rows, labels, goal, name=name, method=method)
+        made = release_targets(unit, records, goal, name=name, method=method)
         return CenteredModel(made.rows, made.model, method, made.record)
-    (n, d), numbers = rows.shape, int(unit.is_number.sum())
+    n, d, numbers = len(rows), len(unit.is_number), int(unit.is_number.sum())
     private = goal.epsilon < math.inf
-    check_charge(goal.budget, goal.epsilon)
     groups = persons.count_groups(n)
     squares = groups * min(_mu(*goal.price), 1.0) >= _SQUARES * math.sqrt(d + numbers)
     columns = d + 1 + (numbers if squares else 0)
@@ -208,10 +226,16 @@ def release_linear(
         else:
             epsilon, delta = means.price
             centered = center(
-                unit, rows, squares=squares, epsilon=epsilon, delta=delta, random_state=stream
+                unit, records, squares=squares, epsilon=epsilon, delta=delta, random_state=stream
             )
-        model = make(centered.norm)(centered.scale(rows), labels, stream)
+        model = make(centered.norm)(centered, records, stream)
     return CenteredModel(centered, model, method, record)
+
+
+def refuse_steps(method: str) -> None:
+    """Refuse the method that cannot learn from records in parts, before any is read."""
+    if method == "sgd":
+        refuse("method", method, "its steps look at records anywhere, and these lie in parts")
 
 
 def _settle_statistics(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
@@ -229,11 +253,22 @@ def _settle_statistics(task: LinearTask, shape: tuple[int, int], goal: Goal) -> 
         # Longer rows are shrunk to that.
         features = FeatureMap.identity(columns, norm_bound=norm * task.reach(goal.epsilon))
         statistics = SufficientStatistics(features, second_moments=True, **labels)
-        return lambda rows, y, stream: release_settled(
-            statistics, rows, y, goal._replace(budget=None, random_state=stream)
-        ).solve()
+
+        def learn(centered: Rows, records: WholeRows | PartedRows, stream: Any) -> Model:
+            bits = choose_bits(statistics, len(records), goal)
+            states: Any = records.gather(partial(_fold_rows, statistics, centered, bits))
+            settled = goal._replace(budget=None, random_state=stream)
+            return release_state(statistics, sum(states), settled).solve()
+
+        return learn
 
     return make
+
+
+def _fold_rows(
+    statistics: SufficientStatistics, centered: Rows, bits: int, rows: Floats, labels: NDArray[Any]
+) -> State:
+    return fold_settled(statistics, centered.scale(rows), labels, bits)
 
 
 def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> Making:
@@ -250,9 +285,13 @@ def _settle_gradients(task: LinearTask, shape: tuple[int, int], goal: Goal) -> M
         sgd = PrivateSGD(
             epsilon=epsilon, delta=delta, norm_bound=bound, **task.descent(bound, clear)
         )
-        return lambda rows, y, stream: sgd.learn(
-            ValidRows(rows), y, random_state=stream, **persons.options
-        )
+
+        def learn(centered: Rows, records: WholeRows | PartedRows, stream: Any) -> Model:
+            assert isinstance(records, WholeRows)
+            made = ValidRows(records.scale(centered))
+            return sgd.learn(made, records.labels, random_state=stream, **persons.options)
+
+        return learn
 
     return make
 

@@ -1,9 +1,10 @@
-"""Rows around released means: how many powers are released, with what noise, and the map."""
+"""Rows around released means: how they are summed, with what noise, and as which integers."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -17,15 +18,62 @@ from .._support.types import Floats, Integers
 from ..accounting.discrete_gaussian import calibrate_means
 from ..data.chunks import Chunks, count_rows
 from ..data.rows import PlainRows, Rows, Squares, blocks_of
+from ..exceptions import ShapeError
+from .noisy_descent import Grid, IntegerParts, IntegerRows, add_spilled, cut_rows, spill
 
 T = TypeVar("T")
+# What is added up, of rows and labels, or of labels alone.
+Count = Callable[[Floats, NDArray[Any]], Integers | int]
+CountLabels = Callable[[NDArray[Any]], Integers | int]
 
 # No variance counts as smaller.
 _LEAST_VARIANCE = 1e-6
+# Made at a time: rows of a part, labels, and rows whose powers then fit into a processor's cache.
+_BLOCK, _BLOCK_OF_LABELS, _BLOCK_OF_POWERS = 1 << 14, 1 << 16, 1 << 10
+# The digits of means without noise, and those of sums.
+_FREE_BITS, _SUM_BITS = 40, 61
+# The bytes of integers of records in parts that are kept in memory.
+_MOST_KEPT = 1 << 29
+# What stands in the place of the constant 1 while weights are learned by a descent.
+_CONSTANT = 1.5
+_ROUNDING = 1 + 1e-9
 
 
-# Rows whose powers, or integers, are made at a time of a part.
-_BLOCK = 1 << 14
+@dataclass(frozen=True)
+class WholeRows:
+    """Plain rows and labels in memory: the one part of an array, summed as PartedRows are.
+
+    Attributes:
+        rows: The plain rows, or what makes some of them where they are asked for.
+        labels: Numbers of classes, or targets, shape (n,).
+    """
+
+    rows: Floats | PlainRows
+    labels: NDArray[Any]
+
+    def __len__(self) -> int:
+        """The number of records."""
+        return len(self.labels)
+
+    def add_up(self, count: Count) -> Integers:
+        """As PartedRows has it."""
+        return np.asarray(sum(self.gather(count)))
+
+    def add_labels(self, count: CountLabels) -> Integers:
+        """As PartedRows has it."""
+        places = range(0, len(self), _BLOCK_OF_LABELS)
+        return np.asarray(sum(count(self.labels[at : at + _BLOCK_OF_LABELS]) for at in places))
+
+    def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> Iterator[T]:
+        """What `make` makes of all rows, some at a time and in their order."""
+        return (make(self.rows[some], self.labels[some]) for some in blocks_of(len(self)))
+
+    def scale(self, centered: Rows) -> Floats:
+        """All rows by a map to centered ones, for what looks into them anywhere."""
+        made = np.empty((len(self), len(centered.names_with_squares) + 1))
+        for some in blocks_of(len(self)):
+            made[some] = centered.scale(self.rows[some])
+        return made
 
 
 @dataclass(frozen=True)
@@ -49,39 +97,40 @@ class PartedRows:
         cls, unit: Rows, chunks: Chunks, read: Callable[..., tuple[Any, NDArray[Any]]]
     ) -> PartedRows:
         """A first pass: it counts the records, and `read` refuses what is wrong in public."""
-        return cls(unit, chunks, read, sum(chunks.map(partial(_count_labels, read))))
+        return cls(unit, chunks, read, sum(chunks.map(partial(_add_labels, read, len))))
 
     def __len__(self) -> int:
         """The number of records."""
         return self.n
 
-    def add_up(self, count: Callable[[Floats, NDArray[Any]], Integers]) -> Integers:
+    def add_up(self, count: Count) -> Integers:
         """The sum of the integers that `count` makes of some rows and their labels."""
-        total: Any = 0
-        for part in self.chunks.map(partial(_add_part, self.unit, self.read, count)):
-            total = total + part
-        return np.asarray(total)
+        parts = self.chunks.map(partial(_add_part, self.unit, self.read, count))
+        return np.asarray(sum(parts))
+
+    def add_labels(self, count: CountLabels) -> Integers:
+        """The same of labels alone: no rows are made."""
+        return np.asarray(sum(self.chunks.map(partial(_add_labels, self.read, count))))
 
     def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> Iterator[T]:
         """What `make` makes of all rows, some at a time and in no order."""
         return self.chunks.map_blocks(partial(_make_block, self.unit, self.read, make))
 
 
-def _count_labels(read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]], _: Any) -> int:
-    return sum(len(read(*block)[1]) for block in blocks if count_rows(block[0]))
+def _add_labels(
+    read: Callable[..., Any], count: CountLabels, blocks: Iterable[tuple[Any, ...]], _: Any
+) -> Any:
+    return sum(count(read(*block)[1]) for block in blocks if count_rows(block[0]))
 
 
 def _add_part(
     unit: Rows,
     read: Callable[..., Any],
-    count: Callable[[Floats, NDArray[Any]], Integers],
+    count: Count,
     blocks: Iterable[tuple[Any, ...]],
     _: Any,
 ) -> Any:
-    total: Any = 0
-    for rows, labels in _read_rows(unit, read, blocks):
-        total = total + count(rows, labels)
-    return total
+    return sum(count(rows, labels) for rows, labels in _read_rows(unit, read, blocks))
 
 
 def _make_block(
@@ -106,9 +155,19 @@ def _read_rows(
             yield rows[some], labels[some]
 
 
+def pair_rows(
+    rows: Floats | PlainRows | PartedRows, labels: NDArray[Any] | None
+) -> WholeRows | PartedRows:
+    """Rows with their labels, which rows in parts have already."""
+    if isinstance(rows, PartedRows):
+        return rows
+    assert labels is not None
+    return WholeRows(rows, labels)
+
+
 def center(
     unit: Rows,
-    rows: Floats,
+    rows: Floats | PlainRows | WholeRows | PartedRows,
     *,
     squares: bool = False,
     epsilon: float,
@@ -124,16 +183,13 @@ def center(
     rows: what `unit` makes of the private records.
     squares: whether squares of numbers become columns, which takes four powers instead of two.
     """
-    if epsilon == math.inf:
-        means = _powers(unit, rows, squares).mean(axis=0)
-        return _center_by(unit, means.clip(0.0, 1.0), _LEAST_VARIANCE)
     grid = settle_means(unit, squares, len(rows), epsilon, delta)
     return center_with_noise(unit, rows, grid, squares=squares, random_state=random_state)
 
 
 def center_with_noise(
     unit: Rows,
-    rows: Floats | PlainRows | PartedRows,
+    rows: Floats | PlainRows | WholeRows | PartedRows,
     grid: tuple[int, Fraction],
     *,
     squares: bool,
@@ -144,10 +200,26 @@ def center_with_noise(
     It is as private as a Gaussian mechanism whose distance of neighbors is the root of
     `unit.squared_distance(count_powers(squares))` * 2**bits, exact.
     """
+    sums = _add_powers(unit, rows, squares, grid[0])
+    return center_by_sums(unit, sums, len(rows), grid, random_state)
+
+
+def center_by_sums(
+    unit: Rows,
+    sums: Integers,
+    n: int,
+    grid: tuple[int, Fraction],
+    random_state: np.random.Generator | None,
+) -> Rows:
+    """As center_with_noise, by the sums that count_powers_of makes of all records.
+
+    grid: a deviation of 0, as settle_means has it without a finite epsilon, protects no one.
+    """
     bits, sigma = grid
-    sums = _add_powers(unit, rows, squares, bits)
-    drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=random_state)
-    unit_of_mean = 1 / (2.0**bits * len(rows))
+    drawn: Any = 0
+    if sigma:
+        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=random_state)
+    unit_of_mean = 1 / (2.0**bits * n)
     means, deviation = (sums + drawn) * unit_of_mean, float(sigma) * unit_of_mean
     # A smaller variance than that could be noise alone, and would be blown up.
     return _center_by(unit, means.clip(0.0, 1.0), max(2 * deviation, _LEAST_VARIANCE))
@@ -157,6 +229,8 @@ def settle_means(
     unit: Rows, squares: bool, n: int, epsilon: float, delta: float
 ) -> tuple[int, Fraction]:
     """The grid and the noise of the means of n rows; raises where no noise is enough."""
+    if epsilon == math.inf:
+        return min(_FREE_BITS, _SUM_BITS - n.bit_length()), Fraction(0)
     price = unit.squared_distance(count_powers(squares))
     return calibrate_means(price, n=n, epsilon=epsilon, delta=delta)
 
@@ -166,32 +240,34 @@ def count_powers(squares: bool) -> int:
     return 4 if squares else 2
 
 
-def _powers(unit: Rows, rows: Floats, squares: bool) -> Floats:
-    """Plain rows, and the powers of their numbers."""
-    numbers = rows[:, unit.is_number]
-    powers = [numbers]
-    for _ in range(2, count_powers(squares) + 1):
-        # A product rounds alike everywhere, and a power takes ten times as long.
-        powers.append(powers[-1] * numbers)
-    return np.hstack([rows, *powers[1:]])
-
-
 def _add_powers(
-    unit: Rows, rows: Floats | PlainRows | PartedRows, squares: bool, bits: int
+    unit: Rows, rows: Floats | PlainRows | WholeRows | PartedRows, squares: bool, bits: int
 ) -> Integers:
     """The exact sums of all powers, which are cut to integers up to 2**bits."""
-    if isinstance(rows, PartedRows):
-        return rows.add_up(partial(_count_powers_of, unit, squares, bits))
-    total: Integers = np.zeros(1, np.int64)
-    for block in blocks_of(len(rows)):
-        total = total + _count_powers_of(unit, squares, bits, rows[block])
-    return total
+    count = partial(count_powers_of, unit, squares, bits)
+    if isinstance(rows, WholeRows | PartedRows):
+        return rows.add_up(count)
+    return np.asarray(sum(count(rows[block]) for block in blocks_of(len(rows))))
 
 
-def _count_powers_of(unit: Rows, squares: bool, bits: int, rows: Floats, _: Any = None) -> Integers:
+def count_powers_of(unit: Rows, squares: bool, bits: int, rows: Floats, _: Any = None) -> Integers:
+    """The sums of some plain rows and of the powers of their numbers, cut to at most 2**bits."""
+    total: Any = 0
+    for start in range(0, len(rows), _BLOCK_OF_POWERS):
+        some = rows[start : start + _BLOCK_OF_POWERS]
+        sums, numbers = [_sum_cut(some, bits)], some[:, unit.is_number]
+        power = numbers
+        for _ in range(2, count_powers(squares) + 1):
+            # A product rounds alike everywhere, and a power takes ten times as long.
+            power = power * numbers
+            sums.append(_sum_cut(power, bits))
+        total = total + np.concatenate(sums)
+    return np.asarray(total)
+
+
+def _sum_cut(values: Floats, bits: int) -> Integers:
     # Integers are made of floats above 0 as floor makes them.
-    part = (_powers(unit, rows, squares) * 2.0**bits).astype(np.int64)
-    sums: Integers = part.sum(axis=0)
+    sums: Integers = (values * 2.0**bits).astype(np.int64).sum(axis=0)
     return sums
 
 
@@ -224,3 +300,104 @@ def _square_by(mean: Floats, variance: Floats, powers: Floats, least: float) -> 
     slope = np.clip((third - mean * second) / variance, -steepest, steepest)
     rest = np.maximum(of_square - slope**2 * variance, least)
     return Squares(second, slope, 1 / np.sqrt(rest))
+
+
+# Integers of a descent ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Cut:
+    """How rows and labels become the integers of a descent: by public and released numbers.
+
+    Attributes:
+        centered: The map to centered rows.
+        bound: The norm that they are shrunk to.
+        width: How many of their columns are used.
+        number: Makes of labels what IntegerRows take.
+        classes: As IntegerRows has it.
+        grid: The integers.
+    """
+
+    centered: Rows
+    bound: float
+    width: int
+    number: Callable[[NDArray[Any]], NDArray[np.int16]]
+    classes: int
+    grid: Grid
+
+    def __call__(self, rows: Floats, labels: NDArray[Any]) -> IntegerRows:
+        """The integers of some rows."""
+        entries = cut_rows(scale_rows(self.centered, rows, self.bound)[:, : self.width])
+        return IntegerRows(entries, self.number(labels), self.classes, self.grid)
+
+
+@contextmanager
+def open_integers(
+    records: WholeRows | PartedRows, cut: Cut
+) -> Iterator[IntegerRows | IntegerParts]:
+    """The rows as integers: in memory, unless they lie in parts and are too many for that.
+
+    Then they are written to a file without a name, which no other process can open and which ends
+    with this one; where the disk has no room for it they are made again for each sum.
+    """
+    shape = len(records), cut.width
+    if isinstance(records, PartedRows) and 2 * shape[0] * shape[1] > _MOST_KEPT:
+        with spill(records.gather(cut)) as file:
+            made = partial(_add_made, records, cut)
+            add_up = made if file is None else partial(add_spilled, file)
+            yield IntegerParts(shape, cut.classes, cut.grid, add_up)
+        return
+    entries, numbers, place = np.empty(shape, np.int16), np.empty(shape[0], np.int16), 0
+    for part in records.gather(cut):
+        some = slice(place, place + len(part.codes))
+        entries[some], numbers[some], place = part.entries, part.codes, some.stop
+    if place != len(records):
+        raise ShapeError(f"the parts have {place:,} rows where they had {len(records):,}")
+    yield IntegerRows(entries, numbers, cut.classes, cut.grid)
+
+
+def _add_made(records: PartedRows, cut: Cut, count: Callable[[IntegerRows], Integers]) -> Integers:
+    return records.add_up(partial(_count_made, cut, count))
+
+
+def _count_made(
+    cut: Cut, count: Callable[[IntegerRows], Integers], rows: Floats, labels: NDArray[Any]
+) -> Integers:
+    return count(cut(rows, labels))
+
+
+def scale_rows(centered: Rows, rows: Floats, bound: float) -> Floats:
+    """Rows of a mean squared norm of about 1, whose constant is larger than that of `centered`.
+
+    bound: the norm that rows of `centered` are shrunk to.
+    """
+    made = centered.scale(rows)
+    for block in blocks_of(len(made)):
+        lengths = np.sqrt(np.einsum("ij,ij->i", made[block], made[block]))
+        made[block] *= np.minimum(1.0, bound / lengths)[:, None] / typical_norm(centered)
+    made[:, -1] *= _CONSTANT
+    return made
+
+
+def scale_of(centered: Rows) -> Floats:
+    """What scale_rows multiplies the columns of centered rows with."""
+    scale = np.full(len(centered.names_with_squares) + 1, 1 / typical_norm(centered))
+    scale[-1] *= _CONSTANT
+    return scale
+
+
+def typical_norm(centered: Rows) -> float:
+    """Root of the mean squared norm of centered rows whose constant is that of scale_rows."""
+    return math.sqrt(centered.norm**2 - 1 + _CONSTANT**2)
+
+
+def bound_norm(centered: Rows) -> float:
+    """A bound on the norm of all rows, which no record exceeds: by public or released numbers."""
+    assert centered.center is not None
+    assert centered.factor is not None
+    farthest = np.maximum(centered.center, 1 - centered.center)
+    entries, law = [farthest * centered.factor, np.ones(1)], centered.squares
+    if law is not None:
+        linear = np.abs(law.slope) * farthest[centered.is_number]
+        entries.append((np.maximum(law.mean, 1 - law.mean) + linear) * law.factor)
+    return float(np.linalg.norm(np.concatenate(entries))) * _ROUNDING

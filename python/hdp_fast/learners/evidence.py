@@ -59,7 +59,11 @@ def center_moments(moments: Floats, cross: Floats, constant: float) -> CentralMo
 
     moments, cross: means of z z' and z y, shapes (d + 1, d + 1) and (d + 1,), with or without
         noise.
+    constant: 0 for rows that are centered already.
     """
+    if not constant:
+        # The last column is 0, and what was released of it noise.
+        return CentralMoments(moments[:-1, :-1], cross[:-1], np.zeros(len(cross) - 1))
     square = max(float(moments[-1, -1]), _LEAST_CONSTANT * constant**2)
     sums = moments[:-1, -1]
     return CentralMoments(

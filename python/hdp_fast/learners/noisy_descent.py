@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -188,22 +188,6 @@ class IntegerRows:
     classes: int
     grid: Grid
 
-    @classmethod
-    def take(
-        cls, parts: Iterable[Floats], codes: Integers, classes: int, grid: Grid
-    ) -> IntegerRows:
-        """Cut rows of a mean squared norm of about 1 to integers.
-
-        parts: rows, so many at a time that what is made of them meanwhile is small.
-        """
-        entries, place = np.empty((0, 0), np.int16), 0
-        for part in parts:
-            if not place:
-                entries = np.empty((len(codes), part.shape[1]), np.int16)
-            entries[place : place + len(part)] = cut_rows(part)
-            place += len(part)
-        return cls(entries, codes.astype(np.int16), classes, grid)
-
     @property
     def shape(self) -> tuple[int, int]:
         """The number of records, and that of their entries."""
@@ -267,7 +251,8 @@ class IntegerRows:
 
 def cut_rows(rows: Floats) -> NDArray[np.int16]:
     """Rows of a mean squared norm of about 1 as integers, cut towards 0 as casts do."""
-    return np.clip(rows * 2.0**_ROW_BITS, -_LARGEST_ENTRY, _LARGEST_ENTRY).astype(np.int16)
+    scaled = rows * 2.0**_ROW_BITS
+    return np.clip(scaled, -_LARGEST_ENTRY, _LARGEST_ENTRY, out=scaled).astype(np.int16)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +263,7 @@ class IntegerParts:
 
     Attributes:
         shape: The number of records, and that of their entries.
-        classes: The number of classes.
+        classes: How many classes there are, as IntegerRows has it.
         grid: The integers of the descent.
         add_up: Adds up what a function makes of the IntegerRows of some of the records, for all.
     """
@@ -291,7 +276,7 @@ class IntegerParts:
     @property
     def columns(self) -> int:
         """The number of columns of weights."""
-        return 1 if self.classes == 2 else self.classes
+        return 1 if self.classes <= 2 else self.classes
 
     def count_classes(self) -> Integers:
         """As IntegerRows has it."""
@@ -378,10 +363,9 @@ def _count_margins(
     return rows.count_margins(weights, edges, second)
 
 
-def cut_targets(targets: Floats) -> Integers:
+def cut_targets(targets: Floats) -> NDArray[np.int16]:
     """Targets in [-1, 1] as integers of IntegerRows."""
-    codes: Integers = np.rint(targets.clip(-1.0, 1.0) * 2.0**_ROW_BITS).astype(np.int64)
-    return codes
+    return np.rint(targets.clip(-1.0, 1.0) * 2.0**_ROW_BITS).astype(np.int16)
 
 
 class ShrunkDescent(NamedTuple):

@@ -39,7 +39,6 @@ from .feature_maps import FeatureMap
 from .released_statistics import ReleasedStatistics
 from .statistics_features import check_label_set, feature_sums, target_sums
 from .statistics_noise import (
-    MOST_BITS,
     MOST_RECORDS,
     Released,
     StatisticsNoise,
@@ -245,7 +244,7 @@ class SufficientStatistics(Checked):
         """The state of Chunks with the digits that an array of all their records would have."""
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
-        if self.neighbors == "add_remove":
+        if self.neighbors == "add_remove" and goal.protects:
             return chunks.fold(partial(self._fold, bits=choose_bits(self, 1, goal)))
         n = chunks.count()
         _check_number(n, self.neighbors)
@@ -307,7 +306,7 @@ def release_settled(
 def choose_bits(description: SufficientStatistics, n: int, goal: Goal) -> int:
     """The digits of the features of n records, whose sums are released at once."""
     if goal.epsilon == math.inf:
-        return MOST_BITS
+        return choose_digits(describe_release(description), n)
     return calibrate(description, n, *goal.persons.gaussian_share(*goal.price)).bits
 
 

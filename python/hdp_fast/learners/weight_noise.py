@@ -10,8 +10,8 @@ import numpy as np
 
 from .._support.types import Floats
 from ..data.rows import Rows
-from .centered_classes import scale_of
 from .centered_linear import CenteredModel, Model
+from .centered_rows import scale_of
 from .descents import SGDPlan
 from .linear_model import LinearModel, SoftmaxModel
 from .moment_equation import softmax, to_halves

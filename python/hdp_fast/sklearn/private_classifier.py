@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Self
 
@@ -13,7 +12,6 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data import Chunks, Label, Schema
-from ..data.chunks import refuse_owners
 from ..data.rows import PlainRows, Rows
 from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
@@ -23,15 +21,12 @@ from ..learners.moment_equation import softmax, to_halves
 from ..learners.private_model import check_classes
 from .private_estimator import PrivateLinearEstimator, note_score
 from .row_labels import code_labels, read_classes
-from .toolkit import ClassifierMixin, column_or_1d, shield
+from .toolkit import ClassifierMixin, shield
 
 
-def _read_block(
-    read: Callable[[Any], Any], classes: NDArray[Any], X: Any, y: Any
-) -> tuple[Any, NDArray[np.int64]]:
-    """What the map to rows takes of a block, and the codes of its labels."""
-    codes, _ = code_labels(column_or_1d(y), classes)
-    return read(X), codes
+def _number_labels(classes: NDArray[Any], labels: Any) -> NDArray[np.int64]:
+    codes, _ = code_labels(labels, classes)
+    return codes
 
 
 class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -137,7 +132,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
 
         Args:
             X: The records, numbers of shape (n, d), or with a schema a frame or data.Table. Or
-                data.Chunks of such with their labels, for method "auto" or "descent".
+                data.Chunks of such with their labels, for all methods but "sgd".
             y: Their labels, shape (n,), entries of classes; None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. A search slices them
@@ -167,23 +162,20 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
         if isinstance(X, Chunks):
-            self._release(*self._prepare_parts(X, y, ids, rows_per_person), budget)
+            self._release(*self._prepare_parts(X, y, (ids, rows_per_person)), budget)
         else:
             self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
     def _prepare_parts(
-        self, chunks: Chunks, y: Any, ids: Any, rows_per_person: int
+        self, chunks: Chunks, y: Any, owners: tuple[Any, int]
     ) -> tuple[Rows, PartedRows, None, float]:
         """As _prepare, of records in parts."""
         epsilon = self._check_privacy()
         classes = read_classes(self.classes)
-        if y is not None or classes is None:
-            rule = "Chunks hold the labels, and all classes must be given"
-            raise ParameterError(f"y = {y!r} and classes = {self.classes!r}, but {rule}")
-        refuse_owners(ids, rows_per_person)
-        unit, read = self._read_parts(chunks)
-        rows = PartedRows.open(unit, chunks.with_tables(), partial(_read_block, read, classes))
+        if classes is None:
+            raise ParameterError("classes = None, but of records in parts all must be given")
+        unit, rows = self._open_parts(chunks, y, owners, partial(_number_labels, classes))
         self.classes_ = classes
         return unit, rows, None, epsilon
 

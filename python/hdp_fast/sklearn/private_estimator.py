@@ -31,12 +31,13 @@ from .._support.validate import (
 from ..budget import account
 from ..budget.account import Budget
 from ..data import Chunks, Label, Number, Schema, Table
+from ..data.chunks import refuse_owners
 from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..learners.centered_learner import make_private_model
-from ..learners.centered_linear import CenteredModel, LinearTask, release_linear
+from ..learners.centered_linear import CenteredModel, LinearTask, refuse_steps, release_linear
 from ..learners.centered_rows import PartedRows
 from ..record import PrivacyRecord
 from .coefficients import LinearPart, to_frame
@@ -223,6 +224,25 @@ class PrivateLinearEstimator(SeededEstimator):
         else:
             unit = Rows.within(self.bounds, records.shape[1], integers)
         return unit, PlainRows(unit, records), labels
+
+    def _open_parts(
+        self,
+        chunks: Chunks,
+        y: Any,
+        owners: tuple[Any, int],
+        read_labels: Callable[[Any], NDArray[Any]],
+    ) -> tuple[Rows, PartedRows]:
+        """The map to rows in [0, 1], and the rows of records in parts, by a pass that checks them.
+
+        read_labels: makes labels of the vector of a block.
+        """
+        if y is not None:
+            raise ParameterError("y was passed beside Chunks, but Chunks hold the labels")
+        refuse_owners(*owners)
+        refuse_steps(self.method)
+        unit, read = self._read_parts(chunks)
+        read_block = partial(_read_block, read, read_labels)
+        return unit, PartedRows.open(unit, chunks.with_tables(), read_block)
 
     def _read_parts(self, chunks: Chunks) -> tuple[Rows, Callable[[Any], Any]]:
         """The map to rows in [0, 1] of records in parts, and what reads a block for it."""
@@ -448,6 +468,13 @@ class PrivateLinearEstimator(SeededEstimator):
         bounded = self.bounds is not None
         X = validate_data(self, X, dtype=np.float64, allow_missing=bounded, reset=False)
         return np.concatenate([predict(centered(X[block])) for block in blocks_of(len(X))])
+
+
+def _read_block(
+    read: Callable[[Any], Any], read_labels: Callable[[Any], NDArray[Any]], X: Any, y: Any
+) -> tuple[Any, NDArray[Any]]:
+    """What the map to rows takes of a block, and its labels."""
+    return read(X), read_labels(column_or_1d(y))
 
 
 def _take_numbers(columns: int, block: Any) -> Floats:

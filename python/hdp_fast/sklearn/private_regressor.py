@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,34 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
-from ..data import Label, Schema
+from ..data import Chunks, Label, Schema
 from ..data.rows import PlainRows, Rows
+from ..exceptions import ParameterError
 from ..learners import StatisticsModel
 from ..learners.centered_linear import TARGET_METHODS, TargetTask
-from .private_estimator import PrivateLinearEstimator, note_score
+from ..learners.centered_rows import PartedRows
+from .private_estimator import PrivateLinearEstimator, note_score, read_targets
 from .toolkit import RegressorMixin, shield
+
+
+def _center_of(ends: tuple[float, float]) -> tuple[float, float]:
+    """The middle and half of the width of an interval."""
+    low, high = ends
+    # Half of the smallest interval would be 0.
+    return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(0.0))
+
+
+def _scale_targets(ends: tuple[float, float], targets: Floats) -> Floats:
+    """Targets clipped to bounds and scaled to [-1, 1]."""
+    middle, half = _center_of(ends)
+    # Clipped first, so that no target overflows and warns.
+    with np.errstate(all="ignore"):
+        scaled: Floats = (targets.clip(*ends) - middle) / half
+    return scaled.clip(-1.0, 1.0)
+
+
+def _read_scaled(ends: tuple[float, float], targets: Any) -> Floats:
+    return _scale_targets(ends, read_targets(targets))
 
 
 class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[misc]
@@ -107,7 +130,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         rows_per_person: int = 1,
@@ -119,8 +142,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         is released, and afterwards where the released slopes explain less than their noise.
 
         Args:
-            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table.
-            y: Their targets, finite real numbers of shape (n,).
+            X: The records, numbers of shape (n, d), or with a schema a frame or data.Table. Or
+                data.Chunks of such with their targets, for all methods but "sgd".
+            y: Their targets, finite real numbers of shape (n,); None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. A search slices them
                 with the rows where metadata routing passes them on.
@@ -147,10 +171,27 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             look at the records. Where records are so few that the mean is released alone, delta is
             0. Nothing is spent where an error is raised.
         """
-        self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+        if isinstance(X, Chunks):
+            self._release(*self._prepare_parts(X, y, (ids, rows_per_person)), budget)
+        else:
+            self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
         return self
 
-    def _prepare(self, X: Any, y: ArrayLike) -> tuple[Rows, Floats | PlainRows, Floats, float]:
+    def _prepare_parts(
+        self, chunks: Chunks, y: Any, owners: tuple[Any, int]
+    ) -> tuple[Rows, PartedRows, None, float]:
+        """As _prepare, of records in parts."""
+        epsilon = self._check_privacy()
+        if self.target_bounds is None:
+            raise ParameterError("target_bounds = None, but of records in parts they must be given")
+        ends = ordered_pair("target_bounds", self.target_bounds)
+        unit, rows = self._open_parts(chunks, y, owners, partial(_read_scaled, ends))
+        self.target_bounds_ = ends
+        return unit, rows, None, epsilon
+
+    def _prepare(
+        self, X: Any, y: ArrayLike | None
+    ) -> tuple[Rows, Floats | PlainRows, Floats, float]:
         """Validate settings and records: the map to rows, rows, scaled targets, and epsilon."""
         epsilon = self._check_privacy()
         if self.target_bounds is not None:
@@ -159,11 +200,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         if self.target_bounds is None:
             low, high = float(targets.min()), float(targets.max())
             self.target_bounds_ = low, high if high > low else low + max(abs(low), 1.0)
-        middle, half = self._target_scale
-        # Clipped first, so that no target overflows and warns.
-        with np.errstate(all="ignore"):
-            scaled = (targets.clip(*self.target_bounds_) - middle) / half
-        return unit, rows, scaled.clip(-1.0, 1.0), epsilon
+        return unit, rows, _scale_targets(self.target_bounds_, targets), epsilon
 
     def predict(self, X: Any) -> Floats:
         """Predicts the target.
@@ -212,9 +249,7 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
     @property
     def _target_scale(self) -> tuple[float, float]:
-        low, high = self.target_bounds_
-        # Half of the smallest interval would be 0.
-        return low / 2 + high / 2, max(high / 2 - low / 2, math.ulp(0.0))
+        return _center_of(self.target_bounds_)
 
     def _by_score(self, values: Floats) -> Any:
         return values[0] if values.ndim == 2 else float(values[0])
