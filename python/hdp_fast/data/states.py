@@ -93,8 +93,11 @@ class Tally:
         if any(tally._entries[1] is not None for tally in tallies):
             places = [tally.places + start for tally, start in zip(tallies, starts, strict=True)]
             return cls(np.concatenate(places), np.concatenate([tally.values for tally in tallies]))
-        pairs = zip(tallies, starts, strict=True)
-        return cls(np.concatenate([tally._entries[0] + start for tally, start in pairs]))
+        joined, place = np.empty(sum(tally.listed for tally in tallies), np.int64), 0
+        for tally, start in zip(tallies, starts, strict=True):
+            np.add(tally._entries[0], start, out=joined[place : place + tally.listed])
+            place += tally.listed
+        return cls(joined)
 
     def add_to(self, total: Integers) -> None:
         """Adds it to a vector that has all of its places."""

@@ -46,7 +46,7 @@ _NOISE = {
     False: "choices of probability proportional to exp(-rate distance in ranks)",
 }
 # With fewer records than this part of the points, they are listed and not counted by points.
-_SPARSE = 8
+_SPARSE = 2
 # With more rings than this many for each piece, most of them have none.
 _DENSE_RINGS = 4
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16

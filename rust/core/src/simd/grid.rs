@@ -217,7 +217,7 @@ mod tests {
                 let number = |i: usize| match odd.get(i % 40) {
                     Some(&number) => number,
                     // Some are ties of a coarse grid.
-                    None if i % 3 == 0 => low / 2.0 + high / 2.0,
+                    None if i.is_multiple_of(3) => low / 2.0 + high / 2.0,
                     None => low + (high / 2.0 - low / 2.0) * (rng.next_u64() >> 11) as f64 / (1u64 << 52) as f64,
                 };
                 let numbers: Vec<f64> = (0..length).map(number).collect();
