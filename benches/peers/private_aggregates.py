@@ -32,7 +32,7 @@ LEVELS = (0.25, 0.5, 0.75)
 EPSILON, DELTA = 1.0, 1e-6
 # The exit code of a process whose library is missing.
 MISSING = 3
-FEW, RUNS = 1_000, 3
+FEW, RUNS = 1_000, 2
 MILLION = 1e6
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -122,6 +123,10 @@ class Job(Checked):
     def __post_init__(self) -> None:
         """Validate the settings, and that they are those of the statistic."""
         super().__post_init__()
+        for name in ("low", "high", "edges", "categories", "groups", "columns"):
+            # What is read of a setting once must not change with its list.
+            if isinstance(getattr(self, name), list | dict | np.ndarray):
+                object.__setattr__(self, name, copy.copy(getattr(self, name)))
         bounded = self.statistic not in (*_OF_BINS, "count")
         for name in ("low", "high"):
             if (getattr(self, name) is None) == bounded:
