@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -205,6 +206,8 @@ def by_tumult(file: str, rows: int) -> list[float]:
         Session,
     )
 
+    # The workers of Spark must be the Python that has the library.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = SparkSession.builder.getOrCreate()
     table = spark.read.csv(file, header=True, schema="person LONG, x DOUBLE")
     session = Session.from_dataframe(PureDPBudget(EPSILON), "table", table, AddOneRow())
