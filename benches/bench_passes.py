@@ -3,7 +3,8 @@
 Run `python benches/bench_passes.py`: two minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
 records stand beside numpy and pandas, which protect no one; a command stands beside the import of
 numpy. Times are those of the processor, of one thread; the least of three runs. Estimators stand
-beside those of scikit-learn, and `hdp-fast stats` beside pyarrow's reading of its file.
+beside those of scikit-learn, `hdp-fast stats` beside pyarrow's reading of its file, and each verb
+that takes tables beside a program of pandas and scikit-learn that protects no one.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
@@ -29,11 +30,11 @@ from bench_parity import peak_bytes
 
 from hdp_fast import statistics
 from hdp_fast.cli.command_line import main
-from hdp_fast.data import Number, Schema
+from hdp_fast.data import Label, Number, Schema
 
 SIZES = (1_000_000, 10_000_000)
 RUNS, KINDS, COLUMNS = 3, 20, 8
-FEATURES, FILE_COLUMNS = 50, 6
+FEATURES, FILE_COLUMNS, WHOLE_COLUMNS = 50, 6, 10
 KEYS = [f"kind {place:02d}" for place in range(KINDS)]
 LEVELS = (0.25, 0.5, 0.75)
 PRICE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -182,6 +183,106 @@ def run_quietly(words: list[str]) -> None:
         assert main(words) == 0
 
 
+def make_command(n: int, verb: str, suffix: str) -> Job:
+    """A verb on files: n records, and a tenth as many of the second table that it takes.
+
+    Without privacy pandas reads the tables and scikit-learn learns what the verb releases: all of
+    it, where the verb describes; a classifier, its rows of the second table labeled or its scores
+    calibrated there; a ridge regression on both tables.
+    """
+    import pandas
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    names = [f"x{place}" for place in range(WHOLE_COLUMNS)]
+    paths = []
+    for place, rows in enumerate((n, max(n // 10, 1000))):
+        rng = np.random.default_rng(place)
+        X = rng.random((rows, len(names))).round(4)
+        y = X[:, 0] + X[:, 1] + 0.2 * rng.normal(size=rows) > 1
+        frame = pandas.DataFrame(X, columns=names).assign(y=y.astype(np.int64))
+        paths.append(str(folder / f"{place}{suffix}"))
+        if suffix == ".csv":
+            frame.to_csv(paths[place], index=False)
+        else:
+            frame.to_parquet(paths[place])
+    schema = folder / "schema.json"
+    schema.write_text(
+        Schema(Label("y", positive=("1",)), {name: Number(0, 1) for name in names}).to_json()
+    )
+    output = str(folder / f"out{suffix if verb == 'label' else '.json'}")
+    words = [verb, *paths[: VERBS[verb][0]], "--schema", str(schema), *VERBS[verb][1]]
+    words += ["--output", output, "--quiet", "--force"]
+    words += ["--record", str(folder / "record.json")] if verb == "label" else []
+    read = pandas.read_csv if suffix == ".csv" else pandas.read_parquet
+    without = partial(WITHOUT[verb], [partial(read, path) for path in paths], names, output)
+    return lambda: run_quietly(words), without
+
+
+def describe_openly(tables: Sequence[Callable[[], Any]], names: list[str], output: str) -> None:
+    """Counts, means, quartiles and the histogram of a table."""
+    table = tables[0]()
+    found = [len(table), table[names].mean(), table[names].quantile(LEVELS), table.y.value_counts()]
+    Path(output).write_text(repr(found))
+
+
+def fit_openly(tables: Sequence[Callable[[], Any]], names: list[str], output: str) -> Any:
+    """The classifier of a table, without a penalty to be tuned."""
+    from sklearn.linear_model import LogisticRegression
+
+    table = tables[0]()
+    model = LogisticRegression().fit(table[names], table.y)
+    Path(output).write_text(repr(model.coef_))
+    return model
+
+
+def label_openly(tables: Sequence[Callable[[], Any]], names: list[str], output: str) -> None:
+    """The second table with the labels of such a classifier."""
+    model, public = fit_openly(tables, names, output), tables[1]()
+    labeled = public.assign(label=model.predict(public[names]))
+    if output.endswith(".csv"):
+        labeled.to_csv(output, index=False)
+    else:
+        labeled.to_parquet(output)
+
+
+def calibrate_openly(tables: Sequence[Callable[[], Any]], names: list[str], output: str) -> None:
+    """Slope and intercept of such a classifier's scores on the second table, and its error."""
+    from sklearn.linear_model import LogisticRegression
+
+    model, survey = fit_openly(tables, names, output), tables[1]()
+    scores = model.decision_function(survey[names])[:, None]
+    calibrated = LogisticRegression().fit(scores, survey.y)
+    Path(output).write_text(repr([calibrated.coef_, calibrated.score(scores, survey.y)]))
+
+
+def regress_openly(tables: Sequence[Callable[[], Any]], names: list[str], output: str) -> None:
+    """A ridge regression of labels on both tables."""
+    import pandas
+    from sklearn.linear_model import Ridge
+
+    table = pandas.concat([read() for read in tables])
+    Path(output).write_text(repr(Ridge().fit(table[names], 2 * table.y - 1).coef_))
+
+
+GOAL = ("--epsilon", "1", "--delta", "1e-6")
+# How many tables a verb takes, its options, and the program without privacy.
+VERBS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "stats": (1, GOAL),
+    "fit": (1, GOAL),
+    "label": (2, (*GOAL, "--method", "statistics")),
+    "hybrid": (2, (*GOAL, "--agents-epsilon", "1")),
+    "adapt": (2, GOAL),
+}
+WITHOUT: dict[str, Callable[..., Any]] = {
+    "stats": describe_openly,
+    "fit": fit_openly,
+    "label": label_openly,
+    "hybrid": calibrate_openly,
+    "adapt": regress_openly,
+}
+
+
 # Those whose records are rows of several columns: what a peak is divided by, beside the records.
 ESTIMATORS: dict[str, Callable[[int], Job]] = {
     f"PrivateClassifier, {FEATURES} columns": make_classes,
@@ -190,6 +291,13 @@ ESTIMATORS: dict[str, Callable[[int], Job]] = {
 FILES: dict[str, Callable[[int], Job]] = {
     f"hdp-fast stats, {FILE_COLUMNS} columns of .csv": partial(make_file, suffix=".csv"),
     f"hdp-fast stats, {FILE_COLUMNS} columns of .parquet": partial(make_file, suffix=".parquet"),
+}
+WHOLE: dict[str, Callable[[int], Job]] = {
+    f"hdp-fast {verb}, {WHOLE_COLUMNS} columns of {suffix}": partial(
+        make_command, verb=verb, suffix=suffix
+    )
+    for verb in VERBS
+    for suffix in (".csv", ".parquet")
 }
 JOBS: dict[str, Callable[[int], Job]] = {
     "mean": make_mean,
@@ -206,7 +314,7 @@ JOBS: dict[str, Callable[[int], Job]] = {
 
 def print_passes(name: str, n: int, place: int) -> None:
     """Runs one of the two and prints its CPU time in seconds, and its peak of bytes a record."""
-    make = (JOBS | ESTIMATORS | FILES)[name]
+    make = (JOBS | ESTIMATORS | FILES | WHOLE)[name]
     action = make(n)[place]
     make(1_000)[place]()  # What is imported and planned at first use is no cost of records.
     with suppress(OSError):  # Linux forgets the peak of making the records.
@@ -253,6 +361,16 @@ def bench_files(table: Callable[..., None], name: str, n: int) -> None:
     pytest.importorskip("pyarrow")
     require_memory(500 * n)
     show_beside(table, name, n, "pyarrow reads it", cells=FILE_COLUMNS)
+
+
+@pytest.mark.sizes("n", (100_000, 1_000_000), tiny=1_000)
+@pytest.mark.parametrize("name", WHOLE)
+def bench_commands(table: Callable[..., None], name: str, n: int) -> None:
+    """A verb on files, and a program of pandas and scikit-learn that protects no one."""
+    pytest.importorskip("sklearn")
+    pytest.importorskip("pyarrow")
+    require_memory(1_500 * n)
+    show_beside(table, name, n, "without privacy", cells=WHOLE_COLUMNS + 1)
 
 
 def show_beside(

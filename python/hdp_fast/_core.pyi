@@ -200,6 +200,9 @@ def feature_sums(
     bits: int,
     second: bool,
 ) -> tuple[_Integers, _Integers | None, _Integers]: ...
+def nearest_points(
+    numbers: _Floats, low: _Floats, high: _Floats, steps: SupportsIndex
+) -> _Integers: ...
 def loss_bounds(
     loss: str, shape: float, prediction: float, label: float
 ) -> tuple[float, float]: ...

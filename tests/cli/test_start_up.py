@@ -17,6 +17,12 @@ NOT_NEEDED = {
     "predict": {"learners", "transfer", "statistics", "budget", "accounting", "plotting"},
     "budget": {"learners", "local", "transfer", "labels", "adaptation", "statistics", "plotting"},
 }
+# What a verb runs by: a wrong flag is told without it.
+_ROOMS = {"accounting", "budget", "learners", "local", "stability", "statistics", "weights"}
+_ROOMS |= {"adaptation", "labels", "parity", "transfer", "collection", "plotting", "advice"}
+NOT_NEEDED_FOR_A_FLAG = dict.fromkeys(
+    ("stats", "schema", "fit", "predict", "transfer", "hybrid", "label", "adapt", "parity"), _ROOMS
+)
 
 
 def modules_after(*arguments):
@@ -44,6 +50,12 @@ def test_what_runs_no_verb_imports_none(argument):
 def test_the_help_of_a_verb_imports_no_room_that_it_does_not_run(verb):
     rooms = {name.split(".")[1] for name in modules_after(verb, "--help") if "." in name}
     assert rooms & NOT_NEEDED[verb] == set()
+
+
+@each_case("verb", NOT_NEEDED_FOR_A_FLAG)
+def test_a_wrong_flag_is_refused_before_its_verb_is_imported(verb):
+    rooms = {name.split(".")[1] for name in modules_after(verb, "--epsilonn", "1") if "." in name}
+    assert rooms & NOT_NEEDED_FOR_A_FLAG[verb] == set()
 
 
 @each_case("name", command_line.VERBS)

@@ -9,7 +9,7 @@ import pytest
 
 from hdp_fast.adaptation import ScaledFeatures
 from hdp_fast.data import Category, Ignore, Label, Number, Schema, read_frame, rows
-from hdp_fast.data.rows import Rows, Squares
+from hdp_fast.data.rows import Rows, Squares, check_bounds
 
 COLUMNS = {
     "age": Number(18, 90, missing=40),
@@ -155,3 +155,24 @@ def test_the_norm_bounds_the_mean_square_of_rows_around_their_means():
         assert math.sqrt(mean) <= around.norm * (1 + 1e-12)
     # Bits vary by no less than the bound says.
     assert math.sqrt(mean) == pytest.approx(around.norm)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("length", [0, 1, 63, 64, 65, 127, 128, 129, 5000])
+def test_points_of_a_grid_are_those_of_the_scaled_values(length, order):
+    low, high = [0.0, -1e308, 1e-320, -3.0], [1.0, 1.7e308, 3e-320, 5.0]
+    rng = np.random.default_rng(length)
+    odd = [math.nan, math.inf, -math.inf, -0.0, 0.5, 2e-320, 1e308, -1e-310, 1.0, 5e-324]
+    values = np.where(
+        rng.random((length, 4)) < 0.3, rng.choice(odd, (length, 4)), rng.normal(size=(length, 4))
+    )
+    bounds = check_bounds(low, high, 4)
+    for steps in (1, 2, 3, 1000, 1 << 20, 1 << 26):
+        points = bounds.round(np.array(values, order=order), steps)
+        assert points.dtype == np.int64
+        np.testing.assert_array_equal(points, np.rint(bounds.scale(values) * steps))
+    # Whatever type a column has, it is read as floats first.
+    for dtype in (np.float32, np.int8, bool):
+        typed = (values > 0.3).astype(dtype)[::-1]
+        expected = np.rint(bounds.scale(typed) * 9)
+        np.testing.assert_array_equal(bounds.round(typed, 9), expected)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hdp_fast.data import State
-from hdp_fast.data.states import Tally, describe_settings
+from hdp_fast.data.states import Tally, Total, describe_settings
 from hdp_fast.exceptions import HdpFastError, ParameterError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, SufficientStatistics
 from hdp_fast.statistics import Job
@@ -80,6 +80,46 @@ def test_tallies_add_up_by_place_however_many_are_empty(dense, monkeypatch):
             total[tally.places] += tally.values
         assert values.dtype == np.int64
         assert values.tolist() == total[places].tolist()
+
+
+@pytest.mark.parametrize("fewest", [0, 30, 1 << 20])
+@pytest.mark.parametrize("short", [0, 1 << 23])
+@pytest.mark.parametrize("dense", [0, 4])
+def test_a_total_of_states_is_their_sum(dense, short, fewest, monkeypatch):
+    monkeypatch.setattr("hdp_fast.data.states._DENSE", dense)
+    monkeypatch.setattr("hdp_fast.data.states._SHORT", short)
+    monkeypatch.setattr("hdp_fast.data.states._FEWEST", fewest)
+    rng = np.random.default_rng(4)
+    total, states = Total(), []
+    assert total.sum() is None
+    for many in (0, 1, 20, 5, 300, 7):
+        # Records as a block leaves them, and the tally of another part; places that increase.
+        records = rng.integers(0, 20 * (len(states) + 1), many)
+        one = Tally(*np.unique(records, return_counts=True)) if many % 2 else Tally(records)
+        tally = Tally.join([one, Tally(records[:3])], 1 << 10)
+        sums = {"sums": np.array([many], np.int64)}
+        states.append(State("job", {}, many, sums, frozenset([f"{many}"]), {"points": tally}))
+        kept = [entry.copy() for entry in Tally(records)]
+        total.add(states[-1])
+        whole = sum(states)
+        assert equal(total.sum(), whole)
+        for ours, theirs in zip(
+            total.sum().tallies["points"], whole.tallies["points"], strict=True
+        ):
+            assert ours.dtype == theirs.dtype == np.int64
+            assert ours.tolist() == theirs.tolist()
+        assert [entry.tolist() for entry in Tally(records)] == [entry.tolist() for entry in kept]
+    with pytest.raises(ParameterError, match="is in both states"):
+        total.add(states[0])
+
+
+def test_records_of_a_tally_travel_without_their_order():
+    tally = Tally(np.array([7, 3, 7, 0]))
+    assert (tally.listed, tally.end) == (4, 8)
+    copied = pickle.loads(pickle.dumps(tally))
+    assert copied.listed == 3
+    assert [entry.tolist() for entry in copied] == [[0, 3, 7], [1, 1, 2]]
+    assert Tally(np.empty(0, np.int64)).end == 0
 
 
 def test_a_part_counts_once():

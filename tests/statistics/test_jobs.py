@@ -196,3 +196,13 @@ def test_more_records_than_sums_of_squares_hold_are_refused_where_their_number_i
         job.release(states[0], epsilon=1.0, budget=budget)
     assert budget.spent.epsilon == 0
     private.release(states[1], epsilon=1.0)
+
+
+def test_a_list_that_changes_changes_no_job():
+    edges, low = [0.0, 1.0, 2.0], {"x": 0.0}
+    counts = Job("histogram", edges=edges)
+    means = Job("mean", low=low, high={"x": 4.0})
+    states = [counts.fold([0.5]), means.fold({"x": [1.0]})]
+    edges[1], low["x"] = 0.25, -1.0
+    assert (states[0] + counts.fold([0.5])).sums["counts"].tolist() == [[2, 0]]
+    assert (states[1] + means.fold({"x": [1.0]})).sums["sums"].tolist() == [[1 << 19]]

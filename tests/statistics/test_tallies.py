@@ -229,6 +229,8 @@ def test_bins_are_those_of_a_search_by_python_however_few_they_are(few, monkeypa
     expected = [min(max(place, 0), len(edges) - 2) for place in places]
     column, _ = read_bins(values, edges, None)
     assert column.find(slice(None)).tolist() == expected
+    counts = np.bincount(expected, minlength=len(edges) - 1)
+    assert tallies.count_cells(column, len(edges) - 1).tolist() == [counts.tolist()]
 
 
 @pytest.mark.parametrize("delta", [None, 1e-5])

@@ -1,4 +1,4 @@
-"""Tasks run one after the other, or where joblib sends them, each of which counts once."""
+"""Tasks run one after the other, or where joblib sends them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _MOST_DEATHS = 3
 
 def run_jobs(jobs: Sequence[Callable[[], T]], workers: int | None) -> Generator[tuple[int, T]]:
     """The places and results of all jobs, each of which counts once, whatever kills a worker."""
-    joblib = _load_joblib(workers)
+    joblib = load_joblib()
+    if joblib is None and workers not in (None, 1):
+        raise ImportError(f"workers = {workers} needs joblib: pip install joblib")
     left, deaths = dict(enumerate(jobs)), 0
     while left:
         results = _send(joblib, list(left.items()), workers)
@@ -51,11 +53,7 @@ def _send(
     if joblib is None:
         return (_call(*job) for job in jobs)
     options = {} if workers is None else {"n_jobs": workers}
-    try:
-        parallel = joblib.Parallel(return_as="generator_unordered", **options)
-    except ValueError:
-        # Some backends return all results at once.
-        parallel = joblib.Parallel(**options)
+    parallel = make_pool(joblib, "generator_unordered", **options)
     if parallel.n_jobs == 1:
         return (_call(*job) for job in jobs)
     results = parallel(joblib.delayed(_call)(*job) for job in jobs)
@@ -68,14 +66,25 @@ def _call(place: int, job: Callable[[], T]) -> tuple[int, T]:
 
 def runs_alone() -> bool:
     """Whether joblib, if it is there, would run parts one after the other."""
-    joblib = _load_joblib(None)
+    joblib = load_joblib()
     return joblib is None or joblib.Parallel().n_jobs == 1
 
 
-def _load_joblib(workers: int | None) -> Any:
+def load_joblib() -> Any:
+    """The module joblib; None where it is not installed."""
     try:
         return importlib.import_module("joblib")
-    except ImportError as error:
-        if workers in (None, 1):
-            return None
-        raise ImportError(f"workers = {workers} needs joblib: pip install joblib") from error
+    except ImportError:
+        return None
+
+
+def make_pool(joblib: Any, return_as: str, **options: Any) -> Any:
+    """What runs calls where joblib sends them, and returns results as its backend can.
+
+    return_as: "generator", or "generator_unordered" for results in the order in which they are
+    done. A backend that cannot returns all results at once.
+    """
+    try:
+        return joblib.Parallel(return_as=return_as, **options)
+    except ValueError:
+        return joblib.Parallel(**options)

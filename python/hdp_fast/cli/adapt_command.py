@@ -6,17 +6,15 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._support.notes import note
 from .._support.types import Floats
-from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
-from ..budget.account import Budget
 from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
@@ -25,6 +23,17 @@ from .output import add_plot, coefficient_table, describe_interrupt, record_of, 
 from .parser import add_price, read_price
 from .predict_command import add_predict_options, deliver_predictor, place_results, read_request
 from .tables import FILE_HELP, add_delimiter, describe_label, read, read_schema
+
+if TYPE_CHECKING:
+    from ..adaptation import (
+        ConvexAdaptation,
+        MomentAdaptation,
+        NonConvexAdaptation,
+        ScaledFeatures,
+    )
+
+    _Descent = ConvexAdaptation | NonConvexAdaptation
+    _Learner = MomentAdaptation | _Descent
 
 _TEXT = """Learn a linear predictor for the population of TARGET, of which there are few records,
 with the help of SOURCE, where there are many. --method moments, the default, fits SOURCE, releases
@@ -40,13 +49,8 @@ their bounds are clipped, private labels too; public labels must keep them. What
 predictor by the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
 label, or at least 0 for label 1."""
-_Descent = ConvexAdaptation | NonConvexAdaptation
-_Learner = MomentAdaptation | _Descent
-# For each loss the estimator, and its penalty: records whose loss exceeds it weigh less.
-_LOSSES: dict[str, tuple[type[_Descent], str]] = {
-    "squared": (ConvexAdaptation, "kappa_1"),
-    "logistic": (NonConvexAdaptation, "lambda_1"),
-}
+# For each loss the penalty of its estimator: records whose loss exceeds it weigh less.
+_LOSSES = {"squared": "kappa_1", "logistic": "lambda_1"}
 # What --method moments takes for each loss.
 _TASKS: dict[str, Any] = {"squared": "regression", "logistic": "classification"}
 _METHODS = ("moments", "descent")
@@ -90,6 +94,10 @@ def _add_problem(parser: argparse.ArgumentParser) -> None:
 
 
 def _adapt(arguments: argparse.Namespace) -> None:
+    # Help and a wrong flag do not wait for them.
+    from ..adaptation import ScaledFeatures
+    from ..budget.account import Budget
+
     learner = _make_learner(arguments)
     places = place_results(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
@@ -140,18 +148,19 @@ def _say_roles(arguments: argparse.Namespace, rows: Sequence[int]) -> None:
 
 def _make_learner(arguments: argparse.Namespace) -> _Learner:
     """Makes the estimator; wrong flags are refused before any file is read."""
-    kind: Any
     kind, parameters = _choose_estimator(arguments)
     price = read_price(arguments)
     if price.protects:
         parameters |= {"delta": price.delta}
-    learner = kind(epsilon=price.epsilon, **parameters)
-    assert isinstance(learner, _Learner)
-    return learner
+    return kind(epsilon=price.epsilon, **parameters)
 
 
-def _choose_estimator(arguments: argparse.Namespace) -> tuple[type[_Learner], dict[str, Any]]:
+def _choose_estimator(
+    arguments: argparse.Namespace,
+) -> tuple[Callable[..., _Learner], dict[str, Any]]:
     """Returns the class of the estimator, and the parameters that the flags give it."""
+    from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation
+
     if arguments.method == "moments":
         for name in _DESCENT_FLAGS:
             if getattr(arguments, name) is not None:
@@ -159,7 +168,8 @@ def _choose_estimator(arguments: argparse.Namespace) -> tuple[type[_Learner], di
         if arguments.private == "source" and _protects(arguments):
             raise ParameterError("--private source must go with --method descent")
         return MomentAdaptation, {"task": _TASKS[arguments.loss]}
-    kind, penalty = _LOSSES[arguments.loss]
+    kind = ConvexAdaptation if arguments.loss == "squared" else NonConvexAdaptation
+    penalty = _LOSSES[arguments.loss]
     parameters: dict[str, Any] = {penalty: arguments.penalty, "steps": arguments.steps}
     # Flags that are left out take the estimator's defaults.
     parameters = {name: value for name, value in parameters.items() if value is not None}
@@ -235,6 +245,8 @@ def _summarize(learner: _Learner, features: ScaledFeatures) -> dict[str, Any]:
 
 def _describe_run(learner: _Learner) -> dict[str, float | None]:
     """What a run releases beside the predictor."""
+    from ..adaptation import MomentAdaptation
+
     if isinstance(learner, MomentAdaptation):
         result = learner.result_
         signal = result.signal if math.isfinite(result.signal) else None

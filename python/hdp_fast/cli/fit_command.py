@@ -5,18 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.validate import refuse
-from ..budget.account import Budget
-from ..data import Chunks, files
+from ..data import files
 from ..data.table import Table
 from ..exceptions import ParameterError
-from ..learners import CenteredLinear, PrivateModel
 from .exit_codes import ExitCode
 from .fit_report import render
 from .output import (
@@ -40,6 +38,10 @@ from .tables import (
     read_schema,
 )
 from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
+
+if TYPE_CHECKING:
+    from ..data.chunks import Chunks
+    from ..learners import PrivateModel
 
 _TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
@@ -81,6 +83,10 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
 
 
 def _fit(arguments: argparse.Namespace) -> ExitCode:
+    # Help and a wrong flag do not wait for them.
+    from ..budget.account import Budget
+    from ..learners import CenteredLinear
+
     price = read_price(arguments)
     check_random_state(arguments.seed)
     settle_output(arguments)
@@ -120,7 +126,7 @@ def _read_persons(arguments: argparse.Namespace, table: Table | Chunks) -> dict[
         if arguments.rows_per_person is not None:
             raise ParameterError("--rows-per-person must go with --ids COLUMN")
         return {}
-    if isinstance(table, Chunks):
+    if not isinstance(table, Table):
         refuse("--ids", arguments.ids, "a person may have rows in several parts: join them first")
     column = table.column(arguments.ids)
     most = 1 if arguments.rows_per_person is None else arguments.rows_per_person

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import local
 from .._support.json_text import JsonText
 from .._support.random_state import check_random_state
 from .._support.validate import positive, probability
-from ..budget.account import Budget
 from ..data import files
 from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
-from ..transfer import HybridModel, HybridRun
 from .hybrid_report import render
 from .output import (
     check_report,
@@ -39,6 +36,10 @@ from .tables import (
     read_schema,
     sign_of,
 )
+
+if TYPE_CHECKING:
+    from ..budget.account import Budget
+    from ..transfer import HybridModel, HybridRun
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, and let the people of
 SURVEY say what moved between the two, how the model's probabilities must be changed for them
@@ -101,6 +102,8 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
 
 
 def _hybrid(arguments: argparse.Namespace) -> None:
+    from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
+
     _check_flags(arguments)
     places = place_results(arguments)
     check_report(arguments)
@@ -125,6 +128,8 @@ def _hybrid(arguments: argparse.Namespace) -> None:
 
 def _check_flags(arguments: argparse.Namespace) -> None:
     """Refuses wrong flags before any file is read."""
+    from .. import local
+
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
     epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
@@ -134,6 +139,8 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 
 
 def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
+    from ..transfer import HybridRun
+
     with name_flags("epsilon", "screen", "certify"):
         return HybridRun(
             schema,

@@ -6,22 +6,14 @@ import argparse
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
-from ..budget.account import Budget
 from ..data import files
 from ..exceptions import BudgetExceeded, ParameterError
-from ..labels.ensemble import note_flips, require_records
-from ..labels.labeler import LabelResult, PrivateLabeler
-from ..labels.pool import MethodChoice, choose_members
-from ..labels.suggestion import suggest
-from ..stability.gaussian import GaussianVote
-from ..stability.plans import VotePlan
-from ..stability.tables import HazardTable
 from . import label_task
 from .exit_codes import ExitCode
 from .label_statistics import (
@@ -47,6 +39,12 @@ from .output import (
     spent,
 )
 from .tables import FILE_HELP, add_delimiter
+
+if TYPE_CHECKING:
+    from ..budget.account import Budget
+    from ..labels.labeler import LabelResult, PrivateLabeler
+    from ..labels.pool import MethodChoice
+    from ..stability.plans import VotePlan
 
 _TEXT = """Label the rows of PUBLIC by a linear model that one noisy release of PRIVATE's statistics
 makes, or by the votes of members, each trained on its own part of PRIVATE. --method says which:
@@ -132,6 +130,8 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def _label(arguments: argparse.Namespace) -> ExitCode | None:
+    from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
+
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
     method = settle_method(arguments)
@@ -164,6 +164,8 @@ def _label_by_votes(
     task: LabelTask,
     budget: Budget | None,
 ) -> ExitCode | None:
+    from ..labels.pool import choose_members
+
     labeler = _labeler(arguments, task)
     if choice is not None and labeler.members is None:
         # No one asked for votes: as many members as the records bear.
@@ -221,6 +223,8 @@ def _say_protected(arguments: argparse.Namespace) -> None:
 def _show_plan(
     labeler: PrivateLabeler, choice: MethodChoice | None, arguments: argparse.Namespace
 ) -> None:
+    from ..labels.ensemble import note_flips
+
     plan = labeler.plan()
     members = plan.k if labeler.members is None else labeler.members
     positive_int("--members", members, _MOST_MEMBERS)
@@ -230,6 +234,8 @@ def _show_plan(
 
 def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask) -> None:
     """Show which number of members is best for as many rows as PRIVATE has; nothing is spent."""
+    from ..labels.suggestion import suggest
+
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
     private, public = task.private, task.public
@@ -256,6 +262,8 @@ def _labeler(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
 
 
 def _load(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
+    from ..labels.labeler import PrivateLabeler
+
     options = passed(arguments, _PARAMETERS) | {"classes": task.label_set}
     # Whoever names the file on the command line has made it by the same command.
     labeler = PrivateLabeler.load(arguments.save, trusted=True, random_state=arguments.seed)
@@ -283,6 +291,8 @@ def _load(arguments: argparse.Namespace, task: LabelTask) -> PrivateLabeler:
 def _train(
     labeler: PrivateLabeler, arguments: argparse.Namespace, task: LabelTask, budget: Budget | None
 ) -> None:
+    from ..labels.ensemble import require_records
+
     plan = labeler.plan()
     private = task.private
     _check_swapped(arguments, task)
@@ -396,6 +406,9 @@ def _summarize_votes(labeler: PrivateLabeler, result: LabelResult) -> dict[str, 
 
 
 def _summarize_plan(plan: VotePlan, members: int) -> dict[str, Any]:
+    from ..stability.gaussian import GaussianVote
+    from ..stability.tables import HazardTable
+
     table = plan.table
     return {
         "members": plan.k,

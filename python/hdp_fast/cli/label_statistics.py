@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .._support.validate import refuse
-from ..budget.account import Budget
 from ..exceptions import ParameterError
-from ..labels.labeler import LabelResult
-from ..labels.pool import MethodChoice, population_of
-from ..labels.statistics_labeler import StatisticsLabeler
 from .label_task import LabelTask
+
+if TYPE_CHECKING:
+    from ..budget.account import Budget
+    from ..labels.labeler import LabelResult
+    from ..labels.pool import MethodChoice
+    from ..labels.statistics_labeler import StatisticsLabeler
 
 METHODS = ("statistics", "votes", "auto")
 # What only votes have.
@@ -82,6 +84,10 @@ def make_labeler(method: str, arguments: argparse.Namespace, task: LabelTask) ->
         CheckpointError: The file holds something else, such as members.
         ParameterError: The kept one was made for something else.
     """
+    # Help and a wrong flag do not wait for them.
+    from ..labels.pool import population_of
+    from ..labels.statistics_labeler import StatisticsLabeler
+
     options: dict[str, Any] = {
         "epsilon": arguments.epsilon,
         "delta": arguments.delta,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,6 @@ from ..data.columns import place_among
 from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
-from ..labels.pool import PoolTask
-from ..labels.saved_files import require_free
 from .output import check_outputs, is_standard
 from .parser import name_flags, split_classes
 from .tables import (
@@ -33,6 +31,9 @@ from .tables import (
     read_with_content,
     sign_of,
 )
+
+if TYPE_CHECKING:
+    from ..labels.pool import PoolTask
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,8 @@ def _record_beside_print(arguments: argparse.Namespace, suffix: str) -> Path:
 
 
 def _check_new(places: LabelPlaces, arguments: argparse.Namespace) -> None:
+    from ..labels.saved_files import require_free  # Help and a wrong flag do not wait for it.
+
     new, save = [places.output, places.record, places.plot], arguments.save
     if save is not None and not save.exists():
         require_free(save)
@@ -137,6 +140,8 @@ class LabelTask:
         Raises:
             ParameterError: Fewer rows may be asked than there are.
         """
+        from ..labels.pool import PoolTask
+
         rows = len(self.points)
         queries = rows if arguments.queries is None else arguments.queries
         if queries < rows:

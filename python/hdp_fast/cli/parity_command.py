@@ -8,19 +8,23 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import gf2, local, parity
 from .._support.validate import nonnegative_int, refuse
-from ..budget.account import Budget
-from ..data import Chunks, files
+from ..data import files
 from ..data.delimited import is_text
 from ..exceptions import ParameterError
 from .exit_codes import ExitCode
 from .output import check_output, deliver, is_standard, say, say_protected, show
 from .tables import add_delimiter, name_files, sign_of
+
+if TYPE_CHECKING:
+    from .. import parity
+    from ..budget.account import Budget
+
+    _Result = parity.ParityResult | parity.ParityTransferResult
 
 _DATA_HELP = (
     ".npy (a matrix, with --labels), .npz (X and y, or X_packed, ncols and y) "
@@ -29,7 +33,6 @@ _DATA_HELP = (
 
 _DEMO_BITS, _DEMO_AGENTS = 1_000, 5_000
 
-_Result = parity.ParityResult | parity.ParityTransferResult
 # None stands for DONE.
 _Command = Callable[[argparse.Namespace], ExitCode | None]
 
@@ -41,6 +44,9 @@ def add_demo(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo(arguments: argparse.Namespace) -> ExitCode:
+    # Help and a wrong flag do not wait for them.
+    from .. import gf2, local, parity
+
     seed = None if arguments.seed is None else nonnegative_int("--seed", arguments.seed)
     rng = np.random.default_rng(seed)
     plan = parity.plan(_DEMO_BITS, alpha=0.05, beta=0.05, epsilon=1)
@@ -113,12 +119,16 @@ def _add_mechanism(parser: argparse.ArgumentParser, command: _Command) -> None:
 
 
 def _plan(arguments: argparse.Namespace) -> None:
+    from .. import parity
+
     plan = parity.plan(arguments.d, alpha=arguments.alpha, **_mechanism(arguments))
     goal = f"an error of at most {plan.alpha:g}, missed with probability {plan.beta:g}"
     show({"promise": f"{plan.n:,} records: {goal}", **dataclasses.asdict(plan)}, arguments.json)
 
 
 def _learn(arguments: argparse.Namespace) -> ExitCode:
+    from .. import parity
+
     check_output(arguments)
     budget = _open_budget(arguments)
     records = _read_records(arguments)
@@ -133,6 +143,8 @@ def _read_records(arguments: argparse.Namespace) -> tuple[Any, ...]:
     first, *others = arguments.data
     if not others:
         return _read_pair(arguments, first, arguments.labels)
+    from ..data.chunks import Chunks
+
     if any(map(is_standard, arguments.data)):
         raise ParameterError("DATA is - and more, but the standard input must come alone")
     if arguments.labels is not None:
@@ -146,6 +158,8 @@ def _read_pair(arguments: argparse.Namespace, path: Path, labels: Path | None) -
 
 
 def _transfer(arguments: argparse.Namespace) -> ExitCode:
+    from .. import local, parity
+
     check_output(arguments)
     budget = _open_budget(arguments)
     examples = _read_examples(arguments, arguments.data, arguments.labels, arguments.label)
@@ -184,6 +198,8 @@ def _mechanism(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _open_budget(arguments: argparse.Namespace) -> Budget | None:
+    from ..budget.account import Budget
+
     return None if arguments.budget is None else Budget.open(arguments.budget)
 
 

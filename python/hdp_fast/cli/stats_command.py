@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..statistics import TableStatistics, Task
 
 MOMENTS = ("mean", "sum", "variance")
+# Of a longer file of text they are read by parts, in one pass: numbers are made of no texts then.
+_LONGEST_WHOLE = 1 << 22
 
 
 class Planner:
@@ -181,7 +183,8 @@ def _stats(arguments: argparse.Namespace) -> None:
     planner = Planner(schema, arguments.by)
     places = [arguments.output, arguments.report]
     with open_workers(arguments), describe_interrupt(places, budget):
-        table = read_parts(arguments, may_be_empty=relation == "add_remove")
+        empty = relation == "add_remove"
+        table = read_parts(arguments, may_be_empty=empty, longest=_LONGEST_WHOLE)
         tasks = planner.plan(arguments)
         say_protected(arguments, {name_parts(arguments): (epsilon, delta)})
         result = statistics.describe(

@@ -5,21 +5,15 @@ from __future__ import annotations
 import argparse
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import local, transfer
 from .._support.validate import positive, probability
-from ..budget.account import Budget
 from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import AgentsExhausted, ParameterError
-from ..learners.bit_classes import Conjunctions, Stumps
-from ..learners.exponential import ExponentialLearner
-from ..learners.logistic import LogisticLearner
-from ..weights import DenseWeights
 from .output import (
     add_plot,
     protect_both,
@@ -34,6 +28,10 @@ from .predict_command import (
     read_request,
 )
 from .tables import FILE_HELP, add_delimiter, read, read_schema
+
+if TYPE_CHECKING:
+    from .. import local, transfer
+    from ..learners.exponential import ExponentialLearner
 
 _TRANSFER_TEXT = """Learn from the records of SOURCE a hypothesis that is good on the population of
 TARGET (Subsample-Test-Reweigh). TARGET is a simulation: each of its rows plays an agent, who
@@ -90,6 +88,8 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 
 
 def _transfer(arguments: argparse.Namespace) -> None:
+    from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
+
     needed = _count_agents(arguments)
     places = place_results(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
@@ -140,6 +140,9 @@ def _count_agents(arguments: argparse.Namespace) -> int:
 
     Wrong flags are refused before any file is read.
     """
+    from .. import transfer
+    from ..weights import DenseWeights
+
     names = ("epsilon", "delta", "chi2", "draws", "budget")
     flags = [name for name in names if getattr(arguments, name) is not None]
     if arguments.non_private:
@@ -182,6 +185,9 @@ def _schema_of(arguments: argparse.Namespace) -> Schema:
 
 
 def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTestReweigh:
+    from .. import transfer
+    from ..learners.logistic import LogisticLearner
+
     learner: Any = LogisticLearner() if arguments.non_private else _learner(schema, arguments.size)
     checkpoint = arguments.checkpoint
     return transfer.SubsampleTestReweigh(
@@ -194,6 +200,9 @@ def _run(arguments: argparse.Namespace, schema: Schema) -> transfer.SubsampleTes
 
 
 def _learner(schema: Schema, size: int) -> ExponentialLearner:
+    from ..learners.bit_classes import Conjunctions, Stumps
+    from ..learners.exponential import ExponentialLearner
+
     d = len(schema.names)
     if size == 1:
         return ExponentialLearner(Stumps(d), epsilon=1.0)
@@ -201,6 +210,8 @@ def _learner(schema: Schema, size: int) -> ExponentialLearner:
 
 
 def _agents(table: Table, schema: Schema, features: Features, epsilon: float) -> local.Agents:
+    from .. import local
+
     # Tests ask agents in order, and files are often sorted. The new order does not depend on the
     # rows, and is the same when a run is resumed.
     order = np.random.default_rng(0).permutation(table.rows)

@@ -21,7 +21,7 @@ import numpy as np
 from .._support.validate import refuse
 from ..data import arrow
 from ..data.column_kinds import require_label
-from ..data.delimited import TEXTS, delimiter_of, name_of
+from ..data.delimited import TEXTS, delimiter_of, is_text, name_of
 from ..data.reading import parse_file, read_safely, read_whole
 from ..data.schema import Schema
 from ..data.table import Table, read_table, suffix_of
@@ -70,11 +70,16 @@ def add_parts(parser: argparse.ArgumentParser) -> None:
 
 
 def read_parts(
-    arguments: argparse.Namespace, *, whole: bool = False, may_be_empty: bool = False
+    arguments: argparse.Namespace,
+    *,
+    whole: bool = False,
+    may_be_empty: bool = False,
+    longest: int = _LONG,
 ) -> Table | Chunks:
     """The private table: whole where it is one file that is short or must be, else its parts.
 
     may_be_empty: whether a file without rows is no error, as that would show how many there are.
+    longest: the bytes of the longest file of plain text that is short.
 
     Raises:
         ParameterError: There is no such file, or the standard input is one of several.
@@ -85,7 +90,8 @@ def read_parts(
     # The standard input can be read once, and by this process alone.
     asked = may_be_empty or arguments.workers is not None or arguments.dask is not None
     is_one = len(paths) == 1 and not asked and is_file(paths[0])
-    if is_standard(paths[0]) or (is_one and (whole or _is_short(paths[0]))):
+    is_short = whole or _is_short(paths[0], longest, arguments.max_bytes)
+    if is_standard(paths[0]) or (is_one and is_short):
         return read(paths[0], arguments)
     workers = None if arguments.dask is not None else arguments.workers
     from ..data.chunks import Chunks  # Help and a wrong flag do not wait for it.
@@ -98,9 +104,13 @@ def is_file(path: Path) -> bool:
     return not path.is_dir() and (path.exists() or not glob.has_magic(str(path)))
 
 
-def _is_short(path: Path) -> bool:
-    """Whether a file is read whole; what is none is, for the error."""
-    return not path.is_file() or path.stat().st_size <= _LONG
+def _is_short(path: Path, longest: int, max_bytes: int) -> bool:
+    """Whether a file is read whole, as is what is none, and what is too long, for the error."""
+    if not path.is_file():
+        return True
+    size = path.stat().st_size
+    is_plain = is_text(path) and path.suffix.lower() != ".gz"
+    return size <= (longest if is_plain and size <= max_bytes else _LONG)
 
 
 def name_parts(arguments: argparse.Namespace) -> Path:

@@ -52,14 +52,14 @@ def is_extension(values: Any) -> bool:
     return isinstance(values.type, load().BaseExtensionType)
 
 
-def copy(content: bytes, start: int = 0) -> Any:
-    """The content from a place on, in memory of pyarrow.
+def copy(content: bytes | memoryview) -> Any:
+    """The content, in memory of pyarrow.
 
     A thread of pyarrow may drop a buffer after the table is there. Dropping memory of Python takes
     the interpreter's lock, and ends the process with an abort where the interpreter is ending.
     """
-    buffer = load().allocate_buffer(len(content) - start)
-    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8, offset=start)
+    buffer = load().allocate_buffer(len(content))
+    np.frombuffer(buffer, np.uint8)[:] = np.frombuffer(content, np.uint8)
     return buffer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -20,7 +20,7 @@ from .columns import Column, NumberColumn
 from .frames import take_columns
 from .persons import PartOwners, Persons, bound_parts, check_rows, mark_ids, read_owners
 from .sources import Part, Reading, choose_columns, parts_of
-from .states import State
+from .states import State, Total
 from .table import Table
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Chunks:
         ParameterError: source is none of these, or holds nothing.
 
     Cost:
-        A block of `2**20` numbers, or of `2**16` rows of a table, in memory at a time for each
+        A block of `2**20` numbers, or of `2**16` rows of a wide table, in memory at a time for each
         worker; a .npz file as a whole. With ids a pass before all others, the ids of all rows, and
         about a hundred bytes a row while rows are chosen.
 
@@ -242,12 +242,14 @@ class Chunks:
         bounded._rows = sum(int(keep.sum()) for keep in keeps)
         return bounded, persons
 
-    def fold(self, fold: Callable[..., State]) -> State:
+    def fold(self, fold: Callable[..., State], *, numbers: Collection[str] = ()) -> State:
         """Adds up the states of all parts.
 
         Args:
             fold: Makes the state of a block, such as the `fold` of a job. It is called with X and
                 y, or with a table alone; and where workers are processes, there.
+            numbers: Names of columns of which `fold` takes the numbers and never the texts. Files
+                of text are then read in less time.
 
         Returns:
             The state of all parts, which has the names of those that are files. A part whose worker
@@ -261,19 +263,22 @@ class Chunks:
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
         self._require_each_once()
-        total: State | None = None
+        total = Total()
         empty: tuple[Any, ...] | None = None
-        for state, block in self.map(partial(_fold_blocks, function("fold", fold))):
+        task = partial(_fold_blocks, function("fold", fold))
+        names = frozenset(list_texts("numbers", numbers))
+        for _, (state, block) in self._run(task, names):
             empty = block if empty is None else empty
             if state is not None:
-                total = state if total is None else total + state
+                total.add(state)
+        whole = total.sum()
         # That there are none must not show where their number is private.
-        if total is None and empty is not None:
-            total = fold(*empty)
-        if total is None:
+        if whole is None and empty is not None:
+            whole = fold(*empty)
+        if whole is None:
             raise _no_row()
-        self._rows = total.rows
-        return total
+        self._rows = whole.rows
+        return whole
 
     def _require_each_once(self) -> None:
         """Refuses one file as two parts, whatever ways lead to it."""
@@ -314,10 +319,12 @@ class Chunks:
         return [results[place] for place in range(len(self))]
 
     def _run(
-        self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]
+        self,
+        task: Callable[[Iterable[tuple[Any, ...]], str | None], T],
+        numbers: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[int, T]]:
         """The place and the result of each part, in the order in which they are done."""
-        jobs = [partial(_run_part, task, self._take, *pair) for pair in self._pairs()]
+        jobs = [partial(_run_part, task, self._take, *pair, numbers) for pair in self._pairs()]
         orders: set[tuple[str, ...]] = set()
         with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:
@@ -376,15 +383,15 @@ class _Folded(NamedTuple):
 def _fold_blocks(
     fold: Callable[..., State], blocks: Iterable[tuple[Any, ...]], name: str | None
 ) -> _Folded:
-    total: State | None = None
+    total = Total()
     empty: tuple[Any, ...] | None = None
     for block in blocks:
         if count_rows(block[0]):
-            state = fold(*block)
-            total = state if total is None else total + state
+            total.add(fold(*block))
         elif empty is None:
             empty = block
-    named = total if total is None or name is None else total.named(name)
+    whole = total.sum()
+    named = whole if whole is None or name is None else whole.named(name)
     return _Folded(named, None if named is not None else empty)
 
 
@@ -454,17 +461,24 @@ def _run_part(
     take: _Take,
     part: Part,
     kept: _Kept | None,
+    numbers: frozenset[str],
 ) -> tuple[T, set[tuple[str, ...]]]:
     """The result of a task on a part, and the columns of its arrays, as often as they differ."""
     orders: set[tuple[str, ...]] = set()
-    return task(_read_part(take, part, kept, orders), part.name), orders
+    return task(_read_part(take, part, kept, orders, numbers), part.name), orders
 
 
 def _read_part(
-    take: _Take, part: Part, kept: _Kept | None, orders: set[tuple[str, ...]]
+    take: _Take,
+    part: Part,
+    kept: _Kept | None,
+    orders: set[tuple[str, ...]],
+    numbers: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Any, ...]]:
     """The blocks of a part as a fold is called with them; `orders` gets their columns."""
-    for block in part.open() if kept is None else kept.select(part.open()):
+    # Whose rows they are is told by texts.
+    blocks = part.open(numbers) if kept is None else kept.select(part.open(numbers - {kept.ids}))
+    for block in blocks:
         taken, order = take(block)
         if order is not None and count_rows(taken):
             orders.add(order)

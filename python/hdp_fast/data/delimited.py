@@ -110,12 +110,16 @@ def read_text(path: Path, delimiter: str, max_bytes: int) -> dict[str, Column]:
         return _read_block(content, name, delimiter)
 
 
-def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
+def read_text_blocks(
+    path: Path, delimiter: str, numbers: frozenset[str] = frozenset()
+) -> Iterator[dict[str, Column]]:
     """The columns of a table of text, of a block of its rows at a time.
 
     A block ends where a line does and no quote is open. Where quotes or the ends of lines do not
     tell where that is, the csv module reads the rest. A table without rows has one empty block, and
     a file without a byte none.
+
+    numbers: columns of which nobody wants the texts, which may be read as numbers at once.
 
     It raises the errors of read_text.
     """
@@ -129,14 +133,22 @@ def read_text_blocks(path: Path, delimiter: str) -> Iterator[dict[str, Column]]:
         with _open_bytes(path) as handle:
             head, kept = handle.read(start), b""
             while piece := handle.read(_PART_BYTES):
-                kept += piece
+                kept = kept + piece if kept else piece
                 end = _last_end(kept) if len(piece) == _PART_BYTES else len(kept)
-                if not (end and _has_regular_quotes(kept[:end], delimiter)):
+                quoted = kept.find(b'"', 0, end) >= 0
+                if not end or (quoted and not _has_regular_quotes(kept[:end], delimiter)):
                     break
-                block = _read_part(path, head + kept[:end], delimiter)
+                is_fast = end > _SHORT_BYTES and _is_parsed(kept, delimiter)
+                body, kept = memoryview(kept)[:end], kept[end:]
+                block = _parse(body, names, delimiter, numbers, quoted=quoted) if is_fast else None
+                if block is None and is_fast and numbers:
+                    # What is no number in pyarrow's eyes may be one in Python's: texts are kept.
+                    numbers = frozenset()
+                    block = _parse(body, names, delimiter, numbers, quoted=quoted)
+                if block is None:
+                    block = _read_part(path, head + body, delimiter)
                 rows += block[names[0]].rows
                 yield block
-                kept = kept[end:]
         if kept:
             for block in _read_rest(path, delimiter, rows):
                 rows += block[names[0]].rows
@@ -185,6 +197,8 @@ def _limit_lines(handle: IO[str]) -> Iterator[str]:
 
 def _last_end(content: bytes) -> int:
     """Where the last line ends that is not within quotes; 0 where none does."""
+    if b'"' not in content:
+        return content.rfind(b"\n") + 1
     odd, stop = content.count(b'"') % 2, len(content)
     # From quote to quote, so that no byte is looked at more than twice.
     while stop >= 0:
@@ -197,8 +211,7 @@ def _last_end(content: bytes) -> int:
 
 
 def _read_block(content: bytes, name: str, delimiter: str) -> dict[str, Column]:
-    is_fast = len(content) > _SHORT_BYTES and arrow.is_installed()
-    columns = _read_fast(content, name, delimiter) if is_fast else None
+    columns = _read_fast(content, name, delimiter) if len(content) > _SHORT_BYTES else None
     return _read_exactly(content, name, delimiter) if columns is None else columns
 
 
@@ -239,15 +252,19 @@ def _make_columns(
 def _read_fast(content: bytes, name: str, delimiter: str) -> dict[str, Column] | None:
     """The columns as pyarrow reads them; None where the csv module may read something else."""
     quoted = b'"' in content
-    if not (delimiter == "\t" or (delimiter.isascii() and delimiter.isprintable())):
-        return None
     if quoted and not _has_regular_quotes(content, delimiter):
         return None
     names, start = _read_head(io.BufferedReader(io.BytesIO(content)), name, delimiter)
-    if content.startswith(_MARK, start):
-        # pyarrow would drop what is a part of the first value here.
+    if not _is_parsed(content, delimiter, start):
         return None
-    return _parse(content, start, names, delimiter, quoted=quoted)
+    return _parse(memoryview(content)[start:], names, delimiter, quoted=quoted)
+
+
+def _is_parsed(content: bytes, delimiter: str, start: int = 0) -> bool:
+    """Whether pyarrow, if it is there, reads the lines from a place on as the csv module does."""
+    # Its delimiters are bytes, and it would drop a mark, which is a part of the first value here.
+    is_byte = delimiter == "\t" or (delimiter.isascii() and delimiter.isprintable())
+    return is_byte and not content.startswith(_MARK, start) and arrow.is_installed()
 
 
 def _keep(handle: Iterable[str], lines: list[str]) -> Iterator[str]:
@@ -281,14 +298,24 @@ def _has_regular_quotes(content: bytes, delimiter: str) -> bool:
 
 
 def _parse(
-    content: bytes, start: int, names: list[str], delimiter: str, *, quoted: bool
+    content: memoryview,
+    names: list[str],
+    delimiter: str,
+    numbers: frozenset[str] = frozenset(),
+    *,
+    quoted: bool,
 ) -> dict[str, Column] | None:
+    """The columns of lines without a head, as pyarrow reads them; None where it gives up.
+
+    numbers: columns that are read as numbers; a text that is none makes it give up.
+    """
     pyarrow, reader = arrow.load(), arrow.load("csv")
     # Texts stay texts: 00501 is no number, and what is one, a schema says.
     kinds = dict.fromkeys(names, pyarrow.string())
+    kinds |= dict.fromkeys(numbers.intersection(names), pyarrow.float64())
     try:
         table = reader.read_csv(
-            pyarrow.BufferReader(arrow.copy(content, start)),
+            pyarrow.BufferReader(arrow.copy(content)),
             read_options=reader.ReadOptions(column_names=names, block_size=_BLOCK_BYTES),
             parse_options=reader.ParseOptions(
                 delimiter=delimiter,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _core
 from .._support.numbers import floats, scale_to_unit
 from .._support.types import Floats, Integers
 from .._support.validate import numbers, read_only, refuse
@@ -58,10 +59,14 @@ class Bounds:
         return scale_to_unit(values, self.low, self.high)
 
     def round(self, values: NDArray[Any], steps: int) -> Integers:
-        """Values as integers from 0 to steps, the nearest points of an even grid."""
-        scaled = self.scale(values)
-        scaled *= steps
-        return np.rint(scaled, out=scaled).astype(np.int64)
+        """Values as integers from 0 to steps, the nearest points of an even grid; NaN as low.
+
+        They are `rint(steps * scale(values))`, made in one pass, and stand column by column.
+        """
+        columns = floats(values.T)
+        ends = floats(self.low), floats(self.high)
+        points = _core.nearest_points(columns.reshape(-1), *ends, steps)
+        return points.reshape(columns.shape).T
 
 
 def check_bounds(low: ArrayLike, high: ArrayLike, width: int) -> Bounds:

@@ -37,13 +37,24 @@ class Part:
 
     Attributes:
         name: What it is called in states, None for one that has no name.
-        open: Reads it, block by block, as often as it is called.
+        opener: Reads it, block by block; it is called with `how`, where there is that.
         head: Makes a block without rows, of one that can be read a single time.
+        how: How its tables are read; None where another library reads them.
     """
 
     name: str | None
-    open: Callable[[], Iterable[Any]]
+    opener: Callable[..., Iterable[Any]]
     head: Callable[[], Any] | None = None
+    how: Reading | None = None
+
+    def open(self, numbers: frozenset[str] = frozenset()) -> Iterable[Any]:
+        """Reads it, block by block, as often as it is called.
+
+        numbers: columns of texts of which only numbers are taken, which take less time so.
+        """
+        if self.how is None:
+            return self.opener()
+        return self.opener(self.how._replace(numbers=numbers))
 
 
 class Reading(NamedTuple):
@@ -51,13 +62,14 @@ class Reading(NamedTuple):
 
     columns: list[str] | None
     delimiter: str | None = None
+    numbers: frozenset[str] = frozenset()
 
 
 def parts_of(source: Any, how: Reading) -> Iterator[Part]:
     """The parts that a source holds."""
     if isinstance(source, str | os.PathLike):
         for path in _find_files(source):
-            yield Part(str(path), partial(_read_file, path, how))
+            yield Part(str(path), partial(_read_file, path), how=how)
     elif isinstance(source, list):
         for entry in source:
             yield from parts_of(entry, how) if _holds_parts(entry) else [_single(entry, how)]
@@ -84,14 +96,14 @@ def _single(entry: Any, how: Reading) -> Part:
     kinds = (Table, tuple, Mapping)
     if not (isinstance(entry, kinds) or callable(entry) or hasattr(entry, "shape")):
         refuse("source", type(entry).__name__, f"it must be {_FORMS}")
-    return Part(None, partial(_open_single, entry, how))
+    return Part(None, partial(_open_single, entry), how=how)
 
 
 def _open_single(entry: Any, how: Reading) -> Iterator[Any]:
     block = entry() if callable(entry) else entry
     if isinstance(block, str | os.PathLike):
         for part in parts_of(block, how):
-            yield from part.open()
+            yield from part.open(how.numbers)
         return
     for one in block if hasattr(block, "__next__") else (block,):
         whole = how.columns is None or isinstance(one, tuple | np.ndarray)
@@ -132,7 +144,7 @@ def _read_file(path: Path, how: Reading) -> Iterator[Any]:
         yield from read_batches(path, columns)
     else:
         name = str(path)
-        for block in read_text_blocks(path, delimiter_of(path, how.delimiter)):
+        for block in read_text_blocks(path, delimiter_of(path, how.delimiter), how.numbers):
             rows = next(iter(block.values())).rows
             yield choose_columns(Table(block, rows, name), columns)
 

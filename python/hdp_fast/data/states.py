@@ -8,11 +8,11 @@ import inspect
 import itertools
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -30,10 +30,14 @@ _LONGEST_SETTING = 80
 _FEW = 8
 # Tallies are merged in a vector of all places where it is no longer than so many times theirs.
 _DENSE = 4
+# Fewer entries of tallies than this wait for others before they are merged: 8 MB.
+_FEWEST = 1 << 20
+# A vector of so many places is taken for a sum of tallies even where few of them are: 64 MB.
+_SHORT = 1 << 23
 _DIGEST = 32
 
 
-class Tally(NamedTuple):
+class Tally:
     """Integers at some places of a long vector that is 0 elsewhere.
 
     Those of parts of the records add up in any order, and never list more than all places.
@@ -43,28 +47,139 @@ class Tally(NamedTuple):
         values: The integer at each of them.
     """
 
-    places: Integers
-    values: Integers
+    def __init__(self, places: Integers, values: Integers | None = None) -> None:
+        """Take places in increasing order with their values; or without, places of records.
 
-    def merge(self, other: Tally) -> Tally:
-        """Those of the records of both parts."""
-        ends = [int(tally.places[-1]) + 1 for tally in (self, other) if len(tally.places)]
-        if max(ends, default=0) <= _DENSE * (len(self.places) + len(other.places)):
-            return self._merge_dense(other, max(ends, default=0))
-        both = np.concatenate((self.places, other.places))
+        Each record counts 1 at its place. They may come in any order, and are sorted once somebody
+        asks for what is at which place: a sum of many tallies does not.
+        """
+        self._entries = (places, values)
+
+    @property
+    def places(self) -> Integers:
+        """The places in increasing order."""
+        return self._sort()[0]
+
+    @property
+    def values(self) -> Integers:
+        """The integer at each of them."""
+        return self._sort()[1]
+
+    @property
+    def listed(self) -> int:
+        """How many entries it has in memory, of which several may be at one place."""
+        return len(self._entries[0])
+
+    @property
+    def end(self) -> int:
+        """The place behind all of its own."""
+        places, values = self._entries
+        if not len(places):
+            return 0
+        return int(places.max() if values is None else places[-1]) + 1
+
+    def __iter__(self) -> Iterator[Integers]:
+        """The places, and the values."""
+        return iter(self._sort())
+
+    def __reduce__(self) -> Any:
+        """Leaves the order of records behind, which is no sum."""
+        return Tally, self._sort()
+
+    @classmethod
+    def join(cls, tallies: Sequence[Tally], length: int) -> Self:
+        """The tally of vectors of one length that stand one after the other."""
+        starts = [length * place for place in range(len(tallies))]
+        if any(tally._entries[1] is not None for tally in tallies):
+            places = [tally.places + start for tally, start in zip(tallies, starts, strict=True)]
+            return cls(np.concatenate(places), np.concatenate([tally.values for tally in tallies]))
+        joined, place = np.empty(sum(tally.listed for tally in tallies), np.int64), 0
+        for tally, start in zip(tallies, starts, strict=True):
+            np.add(tally._entries[0], start, out=joined[place : place + tally.listed])
+            place += tally.listed
+        return cls(joined)
+
+    def add_to(self, total: Integers) -> None:
+        """Adds it to a vector that has all of its places."""
+        places, values = self._entries
+        if values is None:
+            np.add.at(total, places, 1)
+        else:
+            total[places] += values
+
+    def merge(self, *others: Tally) -> Tally:
+        """Those of the records of all parts."""
+        tallies = [self, *others]
+        end = max(tally.end for tally in tallies)
+        if end <= _DENSE * sum(tally.listed for tally in tallies):
+            return _merge_dense(tallies, end)
+        both = np.concatenate([tally.places for tally in tallies])
         places, of_each = np.unique(both, return_inverse=True)
         values = np.zeros(len(places), np.int64)
-        np.add.at(values, of_each, np.concatenate((self.values, other.values)))
+        np.add.at(values, of_each, np.concatenate([tally.values for tally in tallies]))
         return Tally(places, values)
 
-    def _merge_dense(self, other: Tally, end: int) -> Tally:
-        """The same by a vector of all places: no sorting, and less memory where few are empty."""
-        total, taken = np.zeros(end, np.int64), np.zeros(end, bool)
-        for tally in (self, other):
-            total[tally.places] += tally.values
-            taken[tally.places] = True
-        places = np.flatnonzero(taken)
-        return Tally(places, total[places])
+    def _sort(self) -> tuple[Integers, Integers]:
+        places, values = self._entries
+        if values is None:
+            places, values = np.unique(places, return_counts=True)
+            self._entries = places, values
+        return places, values
+
+
+def _merge_dense(tallies: Sequence[Tally], end: int) -> Tally:
+    """The same by a vector of all places: no sorting, and less memory where few are empty."""
+    total, taken = np.zeros(end, np.int64), np.zeros(end, bool)
+    for tally in tallies:
+        tally.add_to(total)
+        taken[tally._entries[0]] = True
+    places = np.flatnonzero(taken)
+    return Tally(places, total[places])
+
+
+class _TallySum:
+    """Tallies that are added up one after the other, in a vector once there are enough of them."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Tally] = []
+        self._seen, self._most = 0, _FEWEST
+        self._total: Integers | None = None
+
+    def add(self, tally: Tally) -> None:
+        """Adds a tally."""
+        if self._total is None:
+            self._waiting.append(tally)
+            self._seen += tally.listed
+            self._gather()
+            return
+        if tally.end > len(self._total):
+            # With room to spare, so that places that increase do not make a copy each time.
+            longer = np.zeros(max(tally.end, len(self._total) * 5 // 4), np.int64)
+            longer[: len(self._total)] = self._total
+            self._total = longer
+        tally.add_to(self._total)
+
+    def sum(self) -> Tally:
+        """The sum of all of them."""
+        if self._total is None:
+            first, *others = self._waiting
+            return first.merge(*others) if others else first
+        places = np.flatnonzero(self._total != 0)
+        return Tally(places, self._total[places])
+
+    def _gather(self) -> None:
+        listed = sum(tally.listed for tally in self._waiting)
+        end = max(tally.end for tally in self._waiting)
+        # To make the vector takes as long as a pass over all entries that were added.
+        dense = listed if end > _SHORT else self._seen
+        if len(self._waiting) > 1 and end <= _DENSE * dense:
+            self._total = np.zeros(end, np.int64)
+            for tally in self._waiting:
+                tally.add_to(self._total)
+            self._waiting.clear()
+        elif listed > self._most and len(self._waiting) > 1:
+            self._waiting = [self.sum()]
+            self._most = max(2 * self._waiting[0].listed, _FEWEST)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +228,12 @@ class State:
         """
         if not isinstance(other, State):
             return NotImplemented
+        joined = self._join(other)
+        tallies = {name: self.tallies[name].merge(other.tallies[name]) for name in self.tallies}
+        return replace(joined, tallies=tallies)
+
+    def _join(self, other: State) -> State:
+        """The state of the records of both, but with the tallies of this one."""
         self.require(other.job, other.settings, "states must be of one job to add up")
         twice = sorted(self.parts & other.parts)
         if twice:
@@ -120,9 +241,8 @@ class State:
         shapes = {name: values.shape for name, values in self.sums.items()}
         require_shapes(other, shapes, self.tallies)
         sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
-        tallies = {name: self.tallies[name].merge(other.tallies[name]) for name in self.tallies}
         parts, rows = self.parts | other.parts, self.rows + other.rows
-        return replace(self, rows=rows, sums=sums, parts=parts, tallies=tallies)
+        return replace(self, rows=rows, sums=sums, parts=parts)
 
     def __radd__(self, other: Any) -> State:
         """The state itself after 0, so that `sum` adds states."""
@@ -239,6 +359,53 @@ class State:
             raise _malformed()
         settings, parts = header["settings"], frozenset(header["parts"])
         return cls(header["job"], settings, header["rows"], sums, parts, tallies)
+
+
+class Total:
+    """The sum of states that come one after the other, which is that of `+` in less time.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast.data.states import Total
+        >>> from hdp_fast.statistics import Job
+        >>> job, total = Job("mean", low=0, high=1), Total()
+        >>> for part in (np.zeros(600), np.ones(400)):
+        ...     total.add(job.fold(part))
+        >>> total.sum().rows
+        1000
+    """
+
+    def __init__(self) -> None:
+        """Begin without a state."""
+        self._state: State | None = None
+        self._tallies: dict[str, _TallySum] = {}
+
+    def add(self, state: State) -> None:
+        """Adds a state.
+
+        Args:
+            state: It stays as it is.
+
+        Raises:
+            ParameterError: As `+` raises it.
+        """
+        if self._state is None:
+            self._state, self._tallies = state, {name: _TallySum() for name in state.tallies}
+        else:
+            self._state = self._state._join(state)
+        for name, tally in state.tallies.items():
+            self._tallies[name].add(tally)
+
+    def sum(self) -> State | None:
+        """Returns the state of all records.
+
+        Returns:
+            The state; None where none was added.
+        """
+        if self._state is None:
+            return None
+        tallies = {name: tallies.sum() for name, tallies in self._tallies.items()}
+        return replace(self._state, tallies=tallies)
 
 
 def _check_header(header: Mapping[str, Any]) -> None:

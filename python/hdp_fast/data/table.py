@@ -27,8 +27,8 @@ from .reading import (
     reserve_memory,
 )
 
-# The rows of a block, where a file is read by blocks.
-BLOCK_ROWS = 1 << 16
+# The rows of a block, where a file is read by blocks: so many, or with few columns so many entries.
+BLOCK_ROWS, _BLOCK_CELLS = 1 << 16, 1 << 20
 _SUFFIXES = (*(f"{text}.gz" for text in TEXTS), *TEXTS, ".npz", ".parquet", ".arrow", ".feather")
 
 
@@ -274,7 +274,9 @@ def read_batches(path: Path, columns: list[str] | None) -> Iterator[Table]:
         parquet = load_for(path, "parquet")
         with read_safely(path, ".parquet file"), parquet.ParquetFile(path) as file:
             yield _make_empty(path, file.schema_arrow, columns)
-            for batch in file.iter_batches(BLOCK_ROWS, columns=columns):
+            width = file.metadata.num_columns if columns is None else len(columns)
+            rows = max(BLOCK_ROWS, _BLOCK_CELLS // max(width, 1))
+            for batch in file.iter_batches(rows, columns=columns):
                 yield _make_block(path, batch)
         return
     ipc = load_for(path, "ipc")

@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.parallel import load_joblib, make_pool
 from .._support.turns import ONE_THREAD, QUIET, Turn, is_inside
 from .._support.validate import refuse
 from ..data.records import copy_array, copy_rows, count_rows
@@ -193,10 +194,7 @@ def run_tasks(
 
 
 def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:
-    try:
-        joblib = importlib.import_module("joblib")
-    except ImportError:
-        joblib = None
+    joblib = load_joblib()
     if joblib is None or is_inside():
         # Other threads would wait for the turn that this thread is in.
         return (task(*values) for values in arguments)
@@ -212,12 +210,7 @@ def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iter
     # A process that ends after its task must not be handed several tasks as one.
     ends = "maxtasksperchild" in (getattr(backend, "backend_kwargs", None) or {})
     options = {"batch_size": 1} if ends else {}
-    try:
-        parallel = joblib.Parallel(return_as="generator", **options)
-    except ValueError:
-        # Some backends return all results at once.
-        parallel = joblib.Parallel(**options)
-    results: Iterable[Any] = parallel(calls)
+    results: Iterable[Any] = make_pool(joblib, "generator", **options)(calls)
     return results
 
 

@@ -102,10 +102,13 @@ class CodedColumn(NamedTuple):
     Attributes:
         n: The number of entries.
         find: The places of the entries of a slice; -1 where one has none.
+        count_all: How many entries of a slice have each place, where that is faster than to find
+            them.
     """
 
     n: int
     find: Callable[[slice], Integers]
+    count_all: Callable[[slice], Integers] | None = None
 
     def find_all(self) -> Integers:
         """The places of all entries."""
@@ -364,12 +367,16 @@ class ColumnRows:
         """The number of rows."""
         return len(self._columns[0])
 
-    def __getitem__(self, rows: Any) -> NDArray[Any]:
-        """Some rows, or with a slice of columns beside them, these alone."""
-        some, kept = rows if isinstance(rows, tuple) else (rows, slice(None))
+    def __getitem__(self, place: Any) -> NDArray[Any]:
+        """Some rows, or with a slice of columns beside them, these alone, column by column."""
+        some, kept = place if isinstance(place, tuple) else (place, slice(None))
         dtype = np.result_type(*self._columns)
         columns = [column[some] for column in self._columns[kept]]
-        return np.stack(columns, axis=1, dtype=dtype)
+        if len(columns) == 1:
+            rows: NDArray[Any] = columns[0].astype(dtype, copy=False)[:, None]
+        else:
+            rows = np.stack(columns, dtype=dtype).T
+        return rows
 
 
 def read_columns(values: Any) -> tuple[Any, FeatureNames]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from ..data.chunks import Chunks, fold_all
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
 from ..data.goal import check_goal
+from ..data.rows import Bounds
 from ..data.states import State, Tally, describe_settings, part_names, require_shapes
 from ..data.table import Table
 from ..exceptions import ParameterError
@@ -121,6 +123,10 @@ class Job(Checked):
     def __post_init__(self) -> None:
         """Validate the settings, and that they are those of the statistic."""
         super().__post_init__()
+        for name in ("low", "high", "edges", "categories", "groups", "columns"):
+            # What is read of a setting once must not change with its list.
+            if isinstance(getattr(self, name), list | dict | np.ndarray):
+                object.__setattr__(self, name, copy.copy(getattr(self, name)))
         bounded = self.statistic not in (*_OF_BINS, "count")
         for name in ("low", "high"):
             if (getattr(self, name) is None) == bounded:
@@ -264,19 +270,29 @@ class Job(Checked):
         return None if members is None else members.keys
 
     def _settle(self, names: tuple[str, ...] | None, width: int, n: int) -> PublicColumns:
-        ends: tuple[Any, Any] = (0, 1) if self.statistic == "count" else (self.low, self.high)
-        bounds = read_bounds(*ends, names, width)
+        if (names, width) not in self._bounds:
+            ends: tuple[Any, Any] = (0, 1) if self.statistic == "count" else (self.low, self.high)
+            self._bounds[names, width] = read_bounds(*ends, names, width)
+        bounds = self._bounds[names, width]
         return settle_columns(names, bounds, self._keys, self.neighbors, n)
 
+    @cached_property
+    def _bounds(self) -> dict[tuple[tuple[str, ...] | None, int], Bounds]:
+        """Bounds that were read once, for a block of records may be short."""
+        return {}
+
     def _describe(self, names: list[str] | None, width: int | None = None) -> dict[str, str]:
+        # Names are read back from a state, and stand there in full.
+        return {**self._settings, "columns": json.dumps(width if names is None else names)}
+
+    @cached_property
+    def _settings(self) -> dict[str, str]:
         listed = {name: _list(getattr(self, name)) for name in ("edges", "categories", "groups")}
         grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
         ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
-        settings = describe_settings(
+        return describe_settings(
             **ends, **listed, **grid, neighbors=self.neighbors, read=self._read_column, by=self.by
         )
-        # Names are read back from a state, and stand there in full.
-        return {**settings, "columns": json.dumps(width if names is None else names)}
 
     @property
     def _read_column(self) -> str | None:
@@ -335,12 +351,8 @@ class Job(Checked):
             moment = _MOMENTS[self.statistic](public)
             return {"sums": add_up(rows, moment.count, members)}, {}
         counted = count_points(rows, public.bounds, self.steps, members)
-        places, values, start = [], [], 0
-        for one in (one for columns in counted for one in columns):
-            places.append(one.places + start)
-            values.append(one.values)
-            start += self.steps + 1
-        return {}, {"points": Tally(np.concatenate(places), np.concatenate(values))}
+        each = [one for columns in counted for one in columns]
+        return {}, {"points": Tally.join(each, self.steps + 1)}
 
     def _untally(self, state: State, public: PublicColumns) -> Sequence[Sequence[Tally]]:
         """How many records stand at the points of each column of each group."""

@@ -45,8 +45,8 @@ _NOISE = {
     True: "coins of probability exp(-rate distance in ranks)",
     False: "choices of probability proportional to exp(-rate distance in ranks)",
 }
-# With fewer records than this part of the points, they are sorted and not counted by points.
-_SPARSE = 8
+# With fewer records than this part of the points, they are listed and not counted by points.
+_SPARSE = 2
 # With more rings than this many for each piece, most of them have none.
 _DENSE_RINGS = 4
 _FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
@@ -344,22 +344,21 @@ def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[Tall
             own.round(rows[block, place : place + 1], points)[:, 0]
             for block in blocks_of_cells(len(rows), 1)
         )
-        # Few records are sorted: a grid may have many more points.
+        # Few records are listed: a grid may have many more points.
         many = len(rows) * _SPARSE > points
-        counted.append(_count_dense(blocks, points) if many else _count_sorted(blocks))
+        counted.append(_count_dense(blocks, points) if many else _list_points(blocks))
     return counted
 
 
-def _count_sorted(blocks: Iterable[Integers]) -> Tally:
-    records = np.concatenate([np.empty(0, np.int64), *blocks])
-    return Tally(*np.unique(records, return_counts=True))
+def _list_points(blocks: Iterable[Integers]) -> Tally:
+    return Tally(np.concatenate([np.empty(0, np.int64), *blocks]))
 
 
 def _count_dense(blocks: Iterable[Integers], points: int) -> Tally:
     total = np.zeros(points + 1, np.int64)
     for block in blocks:
         np.add.at(total, block, 1)
-    taken = np.flatnonzero(total)
+    taken = np.flatnonzero(total != 0)
     return Tally(taken, total[taken])
 
 

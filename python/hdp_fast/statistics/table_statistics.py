@@ -27,7 +27,7 @@ from .._support.validate import (
     sequence,
 )
 from ..budget.account import Budget, check_budget
-from ..data.chunks import Chunks, fold_all
+from ..data.chunks import Chunks
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column
 from ..data.frames import take_columns
@@ -193,7 +193,8 @@ def describe(
     releases = _Releases(schema, settings, settled)
     for name in releases.names:
         private.column(name)
-    state = fold_all(releases.fold, table if chunked else private)
+    fold = releases.fold
+    state = table.fold(fold, numbers=releases.numbers) if chunked else fold(private)
     if not state.rows and neighbors == "replace_one":
         raise ShapeError("table has no rows, but their public number must be at least 1")
     rows = releases.release(state, budget, make_stream(random_state))
@@ -326,6 +327,14 @@ class _Releases:
         """The columns that are read."""
         named = {name for task in self._tasks for name in task.columns}
         return named | ({self._settings.by} if self._settings.by else set())
+
+    @property
+    def numbers(self) -> list[str]:
+        """The columns of which numbers are taken alone, and no texts."""
+        label = self._schema.label
+        by_text = () if label is None or label.positive is None else (label.column,)
+        kinds = {name: self._kinds.get(name) for name in self.names}
+        return [n for n, kind in kinds.items() if isinstance(kind, Number) and n not in by_text]
 
     def fold(self, table: Any) -> State:
         """The private state of some of the rows, for all releases together.

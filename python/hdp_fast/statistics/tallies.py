@@ -154,6 +154,10 @@ def count_cells(column: CodedColumn, width: int, members: Groups | None = None) 
     """The number of records of a part in each bin of each group, shape (groups, width)."""
     shape = (1 if members is None else len(members.keys), width)
     total = np.zeros(shape[0] * width, np.int64)
+    if members is None and column.count_all is not None:
+        for block in blocks_of_cells(column.n, 1):
+            total += column.count_all(block)
+        return total.reshape(shape)
     for block in blocks_of_cells(column.n, 1):
         cells = column.find(block)
         kept = cells >= 0
@@ -180,8 +184,18 @@ def _by_edges(values: ArrayLike, edges: Any) -> tuple[CodedColumn, tuple[Any, ..
     column = numbers("values", values)
     if column.ndim != 1:
         raise ShapeError(f"values has {column.ndim} dimensions, but it must have one")
+    bins = tuple(ends.tolist())
     found = CodedColumn(len(column), lambda block: _find_bins(ends, floats(column[block])))
-    return found, tuple(ends.tolist())
+    if len(ends) <= _FEW_EDGES:
+        found = found._replace(count_all=lambda block: _count_bins(bins, floats(column[block])))
+    return found, bins
+
+
+def _count_bins(bins: tuple[float, ...], values: Floats) -> Integers:
+    """How many values are in each of few bins: those from an edge on, less those from the next."""
+    inner = [np.count_nonzero(values >= edge) for edge in bins[1:-1]]
+    reached = np.array([len(values), *inner, 0], np.int64)
+    return reached[:-1] - reached[1:]
 
 
 def _find_bins(ends: Floats, values: Floats) -> Integers:

@@ -90,7 +90,7 @@ mod _core {
     #[pymodule_export]
     use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
     #[pymodule_export]
-    use statistics::{feature_sums, write_features};
+    use statistics::{feature_sums, nearest_points, write_features};
     #[pymodule_export]
     use weights::{DenseWeights, check_weights, project, project_in_place, project_into};
 

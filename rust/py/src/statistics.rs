@@ -1,4 +1,4 @@
-//! Glue of `hdp_fast.learners.FeatureMap` and of exact sums of features.
+//! Glue of `hdp_fast.learners.FeatureMap`, of exact sums of features, and of points of grids.
 
 use hdp_fast_core::Result;
 use hdp_fast_core::simd::{Real, Scaling};
@@ -111,4 +111,19 @@ pub fn feature_sums<'py>(
 fn product_cost<T: Real>(entries: &[T], columns: usize, map: &FeatureMap<'_>, second: bool) -> f64 {
     let width = if second { map.columns() as f64 / 2.0 } else { 1.0 };
     PRODUCT * (entries.len() / columns.max(1)) as f64 * map.columns() as f64 * width
+}
+
+/// The nearest points of even grids between the bounds of columns, which stand one after the other; int64.
+#[pyfunction]
+pub fn nearest_points<'py>(
+    py: Python<'py>,
+    numbers: Floats<'py>,
+    low: Floats<'py>,
+    high: Floats<'py>,
+    steps: i64,
+) -> PyResult<Vector<'py, i64>> {
+    let (numbers, low, high) = (numbers.as_slice()?, low.as_slice()?, high.as_slice()?);
+    array::filled(py, numbers.len(), streaming_cost(size_of_val(numbers)), |out, run| {
+        statistics::write_points(numbers, low, high, steps, out, run)
+    })
 }

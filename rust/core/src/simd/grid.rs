@@ -1,6 +1,6 @@
-//! Numbers rounded at random to a grid, and integers proposed at random inside of blocks: what a word settles.
+//! Numbers rounded to a grid, at random or to the nearest point, and integers proposed at random inside of blocks.
 //!
-//! Both are decided by comparing a uniform number with a probability, whose digits beyond the first word are needed
+//! What is random is decided by comparing a uniform number with a probability, whose digits beyond the first word are needed
 //! hardly ever. The bodies compare one word, with room for their own roundings, and have no exact way out: what they do
 //! not settle, they say, and what they have written for it means nothing. They are plain Rust; an arm is the same body
 //! compiled for an instruction set whose vectors are longer. Conversions between integers and floats go by the bits of
@@ -9,6 +9,8 @@
 //! ```text
 //! round_to_grid:  x = steps clamp((number - low) / width, 0, 1);  whole = floor(x)
 //!                 out = whole + (u < x - whole), for 52 digits of a uniform u; settled unless these digits tie
+//! nearest_points: out = x rounded to the nearest integer, the even one of two; the range is halved first, where its ends
+//!                 are large, so that their difference is finite
 //! propose:        x = the place in the block that the word begins with, mirrored if the outcome is odd
 //!                 accepted if what is left of the word lies below 1 - gamma <= exp(-gamma),
 //!                 gamma = (x^2 - start^2) half_precision, with its roundings
@@ -38,6 +40,13 @@ dispatched! {
     /// them.
     round_to_grid(numbers: &[f64], range: (f64, f64), steps: f64, words: &[u64], out: &mut [i64], settled: &mut [bool])
         = rounded
+}
+
+dispatched! {
+    /// Writes the nearest of the points 0, 1, ..., `steps` of an even grid between two ends, the first below the second,
+    /// for each number; an even point where two are as near, the first where it is NaN, and the nearer end beyond them.
+    /// `steps` is an integer below 2^52.
+    nearest_points(numbers: &[f64], ends: (f64, f64), steps: f64, out: &mut [i64]) = nearest
 }
 
 dispatched! {
@@ -87,6 +96,21 @@ fn rounded_by(numbers: &[f64], words: &[u64], out: &mut [i64], settled: &mut [bo
                 .wrapping_add(i64::from(next <= rest));
         }
         *settled = open == 0;
+    }
+}
+
+#[inline(always)]
+fn nearest(numbers: &[f64], (low, high): (f64, f64), steps: f64, out: &mut [i64]) {
+    // Halves of large ends do not overflow; of small ones, being subnormal, they would be equal.
+    let part = if low.abs().max(high.abs()) < 1.0 { 1.0 } else { 0.5 };
+    let start = low * part;
+    let width = high * part - start;
+    for (&number, out) in numbers.iter().zip(out) {
+        // NaN is not above the lower end, and counts as it.
+        let number = if number > low { number } else { low };
+        let number = if number < high { number } else { high };
+        let scaled = (number * part - start) / width * steps;
+        *out = (scaled + SHIFTER).to_bits().wrapping_sub(SHIFTER.to_bits()) as i64;
     }
 }
 
@@ -177,6 +201,37 @@ mod tests {
                     for i in (0..length).filter(|i| settled[i / ROUNDED]) {
                         assert_eq!(out[i], alone[i].0, "{isa:?} {length} {log2_steps} {i}");
                     }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_arm_finds_the_nearest_point_as_one_by_one() {
+        let ends =
+            [(0.0, 1.0), (-3.0, 8.0), (0.1, 0.101), (-5e-324, 5e-324), (-1e308, 1.7e308), (1.0, 1.0 + f64::EPSILON)];
+        for (length, (low, high)) in LENGTHS.into_iter().flat_map(|length| ends.map(|pair| (length, pair))) {
+            for steps in [1.0, 2.0, 3.0, 1000.0, (1u64 << 20) as f64, (1u64 << 51) as f64] {
+                let mut rng = stream(length);
+                let odd = [f64::NAN, f64::INFINITY, -f64::INFINITY, -0.0, low, high, 5e-324, -1.0, 1e9, f64::MAX];
+                let number = |i: usize| match odd.get(i % 40) {
+                    Some(&number) => number,
+                    // Some are ties of a coarse grid.
+                    None if i.is_multiple_of(3) => low / 2.0 + high / 2.0,
+                    None => low + (high / 2.0 - low / 2.0) * (rng.next_u64() >> 11) as f64 / (1u64 << 52) as f64,
+                };
+                let numbers: Vec<f64> = (0..length).map(number).collect();
+                let part = if low.abs() < 1.0 && high.abs() < 1.0 { 1.0 } else { 0.5 };
+                let alone = |&number: &f64| {
+                    let inside = if number.is_nan() { low } else { number.clamp(low, high) };
+                    ((inside * part - low * part) / (high * part - low * part) * steps).round_ties_even() as i64
+                };
+                let expected: Vec<i64> = numbers.iter().map(alone).collect();
+                assert!(expected.iter().all(|&point| (0..=steps as i64).contains(&point)));
+                for isa in arms() {
+                    let mut out = vec![-1; length];
+                    nearest_points(isa, &numbers, (low, high), steps, &mut out);
+                    assert_eq!(out, expected, "{isa:?} {length} {low} {high} {steps}");
                 }
             }
         }

@@ -87,7 +87,7 @@ pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_par
 pub use exponential::{exp, exponentials};
 pub use features::{Cut, Scaling, add_multiples, add_to_classes, check_finite, cut_rows, scale_rows, wave_rows};
 pub use gradients::{Derivatives, Examples, Grid, Rows};
-pub use grid::{LARGEST_BLOCK, MOST_STEPS, ROUNDED, add_saturating, propose, round_to_grid};
+pub use grid::{LARGEST_BLOCK, MOST_STEPS, ROUNDED, add_saturating, nearest_points, propose, round_to_grid};
 pub use halfspaces::{Group, LANES, add_halfspaces};
 pub use labels::Labels;
 pub use logarithm::ln_1p;

@@ -1,4 +1,4 @@
-//! Sums of features of records, exact in integers: the statistics of linear models.
+//! Sums of features of records, exact in integers: the statistics of linear models; and numbers as points of a grid.
 //!
 //! # Examples
 //!
@@ -23,7 +23,9 @@
 //! ```
 
 mod map;
+mod points;
 mod sums;
 
 pub use map::{FeatureMap, Linear, Records, write_features};
+pub use points::write_points;
 pub use sums::{Labels, MOST_BITS, Sums, add_up};
