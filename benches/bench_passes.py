@@ -9,6 +9,7 @@ beside those of scikit-learn, and `hdp-fast stats` beside pyarrow's reading of i
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
 import shutil
@@ -29,11 +30,13 @@ from bench_parity import peak_bytes
 
 from hdp_fast import statistics
 from hdp_fast.cli.command_line import main
-from hdp_fast.data import Number, Schema
+from hdp_fast.data import Label, Number, Schema
 
 SIZES = (1_000_000, 10_000_000)
 RUNS, KINDS, COLUMNS = 3, 20, 8
 FEATURES, FILE_COLUMNS = 50, 6
+# Of a panel: the files that it lies in, and the people who answer.
+PARTS, PEOPLE = 16, 20_000
 KEYS = [f"kind {place:02d}" for place in range(KINDS)]
 LEVELS = (0.25, 0.5, 0.75)
 PRICE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -176,6 +179,36 @@ def make_file(n: int, suffix: str) -> Job:
     return lambda: run_quietly(words), read
 
 
+def make_panel(n: int, suffix: str, parts: int) -> Job:
+    """A panel in files and a survey on the command line, and the reading of the files alone."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    names = [f"x{place}" for place in range(FILE_COLUMNS)]
+    X = numbers(n + PEOPLE, len(names)).round(4)
+    y = (X[:, 0] + X[:, 1] + 0.3 * np.random.default_rng(3).normal(size=len(X)) > 1).astype(int)
+    table = pyarrow.table({**dict(zip(names, X.T, strict=True)), "y": y})
+    schema, panel = folder / "schema.json", folder / "panel"
+    columns = {name: Number(0, 1, tuple(np.arange(1, 10) / 10)) for name in names}
+    schema.write_text(Schema(Label("y", positive=("1",)), columns).to_json())
+    parquet.write_table(table[n:], folder / "survey.parquet")
+    panel.mkdir()
+    options = csv.ReadOptions(use_threads=False)
+    write, read = csv.write_csv, partial(csv.read_csv, read_options=options)
+    if suffix == ".parquet":
+        write, read = parquet.write_table, partial(parquet.read_table, use_threads=False)
+    size = -(-n // parts)
+    for part in range(0, n, size):
+        write(table[:n][part : part + size], str(panel / f"{part}{suffix}"))
+    paths = sorted(map(str, panel.iterdir()))
+    words = ["hybrid", *paths, str(folder / "survey.parquet"), "--schema", str(schema)]
+    words += ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2", "--quiet", "--force"]
+    place = ["--output", str(folder / "out.json")]
+    return lambda: run_quietly([*words, *place]), lambda: list(map(read, paths))
+
+
 def run_quietly(words: list[str]) -> None:
     """Runs a command, which must end well."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
@@ -190,6 +223,12 @@ ESTIMATORS: dict[str, Callable[[int], Job]] = {
 FILES: dict[str, Callable[[int], Job]] = {
     f"hdp-fast stats, {FILE_COLUMNS} columns of .csv": partial(make_file, suffix=".csv"),
     f"hdp-fast stats, {FILE_COLUMNS} columns of .parquet": partial(make_file, suffix=".parquet"),
+    **{
+        f"hdp-fast hybrid, {FILE_COLUMNS} columns in {parts} {suffix}": partial(
+            make_panel, suffix=suffix, parts=parts
+        )
+        for parts, suffix in itertools.product((1, PARTS), (".csv", ".parquet"))
+    },
 }
 JOBS: dict[str, Callable[[int], Job]] = {
     "mean": make_mean,
@@ -249,7 +288,7 @@ def bench_estimators(table: Callable[..., None], name: str, n: int) -> None:
 @pytest.mark.sizes("n", (1_000_000,), tiny=1_000)
 @pytest.mark.parametrize("name", FILES)
 def bench_files(table: Callable[..., None], name: str, n: int) -> None:
-    """A count, means, histograms and quartiles of a file, and what reading it takes alone."""
+    """Statistics of a file, and a run over a panel in parts, and what reading it takes alone."""
     pytest.importorskip("pyarrow")
     require_memory(500 * n)
     show_beside(table, name, n, "pyarrow reads it", cells=FILE_COLUMNS)

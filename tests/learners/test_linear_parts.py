@@ -7,11 +7,12 @@ import tempfile
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 from hdp_fast import Budget
 from hdp_fast.cli import main
-from hdp_fast.data import Category, Chunks, Label, Number, Schema
+from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import CenteredLinear, centered_classes
 
@@ -96,11 +97,16 @@ def test_nothing_is_spent_where_a_part_is_wrong():
     for parts, error in (
         ([PARTS[2], wrong], "every row must hold one of classes"),
         ([PARTS[2], PARTS[3].drop(columns="pay")], "lacks 1 columns"),
+        ([PARTS[2], read_frame(PARTS[3].drop(columns="pay"))], "column = 'pay'"),
     ):
         with pytest.raises(ParameterError, match=error):
             learner.learn(Chunks(parts), budget=budget)
     with pytest.raises(ShapeError, match="no row"):
         learner.learn(Chunks([TABLE[:0]]), budget=budget)
+    with pytest.raises(ParameterError, match="without label="):
+        learner.learn(Chunks(PARTS, label="rich"), budget=budget)
+    with pytest.raises(ParameterError, match="RecordBatchReader"):
+        learner.learn(Chunks(pyarrow.Table.from_pandas(TABLE).to_reader()), budget=budget)
     with pytest.raises(ParameterError, match="ids were passed beside"):
         learner.learn(Chunks(PARTS), ids=np.arange(N), budget=budget)
     assert budget.spent == (0, 0)

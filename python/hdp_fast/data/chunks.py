@@ -28,6 +28,10 @@ T = TypeVar("T")
 _Take = Callable[[Any], tuple[tuple[Any, ...], tuple[str, ...] | None]]
 
 _MOST_WORKERS = 1 << 16
+_READ_ONCE = (
+    "source is a RecordBatchReader, but it is read once, and this job needs more passes: pass a "
+    "Dataset, or files"
+)
 
 
 class Chunks:
@@ -177,6 +181,16 @@ class Chunks:
         other = copy.copy(self)
         other._whole = True
         return other
+
+    def require_passes(self) -> None:
+        """Refuses parts that can be read a single time, for a job that needs several passes.
+
+        Raises:
+            ParameterError: There is such a part. Nothing of it was read.
+        """
+        for part in self._parts:
+            if part.head is not None:
+                raise ParameterError(_READ_ONCE)
 
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
@@ -360,6 +374,14 @@ def refuse_owners(ids: Any, rows_per_person: int) -> None:
     if ids is not None or rows_per_person != 1:
         rule = "persons may have rows in several parts: Chunks(ids=) names the column of ids"
         raise ParameterError(f"ids were passed beside Chunks or a State, but {rule}")
+
+
+def take_bare(records: Any, *labels: Any) -> Any:
+    """The table of a block; refuses labels beside it, whose column a schema names already."""
+    if labels:
+        rule = "the schema names their column: Chunks of tables, without label="
+        raise ParameterError(f"the parts have labels beside their tables, but {rule}")
+    return records
 
 
 def _no_row() -> ShapeError:
