@@ -35,8 +35,8 @@ from hdp_fast.data import Label, Number, Schema
 SIZES = (1_000_000, 10_000_000)
 RUNS, KINDS, COLUMNS = 3, 20, 8
 FEATURES, FILE_COLUMNS = 50, 6
-# Of a panel: the files that it lies in, and the people who answer.
-PARTS, PEOPLE = 16, 20_000
+# Of a panel: the files that it lies in, the people who answer, and the bits of a record.
+PARTS, PEOPLE, BITS = 16, 20_000, 16
 KEYS = [f"kind {place:02d}" for place in range(KINDS)]
 LEVELS = (0.25, 0.5, 0.75)
 PRICE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -209,6 +209,29 @@ def make_panel(n: int, suffix: str, parts: int) -> Job:
     return lambda: run_quietly([*words, *place]), lambda: list(map(read, paths))
 
 
+def make_rounds(n: int) -> Job:
+    """Rounds of reweighing over files, and over one array."""
+    import pyarrow
+    from pyarrow import parquet
+
+    from hdp_fast import learners, transfer
+    from hdp_fast.data import Chunks
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    X = np.random.default_rng(1).integers(0, 2, (n, BITS), dtype=np.uint8)
+    y = np.where(np.random.default_rng(2).random(n) < 0.2, X[:, 2], X[:, 0] & X[:, 1])
+    names = [f"x{place}" for place in range(BITS)]
+    size = -(-n // PARTS)
+    for part in range(0, n, size):
+        columns = np.column_stack([X, y])[part : part + size].T
+        table = pyarrow.table(dict(zip([*names, "y"], columns, strict=True)))
+        parquet.write_table(table, folder / f"{part:09}.parquet")
+    learner = learners.ExponentialLearner(learners.Conjunctions(BITS, 2), epsilon=1.0)
+    run = transfer.SubsampleTestReweigh(learner, schedule="never", **PRICE)
+    return lambda: run.fit(Chunks(folder, label="y")), lambda: run.fit(X, y)
+
+
 def run_quietly(words: list[str]) -> None:
     """Runs a command, which must end well."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
@@ -230,6 +253,9 @@ FILES: dict[str, Callable[[int], Job]] = {
         for parts, suffix in itertools.product((1, PARTS), (".csv", ".parquet"))
     },
 }
+ROUNDS: dict[str, Callable[[int], Job]] = {
+    f"SubsampleTestReweigh, {BITS} bits in {PARTS} .parquet": make_rounds,
+}
 JOBS: dict[str, Callable[[int], Job]] = {
     "mean": make_mean,
     f"means of {COLUMNS} columns": make_means,
@@ -245,7 +271,7 @@ JOBS: dict[str, Callable[[int], Job]] = {
 
 def print_passes(name: str, n: int, place: int) -> None:
     """Runs one of the two and prints its CPU time in seconds, and its peak of bytes a record."""
-    make = (JOBS | ESTIMATORS | FILES)[name]
+    make = (JOBS | ESTIMATORS | FILES | ROUNDS)[name]
     action = make(n)[place]
     make(1_000)[place]()  # What is imported and planned at first use is no cost of records.
     with suppress(OSError):  # Linux forgets the peak of making the records.
@@ -292,6 +318,15 @@ def bench_files(table: Callable[..., None], name: str, n: int) -> None:
     pytest.importorskip("pyarrow")
     require_memory(500 * n)
     show_beside(table, name, n, "pyarrow reads it", cells=FILE_COLUMNS)
+
+
+@pytest.mark.sizes("n", (1_000_000, 10_000_000), tiny=1_000)
+@pytest.mark.parametrize("name", ROUNDS)
+def bench_rounds(table: Callable[..., None], name: str, n: int) -> None:
+    """A run over records in files, and over one array of them."""
+    pytest.importorskip("pyarrow")
+    require_memory(200 * n)
+    show_beside(table, name, n, "one array")
 
 
 def show_beside(

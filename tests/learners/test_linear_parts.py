@@ -90,7 +90,7 @@ def test_without_noise_parts_are_read_as_a_whole():
     assert ours.to_json() == theirs.to_json()
 
 
-def test_nothing_is_spent_where_a_part_is_wrong():
+def test_nothing_is_spent_where_a_part_is_wrong(tmp_path):
     budget = Budget(epsilon=1.0, delta=1e-6)
     learner = CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6, classes=("yes", "no"))
     wrong = PARTS[3].assign(rich="perhaps")
@@ -103,6 +103,9 @@ def test_nothing_is_spent_where_a_part_is_wrong():
             learner.learn(Chunks(parts), budget=budget)
     with pytest.raises(ShapeError, match="no row"):
         learner.learn(Chunks([TABLE[:0]]), budget=budget)
+    TABLE.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ParameterError, match="there twice"):
+        learner.learn(Chunks([tmp_path / "a.csv", tmp_path / "a.csv"]), budget=budget)
     with pytest.raises(ParameterError, match="without label="):
         learner.learn(Chunks(PARTS, label="rich"), budget=budget)
     with pytest.raises(ParameterError, match="RecordBatchReader"):

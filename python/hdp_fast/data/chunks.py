@@ -274,7 +274,6 @@ class Chunks:
             ImportError: workers are asked for, and joblib is missing.
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
-        self._require_each_once()
         total: State | None = None
         empty: tuple[Any, ...] | None = None
         for state, block in self.map(partial(_fold_blocks, function("fold", fold))):
@@ -312,26 +311,34 @@ class Chunks:
         """
         return (result for _, result in self._run(function("task", task)))
 
-    def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
+    def gather(self, task: Callable[..., T], *further: Sequence[Any]) -> list[T]:
         """Runs a task on each part, as map does, and puts the results in the order of the parts.
 
         Args:
             task: As in map.
+            further: Sequences of an entry for each part, with which the task is called, too.
 
         Returns:
             The result of each part.
 
         Raises:
+            ParameterError: A sequence has another length.
             Exception: As in fold.
         """
-        results = dict(self._run(function("task", task)))
+        if any(len(entries) != len(self) for entries in further):
+            rule = f"each must have one for each of the {len(self):,} parts"
+            raise ParameterError(f"further has {[*map(len, further)]} entries, but {rule}")
+        results = dict(self._run(function("task", task), *further))
         return [results[place] for place in range(len(self))]
 
-    def _run(
-        self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]
-    ) -> Iterator[tuple[int, T]]:
+    def _run(self, task: Callable[..., T], *further: Sequence[Any]) -> Iterator[tuple[int, T]]:
         """The place and the result of each part, in the order in which they are done."""
-        jobs = [partial(_run_part, task, self._take, *pair) for pair in self._pairs()]
+        pairs = self._pairs()
+        others = zip(*further, strict=True) if further else [()] * len(pairs)
+        jobs = [
+            partial(_run_part, partial(_call, task, *rest), self._take, *pair)
+            for pair, rest in zip(pairs, others, strict=True)
+        ]
         orders: set[tuple[str, ...]] = set()
         with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:
@@ -341,6 +348,7 @@ class Chunks:
 
     def _pairs(self) -> list[tuple[Part, _Kept | None]]:
         """The parts, and which of their rows are used."""
+        self._require_each_once()
         kept: Sequence[_Kept | None] = [None] * len(self) if self._kept is None else self._kept
         if self._ids is not None and self._kept is None:
             rule = "this job protects rows and not people: data.bound_rows says which rows to keep"
@@ -469,6 +477,12 @@ def _column_of(block: Any, *labels: Any, ids: str) -> Column:
     if labels:
         refuse("ids", ids, "parts must be tables: pairs (X, y) have no column of ids")
     return take_columns("a part", block, None).column(ids)
+
+
+def _call(task: Callable[..., T], *rest: Any) -> T:
+    """Calls a task with what a part is read by, which comes last here, and then with all else."""
+    *further, blocks, name = rest
+    return task(blocks, name, *further)
 
 
 def _run_part(
