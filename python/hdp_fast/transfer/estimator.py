@@ -34,19 +34,18 @@ from .boosted import plan_boosted
 from .learner import Learner, adapt, composes
 from .plans import Auto, Output, Plan, Schedule, WeighBy, is_auto, is_private, validate_goal
 from .preparation import (
-    RunRecords,
     calibrate_learner,
     count_offered,
     is_oracle,
     make_record,
     open_journal,
     pass_over_asked,
-    validate_records,
     verify_privacy,
 )
 from .results import TransferResult
 from .run import Run
 from .run_planning import make_plan
+from .run_records import RunRecords, validate_records
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 

@@ -24,8 +24,9 @@ from ..weights import DenseWeights
 from .checkpoint import Journal
 from .learner import Learner
 from .plans import Plan
-from .preparation import RunRecords, StoredRecords, is_oracle
+from .preparation import is_oracle
 from .results import Constants, RoundResult, Stopped, TransferResult, constant_loss, read_constants
+from .run_records import RunRecords, StoredRecords
 
 _OF_BITS = ("conjunction", "parity", "at_least")
 
