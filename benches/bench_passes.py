@@ -1,6 +1,6 @@
 """Whole jobs in a process each: CPU time, and the peak of memory beyond the records.
 
-Run `python benches/bench_passes.py`: two minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
+Run `python benches/bench_passes.py`: six minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
 records stand beside numpy and pandas, which protect no one; a command stands beside the import of
 numpy. Times are those of the processor, of one thread; the least of three runs. Estimators stand
 beside those of scikit-learn, and `hdp-fast stats` beside pyarrow's reading of its file.
@@ -277,7 +277,7 @@ def print_passes(name: str, n: int, place: int) -> None:
     with suppress(OSError):  # Linux forgets the peak of making the records.
         Path("/proc/self/clear_refs").write_text("5")
     before, seconds = peak_bytes(), []
-    for _ in range(RUNS):
+    for _ in range(1 if name in ROUNDS else RUNS):
         start = time.process_time()
         action()
         seconds.append(time.process_time() - start)

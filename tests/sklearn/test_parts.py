@@ -84,6 +84,8 @@ def test_a_panel_in_parts_is_refused_before_anything_is_spent():
     other = HybridClassifier(LogisticRegression(), agents_epsilon=4.0)
     swapped = PARTED[["pay", "age", "bit"]]
     ids = Chunks([table.assign(who=0)], label="rich", ids="who")
+    three = PrivateClassifier(epsilon=1.0, **{**ENDS, "classes": ["no", "yes", "maybe"]})
+    three = HybridClassifier(three, agents_epsilon=4.0)
     for estimator, X, arguments, error in (
         (model, chunks, {"y": RICH, "agents": agents}, "beside Chunks"),
         (model, chunks, {"sample_domain": RICH, "agents": agents}, "beside Chunks"),
@@ -92,6 +94,8 @@ def test_a_panel_in_parts_is_refused_before_anything_is_spent():
         (model, chunks, {"agents": (swapped, RICH)}, "in the same order"),
         (model, chunks, {"agents": (PARTED[["age"]], RICH)}, "agents have 1 columns"),
         (model, chunks, {"agents": (PARTED, np.full(2_000, "maybe"))}, "classes"),
+        (three, chunks, {}, "multiclass"),
+        (three, chunks, {"agents": agents}, "multiclass"),
         (model, ids, {"agents": agents}, "ids = 'who'"),
         (model, PARTED, {"y": RICH, "agents": agents}, "beside X and y"),
         (other, chunks, {"agents": agents}, "take a PrivateClassifier"),
