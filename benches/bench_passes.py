@@ -1,8 +1,8 @@
 """Whole jobs in a process each: CPU time, and the peak of memory beyond the records.
 
-Run `python benches/bench_passes.py`: six minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
-records stand beside numpy and pandas, which protect no one; a command stands beside the import of
-numpy. Times are those of the processor, of one thread; the least of three runs. Estimators stand
+Run `python benches/bench_passes.py`: eight minutes and 2.5 GB of memory. Statistics of 10^6 and
+10^7 records stand beside numpy and pandas, which protect no one; a command stands beside the import
+of numpy. Times are those of the processor, of one thread; the least of three runs. Estimators stand
 beside those of scikit-learn, and `hdp-fast stats` beside pyarrow's reading of its file.
 """
 
@@ -209,13 +209,20 @@ def make_panel(n: int, suffix: str, parts: int) -> Job:
     return lambda: run_quietly([*words, *place]), lambda: list(map(read, paths))
 
 
-def make_rounds(n: int) -> Job:
-    """Rounds of reweighing over files, and over one array."""
+def make_rounds(n: int, kept: bool) -> Job:
+    """Rounds of reweighing over files, and over one array.
+
+    kept: whether bits of files stay in memory, as they do unless they are many.
+    """
     import pyarrow
     from pyarrow import parquet
 
     from hdp_fast import learners, transfer
     from hdp_fast.data import Chunks
+    from hdp_fast.transfer import run_records
+
+    if not kept:
+        run_records.MOST_PACKED = 0
 
     folder = Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder)
@@ -254,7 +261,10 @@ FILES: dict[str, Callable[[int], Job]] = {
     },
 }
 ROUNDS: dict[str, Callable[[int], Job]] = {
-    f"SubsampleTestReweigh, {BITS} bits in {PARTS} .parquet": make_rounds,
+    f"SubsampleTestReweigh, {BITS} bits in {PARTS} .parquet, {how}": partial(
+        make_rounds, kept=how == "kept"
+    )
+    for how in ("kept", "read in each round")
 }
 JOBS: dict[str, Callable[[int], Job]] = {
     "mean": make_mean,

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from hdp_fast import Budget, learners, local
 from hdp_fast.data import Chunks
 from hdp_fast.exceptions import CheckpointError, ParameterError, ShapeError
-from hdp_fast.transfer import SubsampleTestReweigh
+from hdp_fast.transfer import SubsampleTestReweigh, run_records
 
 pytestmark = pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
 N, D, CUTS = 6_000, 5, (0, 0, 1, 70, 70, 4_000, 6_000)
@@ -57,9 +57,16 @@ def require_same(one, other):
     assert (one._weights.probabilities() == other._weights.probabilities()).all()
 
 
+@pytest.fixture(params=["packed", "read again"])
+def memory(request, monkeypatch):
+    """Whether bits of parts stay in memory, or are read in each round."""
+    if request.param != "packed":
+        monkeypatch.setattr(run_records, "MOST_PACKED", 0)
+
+
 @pytest.mark.parametrize("learner", [RULES, LINES])
 @pytest.mark.parametrize("kind", ["pairs", "one", "numbers", "frames", "files", "workers"])
-def test_parts_have_the_run_of_one_array(tmp_path, learner, kind):
+def test_parts_have_the_run_of_one_array(tmp_path, memory, learner, kind):
     chunks = {"pairs": lambda: Chunks(pairs(SOURCE, LABELS)),
               "one": lambda: Chunks([(SOURCE, LABELS)]),
               "numbers": lambda: Chunks(pairs(SOURCE.astype(float), LABELS.astype(bool))),
@@ -126,7 +133,7 @@ def test_a_frame_is_predicted_by_the_names_of_parts():
         model.predict(TABLE[NAMES[1:]])
 
 
-def test_a_run_over_parts_goes_on_and_starts_another(tmp_path):
+def test_a_run_over_parts_goes_on_and_starts_another(tmp_path, memory):
     """After a crash nothing is learned or charged twice, and other parts are other records."""
     goal = {"checkpoint": str(tmp_path / "run.db"), "rounds": 4, "schedule": "every"}
     goal |= {"output": "smallest", "epsilon": 2.0, "delta": 1e-6, "kappa": 0.2}
@@ -137,7 +144,7 @@ def test_a_run_over_parts_goes_on_and_starts_another(tmp_path):
     predict, calls = type(RULES.learn(SOURCE, LABELS)).predict, itertools.count()
 
     def crash(self, X):
-        if next(calls) == 9:
+        if next(calls) == 3:
             raise OSError("the disk")
         return predict(self, X)
 
@@ -194,11 +201,11 @@ def test_parts_are_refused_before_anything_is_spent(tmp_path):
         assert asked.remaining == N
 
 
-def test_a_part_that_changes_between_passes_is_noticed():
+def test_a_part_that_changes_between_passes_is_noticed(memory):
     passes = itertools.count()
 
     def read():
-        size = N if next(passes) < 2 else N - 1
+        size = N if next(passes) < 2 else N - 1  # looked at twice before a run begins
         return SOURCE[:size], LABELS[:size]
 
     with pytest.raises(ParameterError, match="changed since they were read"):

@@ -213,8 +213,9 @@ class SubsampleTestReweigh(SettableParameters):
         Cost:
             In each round what the learner needs for its draws, one prediction for n records, and a
             handful of passes over n weights. Memory of 30 bytes for each record beside X. Chunks
-            are read once at first, and twice in each round: for what was drawn, and for its errors.
-            In memory are weights, 25 bytes for each record, a block, and the drawn records.
+            are read twice where an ExponentialLearner makes bits of them that take at most 64 MB,
+            and else once at first and twice in each round: for what was drawn, and for its errors.
+            In memory are weights, 27 bytes for each record, a block, and the drawn records or bits.
 
         Source:
             Kohen and Sheffet 2022, Algorithms 1 and 2.
@@ -348,7 +349,7 @@ class SubsampleTestReweigh(SettableParameters):
         weights = self._begin_weights(plan, records, start)
         if is_private(self.epsilon):
             learner = adapt(self._make_private(plan, records, weights, start))
-        if records.prepared_by(learner).are_bits and isinstance(agents, local.Agents):
+        if records.become_bits(learner) and isinstance(agents, local.Agents):
             agents.require_bits()
         if weights.updates_left < plan.rounds:
             left = f"only {weights.updates_left} are left before the weights run out"

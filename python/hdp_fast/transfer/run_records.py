@@ -22,8 +22,11 @@ from .._support.validate import array, bits
 from ..data.chunks import Chunks, count_rows
 from ..data.table import Table
 from ..exceptions import CheckpointError, ParameterError, ShapeError
-from ..gf2 import BitMatrix
+from ..gf2 import BitMatrix, pack_rows
 from .learner import Learner, adapt
+
+# The bytes of packed bits that are kept in memory of records in parts.
+MOST_PACKED = 1 << 26
 
 Measure = Callable[[Any, Bits], NDArray[Any]]
 
@@ -49,9 +52,8 @@ class RunRecords(ABC):
     def prepared_by(self, learner: Learner) -> RunRecords:
         """The same in the form that the learner's hypotheses read fastest."""
 
-    @property
     @abstractmethod
-    def are_bits(self) -> bool:
+    def become_bits(self, learner: Learner) -> bool:
         """Whether that form is packed bits."""
 
     @abstractmethod
@@ -121,10 +123,9 @@ class StoredRecords(RunRecords):
         """As RunRecords has it."""
         return replace(self, X=learner.prepare(self.X))
 
-    @property
-    def are_bits(self) -> bool:
+    def become_bits(self, learner: Learner) -> bool:
         """As RunRecords has it."""
-        return isinstance(self.X, Features)
+        return isinstance(learner.prepare(self.X), Features)
 
     def take(self, numbers: Integers) -> tuple[Any, Bits, Integers]:
         """As RunRecords has it."""
@@ -192,13 +193,26 @@ class PartedRecords(RunRecords):
         texts = [salt, *(part.digest for part in self.parts)]
         return hashlib.blake2b(" ".join(texts).encode(), digest_size=32).hexdigest()
 
-    def prepared_by(self, learner: Learner) -> PartedRecords:
+    def prepared_by(self, learner: Learner) -> RunRecords:
+        """As RunRecords has it: packed bits stay in memory unless they are many."""
+        is_small = len(self) * -(-self.d // 8) <= MOST_PACKED
+        if not (self._are_bits and learner.takes_packed and is_small):
+            return replace(self, learner=learner)
+        rows, labels = zip(*self.chunks.gather(_pack_part), strict=True)
+        for part, packed in zip(self.parts, rows, strict=True):
+            self._require_size(part.size, len(packed))
+        packed = np.concatenate([part for part in rows if len(part)])
+        del rows  # Each form is dropped when the next one is made.
+        X = BitMatrix.from_packed(packed, self.d)
+        del packed
+        return StoredRecords(X, np.concatenate(labels)).prepared_by(learner)
+
+    def become_bits(self, learner: Learner) -> bool:
         """As RunRecords has it."""
-        return replace(self, learner=learner)
+        return self._are_bits
 
     @property
-    def are_bits(self) -> bool:
-        """As RunRecords has it."""
+    def _are_bits(self) -> bool:
         return any(part.are_bits for part in self.parts)
 
     def take(self, numbers: Integers) -> tuple[Any, Bits, Integers]:
@@ -210,7 +224,7 @@ class PartedRecords(RunRecords):
             distinct[cuts[place] : cuts[place + 1]] - (end - size)
             for place, (end, size) in enumerate(zip(ends, self._sizes, strict=True))
         ]
-        pick = partial(_pick, np.uint8 if self.are_bits else None)
+        pick = partial(_pick, np.uint8 if self._are_bits else None)
         picked = itertools.chain.from_iterable(self.chunks.gather(pick, inside))
         X, y = (np.concatenate(arrays) for arrays in zip(*picked, strict=True))
         self._require_size(len(distinct), len(y))
@@ -252,7 +266,7 @@ def _look_at(learner: Learner, blocks: Iterable[tuple[Any, ...]], _: Any) -> Par
             shapes = f"{facts.shape} and {records.shape}"
             raise ShapeError(f"X has a part with records of the shapes {shapes}, but of one alone")
         # What it refuses would be paid for in a later pass.
-        are_bits = records.prepared_by(learner).are_bits
+        are_bits = records.become_bits(learner)
         size, digest = facts.size + len(records), records.digest(facts.digest)
         facts = PartFacts(size, records.shape, are_bits, digest)
     return facts
@@ -273,6 +287,15 @@ def _pick(
         picked.append((X if dtype is None else X.astype(dtype), records.y[some]))
         start += len(records)
     return picked
+
+
+def _pack_part(blocks: Iterable[tuple[Any, ...]], _: Any) -> tuple[Bits, Bits]:
+    """The packed rows of a part of bits, and their labels."""
+    rows, labels = [np.empty((0, 0), np.uint8)], [np.empty(0, np.uint8)]
+    for records in _read_blocks(blocks):
+        rows.append(pack_rows(BitMatrix.from_dense(records.X))[0])
+        labels.append(records.y)
+    return np.concatenate(rows[1:] or rows), np.concatenate(labels)
 
 
 def _measure_part(
