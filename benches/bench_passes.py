@@ -1,6 +1,6 @@
 """Whole jobs in a process each: CPU time, and the peak of memory beyond the records.
 
-Run `python benches/bench_passes.py`: two minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
+Run `python benches/bench_passes.py`: ten minutes and 2.5 GB of memory. Statistics of 10^6 and 10^7
 records stand beside numpy and pandas, which protect no one; a command stands beside the import of
 numpy. Times are those of the processor, of one thread; the least of three runs. Estimators stand
 beside those of scikit-learn, `hdp-fast stats` beside pyarrow's reading of its file, and each verb
@@ -10,6 +10,7 @@ that takes tables beside a program of pandas and scikit-learn that protects no o
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import os
 import shutil
@@ -35,6 +36,8 @@ from hdp_fast.data import Label, Number, Schema
 SIZES = (1_000_000, 10_000_000)
 RUNS, KINDS, COLUMNS = 3, 20, 8
 FEATURES, FILE_COLUMNS, WHOLE_COLUMNS = 50, 6, 10
+# Of a panel: the files that it lies in, the people who answer, and the bits of a record.
+PARTS, PEOPLE, BITS = 16, 20_000, 16
 KEYS = [f"kind {place:02d}" for place in range(KINDS)]
 LEVELS = (0.25, 0.5, 0.75)
 PRICE: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -177,6 +180,66 @@ def make_file(n: int, suffix: str) -> Job:
     return lambda: run_quietly(words), read
 
 
+def make_panel(n: int, suffix: str, parts: int) -> Job:
+    """A panel in files and a survey on the command line, and the reading of the files alone."""
+    import pyarrow
+    from pyarrow import csv, parquet
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    names = [f"x{place}" for place in range(FILE_COLUMNS)]
+    X = numbers(n + PEOPLE, len(names)).round(4)
+    y = (X[:, 0] + X[:, 1] + 0.3 * np.random.default_rng(3).normal(size=len(X)) > 1).astype(int)
+    table = pyarrow.table({**dict(zip(names, X.T, strict=True)), "y": y})
+    schema, panel = folder / "schema.json", folder / "panel"
+    columns = {name: Number(0, 1, tuple(np.arange(1, 10) / 10)) for name in names}
+    schema.write_text(Schema(Label("y", positive=("1",)), columns).to_json())
+    parquet.write_table(table[n:], folder / "survey.parquet")
+    panel.mkdir()
+    options = csv.ReadOptions(use_threads=False)
+    write, read = csv.write_csv, partial(csv.read_csv, read_options=options)
+    if suffix == ".parquet":
+        write, read = parquet.write_table, partial(parquet.read_table, use_threads=False)
+    size = -(-n // parts)
+    for part in range(0, n, size):
+        write(table[:n][part : part + size], str(panel / f"{part}{suffix}"))
+    paths = sorted(map(str, panel.iterdir()))
+    words = ["hybrid", *paths, str(folder / "survey.parquet"), "--schema", str(schema)]
+    words += ["--epsilon", "1", "--delta", "1e-6", "--agents-epsilon", "2", "--quiet", "--force"]
+    place = ["--output", str(folder / "out.json")]
+    return lambda: run_quietly([*words, *place]), lambda: list(map(read, paths))
+
+
+def make_rounds(n: int, kept: bool) -> Job:
+    """Rounds of reweighing over files, and over one array.
+
+    kept: whether bits of files stay in memory, as they do unless they are many.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    from hdp_fast import learners, transfer
+    from hdp_fast.data import Chunks
+    from hdp_fast.transfer import run_records
+
+    if not kept:
+        run_records.MOST_PACKED = 0
+
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    X = np.random.default_rng(1).integers(0, 2, (n, BITS), dtype=np.uint8)
+    y = np.where(np.random.default_rng(2).random(n) < 0.2, X[:, 2], X[:, 0] & X[:, 1])
+    names = [f"x{place}" for place in range(BITS)]
+    size = -(-n // PARTS)
+    for part in range(0, n, size):
+        columns = np.column_stack([X, y])[part : part + size].T
+        table = pyarrow.table(dict(zip([*names, "y"], columns, strict=True)))
+        parquet.write_table(table, folder / f"{part:09}.parquet")
+    learner = learners.ExponentialLearner(learners.Conjunctions(BITS, 2), epsilon=1.0)
+    run = transfer.SubsampleTestReweigh(learner, schedule="never", **PRICE)
+    return lambda: run.fit(Chunks(folder, label="y")), lambda: run.fit(X, y)
+
+
 def run_quietly(words: list[str]) -> None:
     """Runs a command, which must end well."""
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
@@ -291,6 +354,18 @@ ESTIMATORS: dict[str, Callable[[int], Job]] = {
 FILES: dict[str, Callable[[int], Job]] = {
     f"hdp-fast stats, {FILE_COLUMNS} columns of .csv": partial(make_file, suffix=".csv"),
     f"hdp-fast stats, {FILE_COLUMNS} columns of .parquet": partial(make_file, suffix=".parquet"),
+    **{
+        f"hdp-fast hybrid, {FILE_COLUMNS} columns in {parts} {suffix}": partial(
+            make_panel, suffix=suffix, parts=parts
+        )
+        for parts, suffix in itertools.product((1, PARTS), (".csv", ".parquet"))
+    },
+}
+ROUNDS: dict[str, Callable[[int], Job]] = {
+    f"SubsampleTestReweigh, {BITS} bits in {PARTS} .parquet, {how}": partial(
+        make_rounds, kept=how == "kept"
+    )
+    for how in ("kept", "read in each round")
 }
 WHOLE: dict[str, Callable[[int], Job]] = {
     f"hdp-fast {verb}, {WHOLE_COLUMNS} columns of {suffix}": partial(
@@ -314,13 +389,13 @@ JOBS: dict[str, Callable[[int], Job]] = {
 
 def print_passes(name: str, n: int, place: int) -> None:
     """Runs one of the two and prints its CPU time in seconds, and its peak of bytes a record."""
-    make = (JOBS | ESTIMATORS | FILES | WHOLE)[name]
+    make = (JOBS | ESTIMATORS | FILES | ROUNDS | WHOLE)[name]
     action = make(n)[place]
     make(1_000)[place]()  # What is imported and planned at first use is no cost of records.
     with suppress(OSError):  # Linux forgets the peak of making the records.
         Path("/proc/self/clear_refs").write_text("5")
     before, seconds = peak_bytes(), []
-    for _ in range(RUNS):
+    for _ in range(1 if name in ROUNDS else RUNS):
         start = time.process_time()
         action()
         seconds.append(time.process_time() - start)
@@ -357,7 +432,7 @@ def bench_estimators(table: Callable[..., None], name: str, n: int) -> None:
 @pytest.mark.sizes("n", (1_000_000,), tiny=1_000)
 @pytest.mark.parametrize("name", FILES)
 def bench_files(table: Callable[..., None], name: str, n: int) -> None:
-    """A count, means, histograms and quartiles of a file, and what reading it takes alone."""
+    """Statistics of a file, and a run over a panel in parts, and what reading it takes alone."""
     pytest.importorskip("pyarrow")
     require_memory(500 * n)
     show_beside(table, name, n, "pyarrow reads it", cells=FILE_COLUMNS)
@@ -371,6 +446,15 @@ def bench_commands(table: Callable[..., None], name: str, n: int) -> None:
     pytest.importorskip("pyarrow")
     require_memory(1_500 * n)
     show_beside(table, name, n, "without privacy", cells=WHOLE_COLUMNS + 1)
+
+
+@pytest.mark.sizes("n", (1_000_000, 10_000_000), tiny=1_000)
+@pytest.mark.parametrize("name", ROUNDS)
+def bench_rounds(table: Callable[..., None], name: str, n: int) -> None:
+    """A run over records in files, and over one array of them."""
+    pytest.importorskip("pyarrow")
+    require_memory(200 * n)
+    show_beside(table, name, n, "one array")
 
 
 def show_beside(

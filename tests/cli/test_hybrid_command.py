@@ -198,6 +198,46 @@ def test_a_seed_repeats_the_run(folder, capsys):
     assert all("test stream" in record["rng"] for record in first["records"])
 
 
+def test_a_panel_in_parts_has_the_run_of_one_file(folder, tmp_path, capsys):
+    whole = run(capsys, "--seed", "3")
+    head, *rows = Path("panel.csv").read_text().splitlines()
+    parts = [tmp_path / f"{place}.csv" for place in range(3)]
+    for part, some in zip(parts, (rows[:1], rows[1:9_000], rows[9_000:]), strict=True):
+        part.write_text("\n".join([head, *some]) + "\n")
+    others = [word for word in COMMON[1:] if word != "panel.csv"]
+    for panel, more in (
+        (parts, []),
+        ([tmp_path], []),
+        ([tmp_path / "*.csv"], ["--workers", "2"]),
+        (["panel.csv"], ["--workers", "1"]),
+    ):
+        words = ["hybrid", *map(str, panel), *others, *more, "--seed", "3", "--json"]
+        assert main(words) == 0
+        result = json.loads(capsys.readouterr().out)
+        assert result.pop("panel")["rows"] == 20_000
+        assert result == {name: value for name, value in whole.items() if name != "panel"}
+
+
+def test_a_survey_that_is_a_part_of_the_panel_is_said(folder, tmp_path, capsys):
+    for name in ("panel.csv", "town.csv"):
+        (tmp_path / name).write_text(Path(name).read_text())
+    for panel in (["panel.csv", "town.csv"], [str(tmp_path)]):
+        survey = "town.csv" if len(panel) == 2 else str(tmp_path / "town.csv")
+        others = [*FILES[2:], *PRIVACY, "--features", "numbers"]
+        assert main(["hybrid", *panel, survey, *others, "--quiet"]) == 0
+        assert "is the panel and plays the people asked" in capsys.readouterr().err
+
+
+def test_no_part_of_the_panel_is_replaced(folder, tmp_path, capsys):
+    panel = tmp_path / "panel.json"
+    panel.write_text(Path("panel.csv").read_text())
+    others = [*FILES[1:], *PRIVACY, "--output", str(panel), "--force"]
+    for parts in ([panel, "panel.csv"], [tmp_path], [tmp_path / "*.json"]):
+        line = fails(capsys, "hybrid", *map(str, parts), *others)
+        assert "stands for another file of this command" in line
+    assert panel.read_text() == Path("panel.csv").read_text()
+
+
 def test_a_model_that_is_not_changed_is_certified_once(folder, capsys, monkeypatch):
     calibrate = hybrid_model.calibrate
 
@@ -292,6 +332,8 @@ def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, features):
         ({"--budget": "nowhere"}, 2, "budget"),
         ({"panel": "nowhere.csv"}, 2, "No such file"),
         ({"panel": "lacking.csv"}, 2, "column = "),
+        ({"panel": "lacking*.csv", "--screen": "0"}, 2, "column = 'bought'"),
+        ({"panel": "nothing*.csv"}, 2, "source"),
         (
             {"survey": "few.csv", "--screen": ".3"},
             3,

@@ -457,3 +457,30 @@ def test_what_takes_arrays_alone_says_what_takes_parts():
     ):
         with pytest.raises(ParameterError, match=r"statistics\.Job and describe take records in"):
             call()
+
+
+def test_a_task_gets_an_entry_for_each_part():
+    chunks = Chunks([X[:3], X[3:3], X[3:]])
+    sizes = chunks.gather(lambda blocks, name, more: (sum(map(len_of, blocks)), more), "abc")
+    assert sizes == [(3, "a"), (0, "b"), (N - 3, "c")]
+    with pytest.raises(ParameterError, match="each of the 3 parts"):
+        chunks.gather(lambda blocks, name, more: more, "ab")
+
+
+def len_of(block):
+    return len(block[0])
+
+
+def test_one_file_is_no_two_parts_of_any_pass(tmp_path):
+    """What counts twice in a sum is protected half as well."""
+    np.save(tmp_path / "a.npy", X)
+    (tmp_path / "b.npy").symlink_to(tmp_path / "a.npy")
+    twice = Chunks([tmp_path / "a.npy", tmp_path / "b.npy"])
+    for call in (
+        twice.count,
+        lambda: list(twice.map(lambda blocks, name: name)),
+        lambda: twice.gather(lambda blocks, name: name),
+        lambda: list(twice.map_blocks(lambda block: [0])),
+    ):
+        with pytest.raises(ParameterError, match="there twice"):
+            call()

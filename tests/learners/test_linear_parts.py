@@ -10,11 +10,12 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pyarrow
 import pytest
 
 from hdp_fast import Budget
 from hdp_fast.cli import main
-from hdp_fast.data import Category, Chunks, Label, Number, Schema
+from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import CenteredLinear, centered_rows
 
@@ -163,18 +164,26 @@ def test_a_wrong_method_is_refused_before_a_pass():
     assert unread.calls == 0
 
 
-def test_nothing_is_spent_where_a_part_is_wrong():
+def test_nothing_is_spent_where_a_part_is_wrong(tmp_path):
     budget = Budget(epsilon=1.0, delta=1e-6)
     learner = CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6, classes=("yes", "no"))
     wrong = PARTS[3].assign(rich="perhaps")
     for parts, error in (
         ([PARTS[2], wrong], "every row must hold one of classes"),
         ([PARTS[2], PARTS[3].drop(columns="pay")], "lacks 1 columns"),
+        ([PARTS[2], read_frame(PARTS[3].drop(columns="pay"))], "column = 'pay'"),
     ):
         with pytest.raises(ParameterError, match=error):
             learner.learn(Chunks(parts), budget=budget)
     with pytest.raises(ShapeError, match="no row"):
         learner.learn(Chunks([TABLE[:0]]), budget=budget)
+    TABLE.to_csv(tmp_path / "a.csv", index=False)
+    with pytest.raises(ParameterError, match="there twice"):
+        learner.learn(Chunks([tmp_path / "a.csv", tmp_path / "a.csv"]), budget=budget)
+    with pytest.raises(ParameterError, match="without label="):
+        learner.learn(Chunks(PARTS, label="rich"), budget=budget)
+    with pytest.raises(ParameterError, match="RecordBatchReader"):
+        learner.learn(Chunks(pyarrow.Table.from_pandas(TABLE).to_reader()), budget=budget)
     with pytest.raises(ParameterError, match="ids were passed beside"):
         learner.learn(Chunks(PARTS), ids=np.arange(N), budget=budget)
     numbers = CenteredLinear(OF_RENT, epsilon=1.0, delta=1e-6)

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from hdp_fast import Budget
-from hdp_fast.data import Chunks
-from hdp_fast.exceptions import HdpFastError
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+from hdp_fast.data import Chunks, Number, Schema
+from hdp_fast.exceptions import HdpFastError, ParameterError
+from hdp_fast.sklearn import HybridClassifier, PrivateClassifier, PrivateRegressor
 
 PARTED = pd.DataFrame(
     {
@@ -42,6 +43,70 @@ def test_a_classifier_learns_from_parts_what_it_does_from_all(kind):
     assert (parts.predict(X) == whole.predict(X)).all()
     if kind != "arrays":
         assert parts.feature_names_in_.tolist() == ["age", "pay", "bit"]
+
+
+@pytest.mark.filterwarnings("ignore::hdp_fast.UtilityWarning")
+@pytest.mark.parametrize("kind", ["frames", "arrays", "schema"])
+def test_a_panel_in_parts_is_calibrated_like_one_of_all_rows(kind):
+    """Agents come apart from Chunks, and below 0 in one table."""
+    X, options = PARTED, ENDS
+    if kind == "arrays":
+        X = PARTED.to_numpy()
+    if kind == "schema":
+        columns = {"age": Number(0, 90), "pay": Number(0, 120), "bit": Number(0, 1)}
+        options = {"schema": Schema(None, columns), "classes": ["no", "yes"]}
+    panel, agents = X[:900], X[900:]
+    table = PARTED[:900].assign(rich=RICH[:900])
+    chunks = Chunks([table[:0], table[:7], table[7:]], label="rich")
+    if kind == "arrays":
+        chunks = Chunks([(panel[:7], RICH[:7]), (panel[7:], RICH[7:900])])
+
+    def make():
+        private = PrivateClassifier(epsilon=1.0, test_seed=3, **options)
+        return HybridClassifier(private, agents_epsilon=4.0, test_seed=1)
+
+    domain = np.where(np.arange(len(X)) < 900, 0, -1)
+    whole = make().fit(X, RICH, domain)
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    parts = make().fit(chunks, agents=(agents, RICH[900:]), budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+    assert parts.to_json() == whole.to_json()
+    assert parts.domain_sizes_ == whole.domain_sizes_ == (900, 1_100)
+    assert (parts.predict_proba(X) == whole.predict_proba(X)).all()
+    alone = make().fit(chunks)
+    assert alone.calibrated_ is None
+    assert (alone.predict(X) == parts.panel_.predict(X)).all()
+
+
+def test_a_panel_in_parts_is_refused_before_anything_is_spent():
+    table = PARTED.assign(rich=RICH)
+    chunks, agents = Chunks([table], label="rich"), (PARTED, RICH)
+    private = PrivateClassifier(epsilon=1.0, **ENDS)
+    model = HybridClassifier(private, agents_epsilon=4.0)
+    other = HybridClassifier(LogisticRegression(), agents_epsilon=4.0)
+    swapped = PARTED[["pay", "age", "bit"]]
+    ids = Chunks([table.assign(who=0)], label="rich", ids="who")
+    three = PrivateClassifier(epsilon=1.0, **{**ENDS, "classes": ["no", "yes", "maybe"]})
+    three = HybridClassifier(three, agents_epsilon=4.0)
+    for estimator, X, arguments, error in (
+        (model, chunks, {"y": RICH, "agents": agents}, "beside Chunks"),
+        (model, chunks, {"sample_domain": RICH, "agents": agents}, "beside Chunks"),
+        (model, chunks, {"agents": PARTED}, "agents = 'DataFrame'"),
+        (model, chunks, {"agents": (PARTED[:59], RICH[:59])}, "agents = 59"),
+        (model, chunks, {"agents": (swapped, RICH)}, "in the same order"),
+        (model, chunks, {"agents": (PARTED[["age"]], RICH)}, "agents have 1 columns"),
+        (model, chunks, {"agents": (PARTED, np.full(2_000, "maybe"))}, "classes"),
+        (three, chunks, {}, "multiclass"),
+        (three, chunks, {"agents": agents}, "multiclass"),
+        (model, ids, {"agents": agents}, "ids = 'who'"),
+        (model, PARTED, {"y": RICH, "agents": agents}, "beside X and y"),
+        (other, chunks, {"agents": agents}, "take a PrivateClassifier"),
+    ):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        charge = {} if estimator is other else {"budget": budget}
+        with pytest.raises(ParameterError, match=error):
+            estimator.fit(X, **arguments, **charge)
+        assert budget.spent == (0, 0)
 
 
 def test_a_classifier_refuses_parts_that_it_cannot_learn_from():

@@ -12,7 +12,7 @@ from hybrid_tables import SCHEMA
 
 from hdp_fast import Budget, ParameterError, ShapeError, UtilityWarning, local, noise, transfer
 from hdp_fast.accounting import gaussian_mu
-from hdp_fast.data import Column, Schema, Table, read_frame
+from hdp_fast.data import Chunks, Column, Schema, Table, read_frame
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
 from hdp_fast.learners import PrivateModel, centered_classes, centered_rows
@@ -225,6 +225,78 @@ def test_tables_and_frames_are_the_same():
         for table in tables
     )
     assert one.model.to_json() == other.model.to_json()
+
+
+# A panel in parts --------------------------------------------------------------------------------
+
+
+def cut(table, cuts=(0, 0, 1, 700, 4_000, PANEL)):
+    """Parts of a panel, the first of which has no row."""
+    places = itertools.pairwise(cuts)
+    return [{name: x[start:end] for name, x in table.items()} for start, end in places]
+
+
+@pytest.mark.parametrize("screen", [None, 0.0])
+@pytest.mark.parametrize("features", ["auto", "numbers", "bits"])
+def test_a_panel_in_parts_has_the_run_of_the_table(features, screen):
+    run, parts = hybrid(features=features, screen=screen), cut(panel)
+    results = [
+        run.run(one, run.simulate(town, n=PANEL, epsilon=4.0), random_state=1)
+        for one in (panel, Chunks(parts), Chunks([parts[4], *parts[:4]]))
+    ]
+    assert (results[0].left_out == ()) == (screen == 0.0)
+    assert len({result.to_json() for result in results}) == 1
+
+
+def test_workers_have_the_run_of_the_table(monkeypatch, tmp_path):
+    monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+    pandas = pytest.importorskip("pandas")
+    for place, part in enumerate(cut(panel)):
+        pandas.DataFrame(part).to_csv(tmp_path / f"{place}.csv", index=False)
+    run = hybrid()
+    one, other = (
+        run.learn(table, run.simulate(town, n=PANEL, epsilon=4.0), random_state=1)
+        for table in (panel, Chunks(tmp_path, workers=2))
+    )
+    assert one.to_json() == other.to_json()
+
+
+@pytest.mark.parametrize("features", ["numbers", "bits"])
+def test_a_column_that_leaves_takes_nothing_else_along(features):
+    """Rows of what is left are the other columns of all rows, missing and unknown cells too."""
+    dirty = {**panel, "age": panel["age"].copy(), "home": panel["home"].astype(object)}
+    dirty["age"][:50], dirty["home"][25:75] = np.nan, "boat"
+    cells, plain = read_frame(dirty), Rows(PUBLIC, bits=features == "bits")
+    whole = plain.plain(cells)
+    for left_out in itertools.chain.from_iterable(
+        itertools.combinations(plain.names, size) for size in (1, 2, 3)
+    ):
+        kept = plain.without(left_out)
+        columns = np.isin(plain.names, kept.names)
+        assert (kept.plain(cells) == whole[:, columns]).all()
+
+
+def test_parts_are_refused_before_anything_is_spent():
+    pyarrow = pytest.importorskip("pyarrow")
+    run, budget, parts = hybrid(), Budget(2.0, 1e-6), cut(panel)
+    agents = run.simulate(town, n=PANEL, epsilon=4.0)
+    lacking = [*parts[:4], {name: x for name, x in parts[4].items() if name != "visits"}]
+    for chunks, error, words in (
+        (Chunks(lacking), ParameterError, "panel lacks 1"),
+        (Chunks([*parts[:4], read_frame(lacking[4])]), ParameterError, "column = 'visits'"),
+        (Chunks(parts, ids="home"), ParameterError, "ids = 'home'"),
+        (Chunks(parts, label="bought"), ParameterError, "without label="),
+        (Chunks(pyarrow.table(panel).to_reader()), ParameterError, "RecordBatchReader"),
+        (Chunks(parts[:1]), ParameterError, "n = 0"),
+        (Chunks([panel["age"][:, None]]), ParameterError, "named columns"),
+    ):
+        for call in (run.run, run.learn):
+            with pytest.raises(error, match=words):
+                call(chunks, agents, budget=budget)
+    assert agents.remaining == TOWN
+    assert budget.spent == (0, 0)
+    run.learn(Chunks(parts), agents, budget=budget)
+    assert budget.spent == (2.0, 1e-6)
 
 
 # Public numbers ----------------------------------------------------------------------------------

@@ -27,30 +27,34 @@ from .output import (
 from .parser import name_flags
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
 from .tables import (
-    FILE_HELP,
     add_delimiter,
+    add_parts,
     appender,
     describe_label,
     name_new_column,
+    name_parts,
+    open_workers,
     read,
+    read_parts,
     read_schema,
     sign_of,
 )
 
 if TYPE_CHECKING:
     from ..budget.account import Budget
+    from ..data.chunks import Chunks
     from ..transfer import HybridModel, HybridRun
 
-_TEXT = """Learn a model from the records of PANEL, people who opted in, and let the people of
-SURVEY say what moved between the two, how the model's probabilities must be changed for them
-(calibration), and how often it errs on them (a certificate). Columns that are nearly constant in
-PANEL and not in SURVEY are left out of the model; all others that moved are reported. SURVEY is a
-simulation: each of its rows plays a person, who answers one question by randomized response, and
-the coins are drawn here. For real people, who draw their own, use local.RemoteAgents in Python, or
-hdp-fast local question, randomize and collect for single numbers. Privacy: PANEL is protected by
-(epsilon, delta) for each row, whatever is printed or written; each row of SURVEY by the agents'
-epsilon. The schema is public and must not be made from either file. The file of --predict is not
-protected; it gets a column with the probability of label 1."""
+_TEXT = """Learn a model from the records of PANEL, people who opted in, in one file or in many, and
+let the people of SURVEY say what moved between the two, how the model's probabilities must be
+changed for them (calibration), and how often it errs on them (a certificate). Columns that are
+nearly constant in PANEL and not in SURVEY are left out of the model; all others that moved are
+reported. SURVEY is a simulation: each of its rows plays a person, who answers one question by
+randomized response, and the coins are drawn here. For real people, who draw their own, use
+local.RemoteAgents in Python, or hdp-fast local question, randomize and collect for single numbers.
+Privacy: PANEL is protected by (epsilon, delta) for each row, whatever is printed or written; each
+row of SURVEY by the agents' epsilon. The schema is public and must not be made from either table.
+The file of --predict is not protected; it gets a column with the probability of label 1."""
 # How many columns that moved are printed.
 _SHOWN = 5
 _FEATURES = ("auto", "bits", "numbers")
@@ -63,8 +67,8 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast hybrid."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("panel", type=Path, metavar="PANEL", help=FILE_HELP)
-    add("survey", type=Path, metavar="SURVEY", help="the same, one person a row")
+    add_parts(parser, "PANEL")
+    add("survey", type=Path, metavar="SURVEY", help="one such table, one person a row; it is last")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add("--epsilon", type=float, required=True, help="privacy of PANEL")
     add("--delta", type=float, required=True, help="privacy of PANEL")
@@ -110,20 +114,28 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     run = _make_run(arguments, read_schema(arguments.schema))
     request = _read_request(arguments, run.schema)
-    panel, survey = (read(path, arguments) for path in (arguments.panel, arguments.survey))
-    for name in (*run.schema.reads, require_label(run.schema.label).column):
-        panel.column(name)  # refuses a table that lacks it
-    agents = run.simulate(survey, n=panel.rows, epsilon=arguments.agents_epsilon)
-    with name_flags("screen", agents="SURVEY"):
-        plan = run.plan(n=panel.rows, agents=len(agents), agents_epsilon=agents.epsilon)
-    _say_protected(arguments)
-    if arguments.screen is None and not plan.screen:
-        few = "too few rows or people, at these epsilons, to see which columns moved"
-        inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
-    with describe_interrupt([*places, arguments.report], budget):
+    with open_workers(arguments), describe_interrupt([*places, arguments.report], budget):
+        panel, survey = read_parts(arguments), read(arguments.survey, arguments)
+        n = _count_rows(panel, run.schema)
+        agents = run.simulate(survey, n=n, epsilon=arguments.agents_epsilon)
+        with name_flags("screen", agents="SURVEY"):
+            plan = run.plan(n=n, agents=len(agents), agents_epsilon=agents.epsilon)
+        _say_protected(arguments, panel)
+        if arguments.screen is None and not plan.screen:
+            few = "too few rows or people, at these epsilons, to see which columns moved"
+            inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
         model = run.run(panel, agents, budget=budget, random_state=arguments.seed)
         summary = _summarize(arguments, run, model, budget)
         _deliver(arguments, places, summary, request, model)
+
+
+def _count_rows(panel: Table | Chunks, schema: Schema) -> int:
+    """The number of rows of a panel, which must have the columns of the schema."""
+    if not isinstance(panel, Table):
+        return panel.count()  # A part that lacks one is refused where its rows are read.
+    for name in (*schema.reads, require_label(schema.label).column):
+        panel.column(name)
+    return panel.rows
 
 
 def _check_flags(arguments: argparse.Namespace) -> None:
@@ -165,9 +177,14 @@ def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | No
     return Request(table, column, appender(path, column, sign_of(arguments)))
 
 
-def _say_protected(arguments: argparse.Namespace) -> None:
-    guarantee = arguments.epsilon, arguments.delta
-    protected = protect_both(arguments.panel, guarantee, arguments.survey, arguments.agents_epsilon)
+def _say_protected(arguments: argparse.Namespace, panel: Table | Chunks) -> None:
+    protected = protect_both(
+        name_parts(arguments),
+        (arguments.epsilon, arguments.delta),
+        arguments.survey,
+        arguments.agents_epsilon,
+        () if isinstance(panel, Table) else panel.names,
+    )
     say_protected(arguments, protected, [] if arguments.predict is None else [arguments.predict])
 
 
@@ -202,7 +219,7 @@ def _summarize(
     return {
         "verdict": model.verdict,
         "label": describe_label(run.schema),
-        "panel": {"file": str(arguments.panel), "rows": plan.n},
+        "panel": {"file": str(name_parts(arguments)), "rows": plan.n},
         "survey": {
             "file": str(arguments.survey),
             "people": plan.screen + plan.calibrate + plan.certify,

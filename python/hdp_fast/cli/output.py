@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
+import glob
 import json
 import os
 import sys
@@ -67,10 +67,10 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
 
     outputs = [path for path in paths if path is not None]
     values = [value for name, value in vars(arguments).items() if name not in _IN_PLACE]
-    listed = itertools.chain(*(value if isinstance(value, list) else [value] for value in values))
-    others = [path for path in listed if isinstance(path, Path)]
+    listed = [value if isinstance(value, list) else [value] for value in values]
+    others = [path for value in listed for path in value if isinstance(path, Path)]
     others = [path for path in others if not any(path is output for output in outputs)]
-    taken = {os.path.realpath(path) for path in others}
+    taken = {os.path.realpath(file) for path in others for file in [path, *_match(path)]}
     # A file of state that is yet to come gets its logs beside it, and a saved labeler its ledger.
     named = taken | {os.path.realpath(path) for path in outputs}
     taken |= {path + ending for path in named for ending in (*LOG_ENDINGS, ".ledger")}
@@ -81,7 +81,7 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
         if path.exists() and not arguments.force:
             text = f"each output must be a new file of its own, got {path}"
             raise ParameterError(f"{text}, which is there: --force replaces it")
-        if os.path.realpath(path) in taken:
+        if os.path.realpath(path) in taken or (path.exists() and _lies_in(path, others)):
             text = f"each output must be a new file of its own, got {path}"
             raise ParameterError(f"{text}, which stands for another file of this command, too")
         taken.add(os.path.realpath(path))
@@ -89,6 +89,19 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
         from .. import plotting  # Whoever draws nothing does not wait for it.
 
         plotting.require()
+
+
+def _match(path: Path) -> list[Path]:
+    """The files that a pattern names; none of a path that is none."""
+    text = str(path)
+    is_pattern = glob.has_magic(text) and not path.exists()
+    return [Path(file) for file in glob.glob(text, recursive=True)] if is_pattern else []
+
+
+def _lies_in(path: Path, others: Iterable[Path]) -> bool:
+    """Whether a file lies in a folder that a command reads."""
+    parents = Path(os.path.realpath(path)).parents
+    return any(Path(os.path.realpath(other)) in parents for other in others if other.is_dir())
 
 
 def check_report(arguments: argparse.Namespace) -> None:
@@ -166,14 +179,21 @@ def say_protected(
 
 
 def protect_both(
-    panel: Path, guarantee: tuple[float, float], people: Path, epsilon: float
+    panel: Path,
+    guarantee: tuple[float, float],
+    people: Path,
+    epsilon: float,
+    parts: Iterable[str | None] = (),
 ) -> dict[Path, tuple[float, float | None]]:
     """What protects a panel and the people asked, for say_protected.
 
     A file that plays both has rows that take part in both: what protects them is the sum, and a
     note asks whether that is meant.
+
+    parts: the files of a panel that has several.
     """
-    if os.path.realpath(panel) != os.path.realpath(people):
+    files = map(os.path.realpath, filter(None, (str(panel), *parts)))
+    if os.path.realpath(people) not in files:
         return {panel: guarantee, people: (epsilon, None)}
     note(f"{people} is the panel and plays the people asked: it tells nothing of anybody else")
     return {panel: (guarantee[0] + epsilon, guarantee[1])}

@@ -61,10 +61,10 @@ def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> 
     return read_table(path, delimiter=sign_of(arguments), public=public, max_bytes=most)
 
 
-def add_parts(parser: argparse.ArgumentParser) -> None:
+def add_parts(parser: argparse.ArgumentParser, word: str = "PRIVATE") -> None:
     """Adds the private table of a command, which may lie in parts, and who reads them."""
     add = parser.add_argument
-    add("private", type=Path, nargs="+", metavar="PRIVATE", help=f"{FILE_HELP}; or {PARTS_HELP}")
+    add("private", type=Path, nargs="+", metavar=word, help=f"{FILE_HELP}; or {PARTS_HELP}")
     add("--workers", type=int, metavar="N", help="processes that read parts, by joblib [1]")
     add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
 
@@ -86,7 +86,7 @@ def read_parts(
     """
     paths: list[Path] = arguments.private
     if len(paths) > 1 and any(map(is_standard, paths)):
-        raise ParameterError("PRIVATE is - and more, but the standard input must come alone")
+        raise ParameterError("a file is - beside others, but the standard input must come alone")
     # The standard input can be read once, and by this process alone.
     asked = may_be_empty or arguments.workers is not None or arguments.dask is not None
     is_one = len(paths) == 1 and not asked and is_file(paths[0])

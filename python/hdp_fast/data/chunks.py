@@ -28,6 +28,10 @@ T = TypeVar("T")
 _Take = Callable[[Any], tuple[tuple[Any, ...], tuple[str, ...] | None]]
 
 _MOST_WORKERS = 1 << 16
+_READ_ONCE = (
+    "source is a RecordBatchReader, but it is read once, and this job needs more passes: pass a "
+    "Dataset, or files"
+)
 
 
 class Chunks:
@@ -178,6 +182,16 @@ class Chunks:
         other._whole = True
         return other
 
+    def require_passes(self) -> None:
+        """Refuses parts that can be read a single time, for a job that needs several passes.
+
+        Raises:
+            ParameterError: There is such a part. Nothing of it was read.
+        """
+        for part in self._parts:
+            if part.head is not None:
+                raise ParameterError(_READ_ONCE)
+
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
 
@@ -262,12 +276,11 @@ class Chunks:
             ImportError: workers are asked for, and joblib is missing.
             Exception: What `fold` raises, and what kills more than three workers in a row.
         """
-        self._require_each_once()
         total = Total()
         empty: tuple[Any, ...] | None = None
         task = partial(_fold_blocks, function("fold", fold))
         names = frozenset(list_texts("numbers", numbers))
-        for _, (state, block) in self._run(task, names):
+        for _, (state, block) in self._run(task, numbers=names):
             empty = block if empty is None else empty
             if state is not None:
                 total.add(state)
@@ -303,28 +316,39 @@ class Chunks:
         """
         return (result for _, result in self._run(function("task", task)))
 
-    def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
+    def gather(self, task: Callable[..., T], *further: Sequence[Any]) -> list[T]:
         """Runs a task on each part, as map does, and puts the results in the order of the parts.
 
         Args:
             task: As in map.
+            further: Sequences of an entry for each part, with which the task is called, too.
 
         Returns:
             The result of each part.
 
         Raises:
+            ParameterError: A sequence has another length.
             Exception: As in fold.
         """
-        results = dict(self._run(function("task", task)))
+        if any(len(entries) != len(self) for entries in further):
+            rule = f"each must have one for each of the {len(self):,} parts"
+            raise ParameterError(f"further has {[*map(len, further)]} entries, but {rule}")
+        results = dict(self._run(function("task", task), *further))
         return [results[place] for place in range(len(self))]
 
     def _run(
         self,
-        task: Callable[[Iterable[tuple[Any, ...]], str | None], T],
+        task: Callable[..., T],
+        *further: Sequence[Any],
         numbers: frozenset[str] = frozenset(),
     ) -> Iterator[tuple[int, T]]:
         """The place and the result of each part, in the order in which they are done."""
-        jobs = [partial(_run_part, task, self._take, *pair, numbers) for pair in self._pairs()]
+        pairs = self._pairs()
+        others = zip(*further, strict=True) if further else [()] * len(pairs)
+        jobs = [
+            partial(_run_part, partial(_call, task, *rest), self._take, *pair, numbers)
+            for pair, rest in zip(pairs, others, strict=True)
+        ]
         orders: set[tuple[str, ...]] = set()
         with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:
@@ -334,6 +358,7 @@ class Chunks:
 
     def _pairs(self) -> list[tuple[Part, _Kept | None]]:
         """The parts, and which of their rows are used."""
+        self._require_each_once()
         kept: Sequence[_Kept | None] = [None] * len(self) if self._kept is None else self._kept
         if self._ids is not None and self._kept is None:
             rule = "this job protects rows and not people: data.bound_rows says which rows to keep"
@@ -367,6 +392,14 @@ def refuse_owners(ids: Any, rows_per_person: int) -> None:
     if ids is not None or rows_per_person != 1:
         rule = "persons may have rows in several parts: Chunks(ids=) names the column of ids"
         raise ParameterError(f"ids were passed beside Chunks or a State, but {rule}")
+
+
+def take_bare(records: Any, *labels: Any) -> Any:
+    """The table of a block; refuses labels beside it, whose column a schema names already."""
+    if labels:
+        rule = "the schema names their column: Chunks of tables, without label="
+        raise ParameterError(f"the parts have labels beside their tables, but {rule}")
+    return records
 
 
 def _no_row() -> ShapeError:
@@ -454,6 +487,12 @@ def _column_of(block: Any, *labels: Any, ids: str) -> Column:
     if labels:
         refuse("ids", ids, "parts must be tables: pairs (X, y) have no column of ids")
     return take_columns("a part", block, None).column(ids)
+
+
+def _call(task: Callable[..., T], *rest: Any) -> T:
+    """Calls a task with what a part is read by, which comes last here, and then with all else."""
+    *further, blocks, name = rest
+    return task(blocks, name, *further)
 
 
 def _run_part(

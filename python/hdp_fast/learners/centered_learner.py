@@ -17,7 +17,7 @@ from .._support.random_state import check_random_state
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import instance, one_of, positive_or_infinite, probability
 from ..budget.account import Budget
-from ..data.chunks import Chunks, refuse_owners
+from ..data.chunks import Chunks, refuse_owners, take_bare
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.goal import Goal
@@ -204,12 +204,9 @@ class CenteredLinear(Checked):
         label = require_label(self.schema.label).column
         return take_columns("table", table, [*self.schema.reads, label])
 
-    def _read_block(self, table: Any, *labels: Any) -> tuple[Table, NDArray[Any]]:
+    def _read_block(self, *block: Any) -> tuple[Table, NDArray[Any]]:
         """The columns of a table that are read, and the labels as the task takes them."""
-        if labels:
-            rule = "the schema names the label: parts must be tables that hold it"
-            raise ParameterError(f"table has parts of X and y, but {rule}")
-        records = self._take(table)
+        records = self._take(take_bare(*block))
         if self.classes is not None:
             return records, self._number_labels(records, self.classes)
         if require_label(self.schema.label).bounds is not None:

@@ -97,11 +97,16 @@ class PartedRows:
         cls, unit: Rows, chunks: Chunks, read: Callable[..., tuple[Any, NDArray[Any]]]
     ) -> PartedRows:
         """A first pass: it counts the records, and `read` refuses what is wrong in public."""
-        return cls(unit, chunks, read, sum(chunks.map(partial(_add_labels, read, len))))
+        chunks.require_passes()
+        return cls(unit, chunks, read, sum(chunks.map(partial(_count_labels, unit, read))))
 
     def __len__(self) -> int:
         """The number of records."""
         return self.n
+
+    def made_by(self, unit: Rows) -> PartedRows:
+        """The rows that another map makes of the same records."""
+        return replace(self, unit=unit)
 
     def add_up(self, count: Count) -> Integers:
         """The sum of the integers that `count` makes of some rows and their labels."""
@@ -121,6 +126,19 @@ def _add_labels(
     read: Callable[..., Any], count: CountLabels, blocks: Iterable[tuple[Any, ...]], _: Any
 ) -> Any:
     return sum(count(read(*block)[1]) for block in blocks if count_rows(block[0]))
+
+
+def _count_labels(
+    unit: Rows, read: Callable[..., Any], blocks: Iterable[tuple[Any, ...]], _: Any
+) -> int:
+    many = 0
+    for block in blocks:
+        if count_rows(block[0]):
+            records, labels = read(*block)
+            many += len(labels)
+            for name in () if unit.schema is None else unit.schema.reads:
+                records.column(name)  # Later passes are paid for.
+    return many
 
 
 def _add_part(

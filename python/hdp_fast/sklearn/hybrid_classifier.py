@@ -12,8 +12,9 @@ from .._support.feature_names import names_of
 from .._support.notes import keep_result, note
 from .._support.random_state import make_public_generator, make_stream
 from .._support.types import Floats, RandomState
-from .._support.validate import one_of, positive
+from .._support.validate import one_of, positive, refuse
 from ..budget.account import Budget
+from ..data import Chunks, Table
 from ..exceptions import ParameterError
 from ..learners import PrivateModel, score_of
 from ..learners.moment_equation import softmax, to_halves
@@ -123,9 +124,10 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_domain: ArrayLike | None = None,
         *,
+        agents: tuple[Any, ArrayLike] | None = None,
         budget: Budget | None = None,
     ) -> Self:
         """Learns from the panel, and asks the agents.
@@ -134,11 +136,13 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
 
         Args:
             X: The records of the panel and of the agents, in any order, as the estimator takes
-                them.
-            y: Their labels, shape (n,), of two classes.
+                them. Or data.Chunks of the panel alone with its labels, for a PrivateClassifier.
+            y: Their labels, shape (n,), of two classes; None beside Chunks.
             sample_domain: Public integers of shape (n,): 0 or more for a row of the panel, below 0
                 for an agent, of whom there must be 60 or none. None says that all are of the panel:
                 then no one is asked.
+            agents: Beside Chunks the records of the agents and their labels, as a pair (X, y); None
+                asks no one.
             budget: The budget that the panel's fit is charged to, for an estimator whose fit takes
                 one; None charges nothing. The agents' answers are charged to no one: each agent
                 answers once in a fit.
@@ -149,7 +153,8 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         Raises:
             ParameterError: A parameter lies outside its range, sample_domain lacks a domain or
                 holds something else than integers, there are fewer than 60 agents, a label is none
-                of the classes, or the estimator's fit takes no budget.
+                of the classes, the estimator's fit takes no budget, or an argument comes beside
+                Chunks, or agents without them.
             ShapeError: sample_domain does not fit the rows of X.
             ValueError: There are more classes than two, X or y is no array of finite numbers, or
                 what else the estimator raises.
@@ -167,23 +172,31 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
             the panel's fit has been charged.
         """
         self._check_settings(budget)
-        table, labels, domains = self._read(X, y, sample_domain)
-        if domains is None:
-            note(
-                "sample_domain = None makes all rows the panel's: no agent is asked, and"
-                " agents_epsilon has no effect; rows of agents are those below 0"
-            )
-        people = np.arange(len(labels)) if domains is None else np.flatnonzero(~domains)
         charge = {} if budget is None else {"budget": budget}
         fit = functools.partial(clone(self.estimator).fit, **charge)
-        panel = shield_code("estimator", fit, select_rows(table, people), labels[people])
-        self.classes_ = check_two(panel.classes_)
-        self.panel_, self.record_ = panel, getattr(panel, "record_", None)
+        panel: tuple[Any, ...] = (X,)
+        if isinstance(X, Chunks):
+            asked = self._read_agents(X, y, sample_domain, agents)
+        else:
+            panel, asked = self._split(X, y, sample_domain, agents)
+        if asked is None:
+            name, rows = "sample_domain", "those below 0"
+            if isinstance(X, Chunks):
+                name, rows = "agents", "the pair agents=(X, y)"
+            note(
+                f"{name} = None makes all rows the panel's: no agent is asked, and agents_epsilon"
+                f" has no effect; rows of agents are {rows}"
+            )
+        fitted = shield_code("estimator", fit, *panel)
+        self.classes_ = check_two(fitted.classes_)
+        self.panel_, self.record_ = fitted, getattr(fitted, "record_", None)
         self.calibrated_, self.agents_record_, self.domain_sizes_ = None, None, None
-        if domains is not None:
-            agents = np.flatnonzero(domains)
-            self._ask(select_rows(table, agents), labels[agents])
-            self.domain_sizes_ = len(people), len(agents)
+        if asked is not None:
+            self._ask(*asked)
+            people = X.count() if isinstance(X, Chunks) else len(panel[1])
+            self.domain_sizes_ = people, len(asked[1])
+        elif isinstance(X, Chunks):
+            copy_names(fitted, self)
         return self
 
     def decision_function(self, X: Any) -> Floats:
@@ -316,6 +329,51 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         check_count("agents", int(domains.sum()))
         return X, labels, domains
 
+    def _split(self, X: Any, y: Any, sample_domain: Any, agents: Any) -> tuple[Any, Any]:
+        """The records of the panel and of the agents, both with their labels; None for no one."""
+        if agents is not None:
+            rule = "sample_domain says which rows are theirs: they come apart beside Chunks alone"
+            raise ParameterError(f"agents were passed beside X and y, but {rule}")
+        table, labels, domains = self._read(X, y, sample_domain)
+        if domains is None:
+            return (table, labels), None
+        places = np.flatnonzero(~domains), np.flatnonzero(domains)
+        panel, asked = ((select_rows(table, some), labels[some]) for some in places)
+        return panel, asked
+
+    def _read_agents(
+        self, panel: Chunks, y: Any, sample_domain: Any, agents: Any
+    ) -> tuple[Any, NDArray[Any]] | None:
+        """The records of the agents of a panel in parts, and their labels; None for no one."""
+        if y is not None or sample_domain is not None:
+            rule = "Chunks are the panel and hold its labels: agents=(X, y) are the others"
+            raise ParameterError(f"y or sample_domain was passed beside Chunks, but {rule}")
+        if not isinstance(self.estimator, PrivateClassifier):
+            kind = type(self.estimator).__name__
+            raise ParameterError(f"estimator is a {kind}, but Chunks take a PrivateClassifier")
+        if self.estimator.classes is not None:
+            check_two(np.asarray(check_classes(self.estimator.classes)))
+        if agents is None:
+            return None
+        if not isinstance(agents, tuple) or len(agents) != 2:
+            refuse("agents", type(agents).__name__, "it must be a pair (X, y) or None")
+        records, labels, _ = self._read(*agents, None)
+        check_count("agents", len(labels))
+        if self.estimator.schema is None:
+            self._require_same(panel)
+        return records, labels
+
+    def _require_same(self, panel: Chunks) -> None:
+        """Refuses agents of other columns than those of a panel in parts."""
+        head = panel.with_tables().first()[0]
+        names = tuple(head.columns) if isinstance(head, Table) else None
+        width = head.shape[1] if names is None else len(names)
+        asked = getattr(self, "feature_names_in_", None)
+        same = names is None or asked is None or tuple(asked) == names
+        if width != self.n_features_in_ or not same:
+            rule = "they must have the columns of Chunks in the same order"
+            raise ParameterError(f"agents have {self.n_features_in_} columns, but {rule}")
+
     def _ask(self, records: Any, labels: NDArray[Any]) -> None:
         """Fit the map of scores to the answers of agents, who stand in no particular order."""
         codes = encode(labels, self.classes_)
@@ -326,6 +384,13 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         agents = Agents(scores[order, None], codes[order], epsilon=self.agents_epsilon)
         told = repair(take_score, agents, count=len(codes), method=self.method, random_state=stream)
         self.calibrated_, self.agents_record_ = told.calibrated, told.calibrated.agents_record
+
+
+def copy_names(fitted: Any, estimator: Any) -> None:
+    """Gives an estimator the columns that another one was fitted to."""
+    estimator.n_features_in_ = fitted.n_features_in_
+    if hasattr(fitted, "feature_names_in_"):
+        estimator.feature_names_in_ = fitted.feature_names_in_
 
 
 def take_score(records: Any) -> Floats:

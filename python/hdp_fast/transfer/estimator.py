@@ -12,7 +12,6 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from .. import local
-from .._core import Features
 from .._support import progress as progress_module
 from .._support.notes import keep_result, note, note_large_delta
 from .._support.parameters import SettableParameters
@@ -35,19 +34,18 @@ from .boosted import plan_boosted
 from .learner import Learner, adapt, composes
 from .plans import Auto, Output, Plan, Schedule, WeighBy, is_auto, is_private, validate_goal
 from .preparation import (
-    RunRecords,
     calibrate_learner,
     count_offered,
     is_oracle,
     make_record,
     open_journal,
     pass_over_asked,
-    validate_records,
     verify_privacy,
 )
 from .results import TransferResult
 from .run import Run
 from .run_planning import make_plan
+from .run_records import RunRecords, validate_records
 
 Population = local.Agents | local.RemoteAgents | local.SQOracle
 
@@ -157,7 +155,7 @@ class SubsampleTestReweigh(SettableParameters):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         agents: Population | None = None,
         *,
         budget: Budget | None = None,
@@ -171,8 +169,10 @@ class SubsampleTestReweigh(SettableParameters):
         constant, and when delta is above 1 / n.
 
         Args:
-            X: The curator's records of shape (n, d), in a form that the learner takes.
-            y: Their labels 0 and 1, of shape (n,).
+            X: The curator's records of shape (n, d), in a form that the learner takes. Or
+                data.Chunks of such with their labels, for a learner that takes drawn records: the
+                number of a record is its place in all parts, in the order in which they came.
+            y: Their labels 0 and 1, of shape (n,); None beside Chunks.
             agents: Agents of the target population, `local.Agents` or `local.RemoteAgents`. With a
                 checkpoint that exists, pass the same agents in the same order: those who were asked
                 are passed over. RemoteAgents need not all answer: the plan asks as many as their
@@ -194,7 +194,8 @@ class SubsampleTestReweigh(SettableParameters):
 
         Raises:
             ShapeError: X, y, agents and start do not fit each other.
-            ParameterError: A parameter is out of range or excludes another one.
+            ParameterError: A parameter is out of range or excludes another one; or Chunks come with
+                ids or with a learner that draws for itself, such as PrivateSGD.
             InsufficientSamples: There are fewer records than the plan needs.
             AgentsExhausted: There are fewer agents than the plan needs. It is also raised during
                 the run, when others have asked the agents meanwhile, or none of those who were
@@ -211,13 +212,16 @@ class SubsampleTestReweigh(SettableParameters):
 
         Cost:
             In each round what the learner needs for its draws, one prediction for n records, and a
-            handful of passes over n weights. Memory of 30 bytes for each record beside X.
+            handful of passes over n weights. Memory of 30 bytes for each record beside X. Chunks
+            are read twice where an ExponentialLearner makes bits of them that take at most 64 MB,
+            and else once at first and twice in each round: for what was drawn, and for its errors.
+            In memory are weights, 27 bytes for each record, a block, and the drawn records or bits.
 
         Source:
             Kohen and Sheffet 2022, Algorithms 1 and 2.
         """
         check_random_state(random_state)
-        records = validate_records(X, y)
+        records = validate_records(X, y, self.learner)
         self._check_agents(agents, records)
         if budget is not None and not is_private(self.epsilon):
             refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
@@ -226,15 +230,20 @@ class SubsampleTestReweigh(SettableParameters):
             return self._finish(run, records, agents, progress)
 
     def resume(
-        self, X: Any, y: ArrayLike, agents: Population | None = None, *, progress: bool = False
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        agents: Population | None = None,
+        *,
+        progress: bool = False,
     ) -> Self:
         """Goes on with a fit that ended for want of agents, by an error or by Ctrl-C.
 
         Nothing is charged again, and no round that anybody has seen is run twice.
 
         Args:
-            X: The records that were passed to `fit`.
-            y: Their labels.
+            X: The records that were passed to `fit`; Chunks in the same parts.
+            y: Their labels; None beside Chunks.
             agents: Other agents of the target population, or those of `fit`; None for a run without
                 agents. No agents are passed over here.
             progress: Whether to show a progress bar (tqdm).
@@ -263,7 +272,7 @@ class SubsampleTestReweigh(SettableParameters):
         run: Run | None = getattr(self, "_interrupted", None)
         if run is None:
             raise ParameterError("resume goes on with a fit of this object, but none was stopped")
-        records = validate_records(X, y)
+        records = validate_records(X, y, self.learner)
         self._check_agents(agents, records)
         records.require_match(run.journal.settings)
         return self._finish(run, records, agents, progress)
@@ -340,7 +349,7 @@ class SubsampleTestReweigh(SettableParameters):
         weights = self._begin_weights(plan, records, start)
         if is_private(self.epsilon):
             learner = adapt(self._make_private(plan, records, weights, start))
-        if isinstance(learner.prepare(records.X), Features) and isinstance(agents, local.Agents):
+        if records.become_bits(learner) and isinstance(agents, local.Agents):
             agents.require_bits()
         if weights.updates_left < plan.rounds:
             left = f"only {weights.updates_left} are left before the weights run out"
@@ -456,8 +465,8 @@ class SubsampleTestReweigh(SettableParameters):
             if is_private(self.epsilon) or not hasattr(agents, "query"):
                 rule = "it must be Agents or RemoteAgents, or for epsilon = inf an SQ oracle"
                 refuse("agents", agents, rule)
-        elif isinstance(agents, local.Agents) and (agents.d,) != records.X.shape[1:]:
-            rule = f"X has shape {records.X.shape}"
+        elif isinstance(agents, local.Agents) and (agents.d,) != records.shape:
+            rule = f"X has shape {(len(records), *records.shape)}"
             raise ShapeError(f"agents have {agents.d} features, but {rule}")
 
     def _require_agents(self, plan: Plan, agents: Any) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from .._support.notes import keep_result
 from .._support.parameters import Checked, Rules, optional
 from .._support.random_state import check_random_state, make_stream
-from .._support.types import Floats, RandomState
+from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
     instance,
     one_of,
@@ -24,6 +24,7 @@ from .._support.validate import (
 )
 from ..accounting import gaussian_mu
 from ..budget.account import Budget, check_budget, spend
+from ..data.chunks import Chunks, count_rows, take_bare
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.goal import Goal
@@ -34,7 +35,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..learners.centered_classes import ClassesPlan, learn_classes, plan_classes, release_center
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel
-from ..learners.centered_rows import center_evenly
+from ..learners.centered_rows import PartedRows, center_evenly
 from ..learners.descriptions import Description
 from ..learners.private_model import LARGEST
 from ..local.agents import Agents
@@ -245,7 +246,9 @@ class HybridRun(Checked):
             answers one question. For somebody on both sides, both guarantees add up.
 
         Cost:
-            8 to 120 passes over the panel, and some forty over parts of the agents.
+            8 to 120 passes over the panel, and some forty over parts of the agents. Chunks are read
+            three times where their integers, two bytes for each feature of a row, take at most half
+            a gigabyte or a temporary file has room for them, and else once for each step.
         """
         stream = make_stream(random_state)
         learned = self._learn(panel, agents, count, budget, stream, random_state)
@@ -265,7 +268,8 @@ class HybridRun(Checked):
 
         Args:
             panel: A data.Table or a data frame, as data.read_frame takes it, of n private rows,
-                with the columns of the schema and that of its label.
+                with the columns of the schema and that of its label; or data.Chunks of such, each
+                part of which is read where it lies.
             agents: local.Agents or local.RemoteAgents, who hold the features of the plan and a
                 label, and stand in an order that tells nothing about them.
             count: Number of agents that the whole run asks; None takes all that are left.
@@ -278,8 +282,9 @@ class HybridRun(Checked):
             The released model, not yet calibrated.
 
         Raises:
-            ParameterError: The panel lacks a column, an argument is out of range, or the budget is
-                of another relation. Nothing is spent, and no one is asked.
+            ParameterError: The panel lacks a column, an argument is out of range, Chunks name a
+                column of ids, for it is rows that are protected, or the budget is of another
+                relation. Nothing is spent, and no one is asked.
             ShapeError: Agents hold another number of features than the plan's. Nothing is spent.
             AgentsExhausted: There are too few agents. Nothing is spent.
             BudgetExceeded: The budget has less than epsilon or delta left. Nothing is spent.
@@ -331,15 +336,14 @@ class HybridRun(Checked):
     ) -> HybridModel:
         check_random_state(random_state)
         check_budget(budget)
-        table = self._take("panel", panel)
-        labels = self.schema.labels(table).astype(np.int64)
-        plan = self._plan_with(table.rows, agents, count)
+        records, labels = self._open(panel)
+        plan = self._plan_with(count_rows(records), agents, count)
         plain = self._rows(plan.features)
-        rows = plain.plain(table)
+        rows = _make_rows(plain, records)
         if budget is not None and budget.neighbors != "replace_one":
             refuse("budget.neighbors", budget.neighbors, "a run is protected by replace_one")
         learner = self._plan_learner(plan, random_state)
-        learner.note_few(table.rows, plan.columns + 1)
+        learner.note_few(plan.n, plan.columns + 1)
         with spend(budget, learner.record):
             centered = release_center(learner, plain, rows, stream)
             shift = self._screen(centered, learner, plan, agents, stream)
@@ -347,13 +351,12 @@ class HybridRun(Checked):
             # Where noise would blur the means, they have said what moved and are of no other use.
             whole = centered if learner.centers else center_evenly(plain)
             kept = whole.without(left_out)
-            columns = np.isin(plain.names, kept.names)
+            if len(kept.names) < plan.columns:
+                rows = _make_rows(dataclasses.replace(kept, center=None, factor=None), records)
             # The calibration is of scores of rows that are not shrunk.
-            parts = learn_classes(learner, kept, rows[:, columns], labels, stream, shrink=False)
-        released = CenteredModel(kept, parts.model, "descent", parts.record, parts.noise)
-        model = dataclasses.replace(
-            make_private_model(released, None, table.rows), norm_bound=LARGEST
-        )
+            made = learn_classes(learner, kept, rows, labels, stream, shrink=False)
+        released = CenteredModel(kept, made.model, "descent", made.record, made.noise)
+        model = dataclasses.replace(make_private_model(released, None, plan.n), norm_bound=LARGEST)
         return HybridModel(
             model=model,
             panel_model=model,
@@ -364,6 +367,20 @@ class HybridRun(Checked):
             certificates={},
             records=(learner.record,),
         )
+
+    def _open(self, panel: Any) -> tuple[Table | PartedRows, Integers | None]:
+        """The records of a panel, and their labels beside a table; parts have theirs.
+
+        All of them are looked at, so that what is wrong in public is refused here.
+        """
+        if isinstance(panel, Chunks):
+            return PartedRows.open(self._rows("numbers"), panel, self._read_block), None
+        return self._read_block(panel)
+
+    def _read_block(self, *block: Any) -> tuple[Table, Integers]:
+        """The columns of a table that are read, and the labels."""
+        table = self._take("panel", take_bare(*block))
+        return table, self.schema.labels(table).astype(np.int64)
 
     def _plan_with(self, n: int, agents: AgentPool, count: int | None) -> HybridPlan:
         check_agents(agents)
@@ -456,6 +473,11 @@ class HybridRun(Checked):
     def _rows(self, features: Features) -> Rows:
         """The rows whose plain ones are these features."""
         return Rows(self.schema, features == "bits")
+
+
+def _make_rows(unit: Rows, records: Table | PartedRows) -> NDArray[Any] | PartedRows:
+    """The plain rows of a panel by this map, or what makes them where each part is read."""
+    return records.made_by(unit) if isinstance(records, PartedRows) else unit.plain(records)
 
 
 def describe_rows(rows: Rows, weights: Floats, kept: NDArray[np.bool_]) -> Description:

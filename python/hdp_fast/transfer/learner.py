@@ -20,6 +20,7 @@ from ..accounting.calibration import WINDOW, guess_rate, largest_draws
 from ..accounting.mechanisms import BoundedRange, Mechanism, Subsampled
 from ..data.records import copy_array
 from ..exceptions import ParameterError
+from ..learners.exponential import ExponentialLearner
 from ..local.pool import Hypothesis
 from ..weights import DenseWeights
 from .plans import RunGoal
@@ -49,6 +50,11 @@ class Learner:
     def draws_itself(self) -> bool:
         """Whether the learner draws from the weights itself, instead of taking drawn records."""
         return hasattr(self._learner, "learn_weighted")
+
+    @property
+    def takes_packed(self) -> bool:
+        """Whether `prepare` takes packed bits where it makes some of arrays."""
+        return isinstance(self._learner, ExponentialLearner)
 
     def learn_weighted(
         self, X: Any, y: Bits, weights: DenseWeights, random_state: int | None

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,9 @@ from ..weights import DenseWeights
 from .checkpoint import Journal
 from .learner import Learner
 from .plans import Plan
-from .preparation import RunRecords, is_oracle
+from .preparation import is_oracle
 from .results import Constants, RoundResult, Stopped, TransferResult, constant_loss, read_constants
+from .run_records import RunRecords, StoredRecords
 
 _OF_BITS = ("conjunction", "parity", "at_least")
 
@@ -63,17 +65,17 @@ class Run:
                 learner and of the agents are passed on.
         """
         places = {number: place for place, number in enumerate(self.plan.tested_rounds)}
-        prepared, y = self._learner.prepare(records.X), records.y
+        records = records.prepared_by(self._learner)
         # The weights count their updates themselves, so that Ctrl-C cannot come between the two.
         while (number := self.weights.updates + 1) <= self.plan.rounds:
-            hypothesis = self._learn(number, prepared, y)
+            hypothesis = self._learn(number, records)
             place = places.get(number)
             if place is not None and self._accepts(place, number, hypothesis, agents):
                 return self._result(place, "accepted", number, agents)
             if self.plan.output == "majority" or number in self._finalists:
                 self._kept[number] = hypothesis
             compute = _compute_losses if self.plan.weigh_by == "losses" else _errors
-            self.weights.update(compute(hypothesis, prepared, y))
+            self.weights.update(records.measure(partial(compute, hypothesis)))
             bar.update()
         if not self.plan.tests:
             return self._release(None, self._vote(), "rounds", self.plan.rounds, agents)
@@ -81,11 +83,11 @@ class Run:
         last = len(places) if self.plan.output == "majority" else self._best()
         return self._result(last, "rounds", self.plan.rounds, agents)
 
-    def _learn(self, number: int, X: Any, y: Bits) -> Hypothesis:
+    def _learn(self, number: int, records: RunRecords) -> Hypothesis:
         """The hypothesis of a round, restored or learned, and written before anybody sees it."""
         is_written = number <= len(self.journal.hypotheses)
         if self._latest is None or self._latest[0] != number:
-            hypothesis = self._restore(number) if is_written else self._draw(number, X, y)
+            hypothesis = self._restore(number) if is_written else self._draw(number, records)
             self._latest = (number, hypothesis)
         if not is_written:
             self.journal.add_hypothesis(number, json.dumps(self._latest[1].hypothesis))
@@ -94,12 +96,13 @@ class Run:
     def _restore(self, number: int) -> Hypothesis:
         return self.journal.restore(number, self._learner.restore)
 
-    def _draw(self, number: int, X: Any, y: Bits) -> Hypothesis:
+    def _draw(self, number: int, records: RunRecords) -> Hypothesis:
         seed = self._seed_for("learner", number)
         if self._learner.draws_itself:
-            return self._learner.learn_weighted(X, y, self.weights, seed)
-        indices = self.weights.draw(self.plan.draws, random_state=self._seed_for("draws", number))
-        return self._learner.learn(X, y, indices, seed)
+            assert isinstance(records, StoredRecords)
+            return self._learner.learn_weighted(records.X, records.y, self.weights, seed)
+        drawn = self.weights.draw(self.plan.draws, random_state=self._seed_for("draws", number))
+        return self._learner.learn(*records.take(drawn), seed)
 
     def _accepts(self, place: int, number: int, hypothesis: Hypothesis, agents: Any) -> bool:
         value = self._cautious(self._test(place, number, hypothesis, agents))
