@@ -484,3 +484,14 @@ def test_one_file_is_no_two_parts_of_any_pass(tmp_path):
     ):
         with pytest.raises(ParameterError, match="there twice"):
             call()
+
+
+def test_workers_follow_to_another_folder(tmp_path, monkeypatch):
+    """joblib keeps its processes, which began in the folder of the first call."""
+    for number in (1, 2):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        for part in range(2):
+            np.save(f"part{part}.npy", np.full((10 * number, 1), 1.0))
+        assert Chunks("part*.npy", workers=2).count() == 20 * number

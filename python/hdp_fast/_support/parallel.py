@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from multiprocessing import current_process
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -50,18 +52,31 @@ def _ended(results: Generator[Any]) -> Iterator[None]:
 def _send(
     joblib: Any, jobs: list[tuple[int, Callable[[], T]]], workers: int | None
 ) -> Generator[tuple[int, T]]:
+    folder = _find_folder()
     if joblib is None:
-        return (_call(*job) for job in jobs)
+        return (_call(*job, folder) for job in jobs)
     options = {} if workers is None else {"n_jobs": workers}
     parallel = make_pool(joblib, "generator_unordered", **options)
     if parallel.n_jobs == 1:
-        return (_call(*job) for job in jobs)
-    results = parallel(joblib.delayed(_call)(*job) for job in jobs)
+        return (_call(*job, folder) for job in jobs)
+    results = parallel(joblib.delayed(_call)(*job, folder) for job in jobs)
     return results if hasattr(results, "close") else (result for result in results)
 
 
-def _call(place: int, job: Callable[[], T]) -> tuple[int, T]:
+def _call(place: int, job: Callable[[], T], folder: str | None) -> tuple[int, T]:
+    # Processes of joblib live on, in the folder in which they began: paths may mean another file.
+    is_kept = current_process().name.startswith("LokyProcess")
+    if is_kept and folder is not None and _find_folder() != folder:
+        os.chdir(folder)
     return place, job()
+
+
+def _find_folder() -> str | None:
+    """The current folder; None where it is no longer there."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
 
 
 def runs_alone() -> bool:
