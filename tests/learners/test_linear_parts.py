@@ -191,7 +191,7 @@ def test_nothing_is_spent_where_a_part_is_wrong(tmp_path):
         ([PARTS[2], PARTS[3].drop(columns="rent")], {}, "lacks 1 columns"),
         (PARTS, {"ids": np.arange(N)}, "ids were passed beside"),
         (Chunks(PARTS, ids="age"), {}, "this job protects rows and not people"),
-        (Chunks(PARTS, label="rent"), {}, "the schema names the label"),
+        (Chunks(PARTS, label="rent"), {}, "the schema names their column"),
     ):
         with pytest.raises(ParameterError, match=error):
             numbers.learn(

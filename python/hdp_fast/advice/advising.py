@@ -40,12 +40,13 @@ def advise(
     """Ranks the methods of this package for a task, before any data are read.
 
     A method loses what noise, chance and a shift take. What the first two take of a linear model
-    follows a law that was measured on 48 tables. With a room r, by which the best model errs less
-    than the best constant, noise takes the share 1.3 s**-.8 r**-.55 of it, and of numbers, whose
-    errors are shares of their variance, 2.1 s**-.75 r**-.7; chance takes .04 c**-.6 r**-1.2 from c
-    records for each weight, and of numbers (1 - r) / (r c). Nine tables in ten lie between .3 and
-    3.4 times as much. Here mu is the parameter of the Gaussian mechanism with this epsilon and
-    delta, tau = tanh(agents_epsilon / 2), and the signal is
+    follows a law that was measured on 48 tables. Noise takes `1.8 / s**.5` of what can be learned
+    from a signal s, and of numbers, whose errors are shares of their variance, `3.6 / s**.65`.
+    Where `best_error` says which share r of the constant's error can be learned, it is
+    `1.35 / (s**.6 r**.7)` and `1.75 / (s**.7 r**.8)`. Chance takes `.06 / (c**.65 r**1.75)` from c
+    records for each weight, and of numbers (1 - r) / (r c); r counts as .4 where it is not known.
+    Luck makes that .05, .4, .9, 1.8 or 5 times as much. Here mu is the parameter of the Gaussian
+    mechanism with this epsilon and delta, tau = tanh(agents_epsilon / 2), and the signal is
 
     - s = n mu / sqrt((d + 1) (K - 1)) of the centered learner's descent, and 1.4 times that of one
       release of statistics, twice with more than two classes;
@@ -66,11 +67,11 @@ def advise(
     the target, and moves the log-odds. Agents measure the intercept with the standard error that
     transfer.plan_calibration states; calibration takes it where it is less than the shift.
 
-    What public numbers do not say is averaged over: luck and room as above, base rates of .05, .2
-    and .5, and shifts of 1, 3, 10 and 30 with log-odds that move by 0 to 3; for a finite class also
-    whether labels are sharp, and whether the target follows the rule of a part of the source. Each
-    is as likely as any other. That is no knowledge of your data: where you know more, pass
-    `target`, `base_rate` and `best_error`.
+    What public numbers do not say is averaged over: luck, base rates of .05, .2 and .5, and shifts
+    of 1, 3, 10 and 30 with log-odds that move by 0 to 3; for a finite class also whether labels are
+    sharp, and whether the target follows the rule of a part of the source. Each is as likely as any
+    other, and a range reaches from the 6th to the 94th percentile. That is no knowledge of your
+    data: where you know more, pass `target`, `base_rate` and `best_error`.
 
     Args:
         n: Number of private records; 0 only with a public source and agents.

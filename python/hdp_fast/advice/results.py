@@ -154,7 +154,7 @@ class Advice(JsonText):
 
         Args:
             name: Name of the method; None takes the best one.
-            **data: What the call names: X, y, bounds and so on, as Forecast has them.
+            data: By keyword, what the call names: X, y, bounds and so on, as Forecast has them.
 
         Returns:
             What the call returns: a fitted estimator, labels, or the result of a run.
