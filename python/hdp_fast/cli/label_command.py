@@ -16,8 +16,9 @@ from ..budget.account import Budget
 from ..data import files
 from ..exceptions import BudgetExceeded, ParameterError
 from ..labels.ensemble import note_flips, require_records
-from ..labels.labeler import LabelResult, PrivateLabeler
+from ..labels.labeler import PrivateLabeler
 from ..labels.pool import MethodChoice, choose_members
+from ..labels.results import LabelResult
 from ..labels.suggestion import suggest
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import VotePlan

@@ -9,8 +9,8 @@ from typing import Any
 from .._support.validate import refuse
 from ..budget.account import Budget
 from ..exceptions import ParameterError
-from ..labels.labeler import LabelResult
 from ..labels.pool import MethodChoice, population_of
+from ..labels.results import LabelResult
 from ..labels.statistics_labeler import StatisticsLabeler
 from .label_task import LabelTask
 

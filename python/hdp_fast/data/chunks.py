@@ -298,26 +298,48 @@ class Chunks:
         """
         return (result for _, result in self._run(function("task", task)))
 
-    def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
+    def gather(self, task: Callable[..., T], each: Sequence[Any] | None = None) -> list[T]:
         """Runs a task on each part, as map does, and puts the results in the order of the parts.
 
         Args:
             task: As in map.
+            each: What the task gets before its other arguments, a value for each part, such as the
+                public number of its first record; None gives it nothing.
 
         Returns:
             The result of each part.
 
         Raises:
+            ParameterError: each has not one value for each part.
             Exception: As in fold.
         """
-        results = dict(self._run(function("task", task)))
+        results = dict(self._run(function("task", task), each))
         return [results[place] for place in range(len(self))]
 
+    def count_each(self) -> list[int]:
+        """Counts the records of each part, by a pass over them.
+
+        Returns:
+            The number of rows of each part, in the order of the parts.
+
+        Raises:
+            Exception: As in fold.
+        """
+        rows = self.gather(_count_rows)
+        self._rows = sum(rows)
+        return rows
+
     def _run(
-        self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]
+        self, task: Callable[..., T], each: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, T]]:
         """The place and the result of each part, in the order in which they are done."""
-        jobs = [partial(_run_part, task, self._take, *pair) for pair in self._pairs()]
+        if each is not None and len(each) != len(self):
+            refuse("each", each, f"there must be a value for each of {len(self):,} parts")
+        tasks: list[Callable[..., T]] = [task] * len(self)
+        if each is not None:
+            tasks = [partial(task, value) for value in each]
+        pairs = zip(tasks, self._pairs(), strict=True)
+        jobs = [partial(_run_part, one, self._take, *pair) for one, pair in pairs]
         orders: set[tuple[str, ...]] = set()
         with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:

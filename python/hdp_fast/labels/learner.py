@@ -18,9 +18,10 @@ from ..budget.account import Budget
 from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .labeler import LabelResult, PrivateLabeler
+from .labeler import PrivateLabeler
 from .members import check_learner, train_openly
 from .public_facts import check_targets, compare, facts_of
+from .results import LabelResult
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 

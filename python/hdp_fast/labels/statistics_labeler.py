@@ -24,7 +24,6 @@ from ..exceptions import ParameterError
 from ..learners import FeatureMap, ReleasedStatistics, SufficientStatistics
 from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
-from .labeler import LabelResult
 from .public_facts import Facts, check_classes, check_labels, choose_marker, compare, facts_of
 from .public_features import (
     DescentModel,
@@ -37,6 +36,7 @@ from .public_features import (
     make_learner,
     mean_description,
 )
+from .results import LabelResult
 from .saved_files import read_labeler, write_labeler
 
 Population = Literal["same", "tested"]
