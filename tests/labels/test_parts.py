@@ -175,7 +175,7 @@ def test_states_of_other_settings_are_refused_by_name():
         state + plain.fold(X, Y, Q=Q + 1, members=60)
     with pytest.raises(ParameterError, match="classes = "):
         labeler(classes=[0, 1, 2]).release(state)
-    with pytest.raises(ParameterError, match="state is of labels.PrivateLabeler"):
+    with pytest.raises(ParameterError, match=r"state is of labels\.PrivateLabeler"):
         soft().release(state)
     with pytest.raises(ParameterError, match="state = "):
         plain.release(Q)

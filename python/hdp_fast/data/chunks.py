@@ -125,6 +125,19 @@ class Chunks:
         """What the parts are called: files by their paths, and nothing else."""
         return tuple(part.name for part in self._parts)
 
+    def require_passes(self, why: str) -> None:
+        """Refuses parts that can be read a single time, before anything is read or spent.
+
+        Args:
+            why: What needs more passes, in words.
+
+        Raises:
+            ParameterError: There is one.
+        """
+        if any(part.head is not None for part in self._parts):
+            rule = f"{why}: pass a Dataset, or files"
+            raise ParameterError(f"source is a RecordBatchReader, which is read once, but {rule}")
+
     @property
     def _reads(self) -> list[str] | None:
         if self._columns is None:

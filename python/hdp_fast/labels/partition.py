@@ -176,6 +176,7 @@ class Source:
             return cls((features, labels), rows, facts_of(features), shape, None, check)
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
+        X.require_passes("members are trained in a second pass")
         parts = X.gather(partial(_inspect, check))
         some = [part for part in parts if part.facts is not None]
         if not some or some[0].facts is None:
