@@ -882,7 +882,7 @@ def test_learn_on_parts_without_rows_is_that_of_an_array_without_rows(relation):
 @pytest.mark.parametrize(("method", "relation"), RUNS)
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
 def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch, method, relation):
-    """Labels that nothing fits, so that tries and batches fail; and samples that leave bits free."""
+    """Labels that nothing fits, so that tries fail, and samples that leave bits free."""
     monkeypatch.setattr("hdp_fast.parity.equations._FEWEST_ROWS", 50)
     monkeypatch.setattr("hdp_fast.parity.equations._ROWS_FOR_EACH", 1)
     rng = np.random.default_rng(3)
