@@ -379,7 +379,7 @@ def test_fit_on_parts_has_the_bits_of_one_array(population, shift, method, worke
 def test_fit_on_parts_of_tables_reads_them_by_the_schema(tmp_path):
     pandas = pytest.importorskip("pandas")
     names = ["a", "b", "c", "d"]
-    schema = Schema({name: Number(-8, 8) for name in names})
+    schema = Schema(columns={name: Number(-8, 8) for name in names})
     frame = pandas.DataFrame(X, columns=names).assign(kind=Y)
     for number, rows in enumerate(np.array_split(np.arange(len(Y)), 3)):
         frame.iloc[rows].to_csv(tmp_path / f"{number}.csv", index=False)

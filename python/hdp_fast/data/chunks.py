@@ -108,6 +108,7 @@ class Chunks:
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
+        self._make: Callable[..., tuple[Any, ...]] | None = None
         self._parts = tuple(parts_of(source, Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
@@ -189,6 +190,24 @@ class Chunks:
         """
         other = copy.copy(self)
         other._whole = True
+        return other
+
+    def with_blocks(self, make: Callable[..., tuple[Any, ...]]) -> Chunks:
+        """Makes the same chunks, whose blocks a function makes of theirs, where parts are read.
+
+        Args:
+            make: Called with X and y, or with a table alone, of a block that has a row; it returns
+                what a fold is to be called with, a row for each row. It must be public, and alike
+                for all blocks.
+
+        Returns:
+            Chunks of the same parts.
+
+        Raises:
+            ParameterError: make cannot be called.
+        """
+        other = copy.copy(self)
+        other._make = function("make", make)
         return other
 
     def peek(self) -> Any:
@@ -371,7 +390,8 @@ class Chunks:
     @property
     def _take(self) -> _Take:
         columns, label, ids = self._columns, self._label, self._ids
-        return partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        take = partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        return take if self._make is None else partial(_take_made, take, self._make)
 
 
 def fold_all(fold: Callable[..., State], *records: Any) -> State:
@@ -511,6 +531,14 @@ def _check_orders(orders: set[tuple[str, ...]]) -> None:
     if len(orders) > 1:
         rule = "all must have the same ones in the same order: columns= says which"
         raise ParameterError(f"parts have different columns, or in other orders, but {rule}")
+
+
+def _take_made(
+    take: _Take, make: Callable[..., tuple[Any, ...]], block: Any
+) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
+    """What a caller's function makes of a block as it would be folded."""
+    taken, order = take(block)
+    return (make(*taken) if count_rows(taken) else taken), order
 
 
 def _take(
