@@ -96,7 +96,9 @@ class PrivateLabeler(Labeler):
         is replaced, or, with ids, when all records of one id are added or removed, whatever their
         number. The random draws are exact. This holds if a member depends on its own chunk, its
         seed and the queries alone: it does, unless the learner keeps something. Public facts must
-        be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows.
+        be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows,
+        or those of the parts of Chunks. A part holds whole members, so that a record that is
+        replaced, in its part and its place, changes one chunk. Parts must not depend on values.
         diagnose=True protects nothing.
 
     Source:
