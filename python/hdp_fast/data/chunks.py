@@ -126,18 +126,10 @@ class Chunks:
         """What the parts are called: files by their paths, and nothing else."""
         return tuple(part.name for part in self._parts)
 
-    def require_passes(self, why: str) -> None:
-        """Refuses parts that can be read a single time, before anything is read or spent.
-
-        Args:
-            why: What needs more passes, in words.
-
-        Raises:
-            ParameterError: There is one.
-        """
-        if any(part.head is not None for part in self._parts):
-            rule = f"{why}: pass a Dataset, or files"
-            raise ParameterError(f"source is a RecordBatchReader, which is read once, but {rule}")
+    @property
+    def reads_once(self) -> bool:
+        """Whether a part can be read a single time, such as a RecordBatchReader."""
+        return any(part.head is not None for part in self._parts)
 
     @property
     def _reads(self) -> list[str] | None:
@@ -348,19 +340,6 @@ class Chunks:
         results = dict(self._run(function("task", task), each))
         return [results[place] for place in range(len(self))]
 
-    def count_each(self) -> list[int]:
-        """Counts the records of each part, by a pass over them.
-
-        Returns:
-            The number of rows of each part, in the order of the parts.
-
-        Raises:
-            Exception: As in fold.
-        """
-        rows = self.gather(_count_rows)
-        self._rows = sum(rows)
-        return rows
-
     def _run(
         self, task: Callable[..., T], each: Sequence[Any] | None = None
     ) -> Iterator[tuple[int, T]]:
@@ -408,6 +387,16 @@ def settle_owners(records: Chunks | State, ids: Any, rows_per_person: int) -> tu
     """What a job folds, and who owns its rows: those that Chunks name a column of ids for."""
     refuse_owners(ids, rows_per_person)
     return records.of_people() if isinstance(records, Chunks) else (records, Persons())
+
+
+def require_passes(chunks: Chunks, why: str) -> None:
+    """Refuses parts that can be read a single time, before anything is read or spent.
+
+    why: what needs more passes, in words.
+    """
+    if chunks.reads_once:
+        rule = f"{why}: pass a Dataset, or files"
+        raise ParameterError(f"source is a RecordBatchReader, which is read once, but {rule}")
 
 
 def refuse_owners(ids: Any, rows_per_person: int) -> None:

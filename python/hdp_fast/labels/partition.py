@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.turns import Turn
 from .._support.types import Integers
 from ..data import records
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, require_passes
 from ..data.persons import read_ids, write_texts
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from .members import Chunk, Member, run_tasks, train, turn_of
@@ -176,7 +176,7 @@ class Source:
             return cls((features, labels), rows, facts_of(features), shape, None, check)
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
-        X.require_passes("members are trained in a second pass")
+        require_passes(X, "members are trained in a second pass")
         parts = X.gather(partial(_inspect, check))
         some = [part for part in parts if part.facts is not None]
         if not some or some[0].facts is None:

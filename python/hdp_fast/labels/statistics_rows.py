@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, require_passes
 from ..data.records import check_features
 from ..data.schema import Schema
 from ..data.states import State
@@ -69,7 +69,7 @@ class LabeledRecords:
             return cls(records, check_labels(y, n, classes), n, facts, classes)
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
-        X.require_passes("records are counted in a first pass")
+        require_passes(X, "records are counted in a first pass")
         chunks = X if schema is None else X.with_tables()
         parts = [part for part in chunks.gather(partial(_inspect, classes)) if part.rows]
         for part in parts:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.types import Bits
 from .._support.validate import bits
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, require_passes
 from ..data.frames import read_labels_as_numbers
 from ..data.states import State, describe_settings
 from ..exceptions import ParameterError, ShapeError
@@ -81,7 +81,7 @@ class Parts(Source):
             ParameterError: An entry is not 0 or 1, there are no labels, or a part can be read a
                 single time.
         """
-        chunks.require_passes("each try samples records in a pass of its own")
+        require_passes(chunks, "each try samples records in a pass of its own")
         self._chunks, self.affine = chunks, affine
         sizes = chunks.gather(_inspect)
         self._rows = [size.rows for size in sizes]

@@ -304,3 +304,25 @@ impl Learner<'_> {
         Ok(hypotheses.swap_remove(best.1))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// A batch is the integer part of k times the word over 2^64; words that would favor some batches draw again.
+    #[test]
+    fn a_batch_is_that_of_the_word_or_of_the_records_own_stream() {
+        let epsilon = Epsilon::new(1.0).unwrap();
+        let plan = Plan { n: 0, p: 0.0, g: None, c: Some(0.2), k: Some(3), batch_size: None, test_size: None };
+        let mechanism = Mechanism::new(epsilon, Neighbors::AddRemove, Method::Batches, &plan).unwrap();
+        let seed = Seed::reproducible([1; 32]);
+        for (word, batch) in [(1 << 62, 0), (1 << 63, 1), (u64::MAX, 2)] {
+            assert_eq!(mechanism.batch_by_coin(7, word, &seed), batch);
+        }
+        let mut counts = [0; 3];
+        (0..3000).for_each(|record| counts[mechanism.batch_by_coin(record, 0, &seed) as usize] += 1);
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+        assert_eq!(mechanism.batch_by_coin(7, 0, &seed), mechanism.batch_by_coin(7, 0, &seed));
+    }
+}
