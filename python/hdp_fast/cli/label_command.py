@@ -57,7 +57,8 @@ delta for a test whether the populations agree. Where they do not, it learns by 
 PRIVATE alone. Without --method it is votes where anything is set that only votes have. Written is
 PUBLIC with one more column, of labels: empty where the model's probability of its label is below
 --threshold, or where too few members agree to say anything in private, and in all rows after the
-last such one (--max-unstable). Privacy: PRIVATE is
+last such one (--max-unstable). PRIVATE may lie in parts, each of which holds whole members and is
+read where --workers or --dask say; --ids need one file. Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
 is public and says which columns are features and which rows are positive: those get its text of

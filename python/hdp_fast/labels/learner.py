@@ -96,7 +96,7 @@ class PrivateLearner(SettableParameters):
         """Trains the members, labels the public points, and trains the final model on them.
 
         Args:
-            X: Records (n, ...), as PrivateLabeler.fit takes them.
+            X: Records (n, ...) in memory, as PrivateLabeler.fit takes them.
             y: Labels of the records (n,), each one of the labeler's classes.
             public: Public points (q, ...), at most as many as the labeler's queries. If the labeler
                 gives its last bottom, the points after it are left out. With private="labels" it
