@@ -162,13 +162,13 @@ fn many_more_rows_than_columns() {
 /// The rows that are eliminated first may contradict each other, and yet leave unknowns to those that are verified.
 #[test]
 fn a_contradiction_is_kept_whichever_row_has_it() {
-    for (columns, isa) in [66, 100, 128, 129].into_iter().flat_map(|columns| arms().map(move |isa| (columns, isa))) {
+    for (columns, isa) in [66, 128].into_iter().flat_map(|columns| arms().map(move |isa| (columns, isa))) {
         let unit = |i: usize| (0..columns).map(|j| u8::from(i % columns == j)).collect();
         let dense: Dense = (0..2 * columns).map(unit).collect();
-        for wrong in 0..dense.len() {
+        let packed = matrix(&dense, columns);
+        for wrong in (0..dense.len()).step_by(13) {
             let mut rhs = vec![0; dense.len()];
             rhs[wrong] = 1;
-            let packed = matrix(&dense, columns);
             let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(&rhs).unwrap()) };
             let solution = solve(&system, Run::alone(isa)).unwrap();
             assert_eq!((solution.rank(), solution.consistent), (columns, false), "row {wrong} of {columns}, {isa:?}");
