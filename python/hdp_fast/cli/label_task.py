@@ -135,7 +135,7 @@ class LabelTask:
         Raises: ParameterError.
         """
         private = self.private
-        return private.rows if isinstance(private, Table) else private.count()
+        return private.count() if isinstance(private, Chunks) else private.rows
 
     @cached_property
     def columns(self) -> Collection[str]:
@@ -144,7 +144,7 @@ class LabelTask:
         Raises: ParameterError.
         """
         private = self.private
-        return (private if isinstance(private, Table) else read_frame(private.peek())).columns
+        return (read_frame(private.peek()) if isinstance(private, Chunks) else private).columns
 
     def records(self) -> tuple[Any, Any]:
         """Features and labels of PRIVATE; Chunks of both, and None, where it lies in parts.
@@ -152,10 +152,10 @@ class LabelTask:
         Raises: ParameterError.
         """
         private = self.private
-        if isinstance(private, Table):
-            return self.schema.floats(private), self.labels(private)
-        how = self.schema, self.classes, self.texts, self.label
-        return private.with_blocks(partial(_read_block, *how)), None
+        if isinstance(private, Chunks):
+            how = self.schema, self.classes, self.texts, self.label
+            return private.with_blocks(partial(_read_block, *how)), None
+        return self.schema.floats(private), self.labels(private)
 
     @property
     def label_set(self) -> list[str]:
