@@ -483,3 +483,55 @@ def test_errors_say_how_a_sparse_matrix_becomes_an_array():
                 function(matrix)
     with pytest.raises(ParameterError, match=r"it must be dense: b.toarray\(\)"):
         gf2.solve(bits, b=matrix)
+
+
+# Row spaces ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [1, 5, 64, 65, 130])
+def test_row_spaces_of_parts_add_up_to_that_of_all_equations(d):
+    rng = np.random.default_rng(d)
+    for m in (0, 1, d // 2, 3 * d + 70):
+        A, x = rng.integers(0, 2, (m, d)), rng.integers(0, 2, d)
+        b = A @ x % 2
+        whole, cut = gf2.RowSpace.of(A, b), m // 3
+        parts = gf2.RowSpace.of(A[:cut], b[:cut]), gf2.RowSpace.of(A[cut:], b[cut:])
+        assert parts[0] + parts[1] == parts[1] + parts[0] == whole
+        solution = gf2.solve(A, b)
+        assert (whole.rank, whole.consistent) == (solution.rank, True)
+        assert whole.basis.shape == (solution.rank, d + 1)
+        basis = whole.basis.to_dense()
+        again = gf2.solve(basis[:, :d], basis[:, d])
+        assert (again.x == solution.x).all()
+        assert (again.nullspace() == solution.nullspace()).all()
+        if m:
+            wrong = gf2.RowSpace.of(A[:1], 1 - b[:1]) + whole
+            assert (wrong.consistent, wrong.rank) == (False, solution.rank)
+            assert "inconsistent" in repr(wrong)
+
+
+def test_row_spaces_travel_and_refuse_what_is_none():
+    space = gf2.RowSpace.of([[1, 0, 1], [0, 1, 1]], [1, 0])
+    assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
+    assert gf2.RowSpace.from_basis(space.basis) == space != gf2.RowSpace.of([[1, 0, 1]], [1])
+    with pytest.raises(TypeError, match=r"must be RowSpace\.of"):
+        gf2.RowSpace()
+    with pytest.raises(ParameterError, match="reduced row echelon form"):
+        gf2.RowSpace.from_basis([[1, 1], [1, 0]])
+    with pytest.raises(ShapeError, match="3 and 2 unknowns"):
+        space + gf2.RowSpace.of([[1, 0]], [1])
+    with pytest.raises(ShapeError, match="b has length 1"):
+        gf2.RowSpace.of([[1, 0], [0, 1]], [1])
+    with pytest.raises(TypeError):
+        space + 1
+
+
+@pytest.mark.parametrize("d", [66, 100, 128])
+def test_a_contradiction_is_found_whichever_row_has_it(d):
+    """Those that are eliminated first may hold it, and leave unknowns to those that are checked."""
+    A = np.tile(np.eye(d, dtype=np.uint8), (2, 1))
+    for row in range(2 * d):
+        b = np.zeros(2 * d, np.uint8)
+        b[row] = 1
+        assert not gf2.solve(A, b).consistent
+        assert not gf2.RowSpace.of(A, b).consistent

@@ -1,8 +1,8 @@
 """Linear algebra over GF(2): bit-packed matrices, rank, products and exact solution spaces.
 
 Nothing here is private. Arrays of 0 and 1 may be bool, of any integer dtype, or floats that are
-exactly 0 and 1, in any layout and in any container that the page on inputs lists. A `BitMatrix` and
-a `Solution` can be pickled, and so travel between processes.
+exactly 0 and 1, in any layout and in any container that the page on inputs lists. A `BitMatrix`, a
+`RowSpace` and a `Solution` can be pickled, and so travel between processes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._core import BitMatrix
+from ._core import BitMatrix, RowSpace
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
 from ._support.validate import array, bit_entries
 
-__all__ = ["BitMatrix", "Solution", "dot", "rank", "solve"]
+__all__ = ["BitMatrix", "RowSpace", "Solution", "dot", "rank", "solve"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -120,7 +120,7 @@ def _read_bits(function: Callable[P, R]) -> Callable[P, R]:
 def _read_argument(name: str, value: Any) -> Any:
     if name == "rows":
         return array(name, value)
-    return to_bits(name, value) if name in {"A", "b", "x", "X"} else value
+    return to_bits(name, value) if name in {"A", "b", "x", "X", "basis"} else value
 
 
 def to_bits(name: str, value: Any) -> Any:
@@ -211,8 +211,24 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
     raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or from_packed(rows, ncols)")
 
 
+def _reduce_space(space: RowSpace) -> tuple[Callable[..., RowSpace], tuple[BitMatrix]]:
+    return _restore_space, (space.basis,)
+
+
+def _restore_space(basis: BitMatrix) -> RowSpace:
+    return RowSpace.from_basis(basis)
+
+
+def _refuse_space(*_: Any, **__: Any) -> NoReturn:
+    raise TypeError("RowSpace(...) must be RowSpace.of(A, b), or from_basis(basis)")
+
+
 # A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
+copyreg.pickle(RowSpace, _reduce_space)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
+RowSpace.__new__ = _refuse_space  # type: ignore[method-assign]
+RowSpace.of = staticmethod(_read_bits(RowSpace.of))  # type: ignore[method-assign]
+RowSpace.from_basis = staticmethod(_read_bits(RowSpace.from_basis))  # type: ignore[method-assign]
 BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]
 BitMatrix.from_dense = staticmethod(_read_bits(BitMatrix.from_dense))  # type: ignore[method-assign]

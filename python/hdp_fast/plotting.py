@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ._support.validate import positive_int, refuse
 from .adaptation.base import Estimator
-from .labels.labeler import LabelResult
-from .labels.soft_labeler import ScoreResult
+from .labels.results import LabelResult, ScoreResult
 from .local.randomizers.aggregates import Estimate
 from .local.randomizers.frequency import FrequencyAggregate
 from .local.randomizers.mean import MeanAggregate

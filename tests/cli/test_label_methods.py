@@ -214,3 +214,56 @@ def test_bad_combinations_are_refused_and_write_nothing(capsys, folder, argv, te
     line = fails(capsys, "label", "private.csv", "public.csv", *GOAL, *argv)
     assert text in line
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.fixture
+def parts(folder):
+    """The rows of private.csv in three files, of which the last is a folder's."""
+    head, *lines = (folder / "private.csv").read_text().splitlines()
+    (folder / "more").mkdir()
+    for name, some in zip(("one", "two", "more/three"), np.array_split(lines, 3), strict=True):
+        (folder / f"{name}.csv").write_text("\n".join([head, *some]) + "\n")
+    return ["one.csv", "two.csv", "more"]
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]])
+@pytest.mark.parametrize("argv", [["--method", "auto"], ["--method", "statistics"]])
+def test_statistics_of_parts_give_the_labels_of_one_file(capsys, folder, parts, argv, workers):
+    if workers:
+        pytest.importorskip("joblib")
+    whole = run(capsys, *argv, "--seed", "1", "--output", "whole.csv")
+    code = main(["label", *parts, "public.csv", *GOAL, "--json", *argv, *workers, "--seed", "1"])
+    ours = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert ours | {"output": "whole.csv"} == whole
+    assert (folder / "public.labeled.csv").read_bytes() == (folder / "whole.csv").read_bytes()
+
+
+def test_votes_of_members_of_parts(capsys, folder, parts):
+    argv = ["--seed", "1", "--save", "kept", "--budget", "ledger"]
+    assert main(["budget", "ledger", "--epsilon", "30", "--delta", ".1"]) == 0
+    capsys.readouterr()
+    words = ["label", *parts, "public.csv", *GOAL, *VOTES, "--json", *argv]
+    assert main(words) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["members"] == 20
+    assert result["record"]["neighbors"] == "replace_one"
+    assert share_right() > 0.9
+    assert Budget.open("ledger").spent.epsilon == 20
+    assert main([*words, "--output", "again.csv"]) == 3  # all queries are used up
+    assert "answered 400 of 400" in capsys.readouterr().err
+
+
+def test_what_needs_one_file_refuses_parts(capsys, folder, parts):
+    line = fails(capsys, "label", *parts, "public.csv", *GOAL, *VOTES, "--ids", "size")
+    assert "--ids" in line
+    assert "join them first" in line
+    line = fails(capsys, "label", "-", "one.csv", "public.csv", *GOAL)
+    assert "the standard input must come alone" in line
+    line = fails(capsys, "label", "one.csv", "none.csv", "public.csv", *GOAL)
+    assert "none.csv" in line
+    (folder / "two.csv").write_text("size,color,buys\n1,red,maybe\n")
+    classes = ["--classes", "no,yes", "--method", "statistics"]
+    line = fails(capsys, "label", *parts, "public.csv", *GOAL, *classes)
+    assert "--classes" in line
+    assert "maybe" not in line

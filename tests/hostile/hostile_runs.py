@@ -1,6 +1,6 @@
 """Runs of a hostile learner on neighbors, and how many votes of a query the replaced row moves.
 
-The votes are private: they are caught by replacing a private method of the ensemble.
+The votes are private: they are caught by replacing a private function of the ensemble.
 """
 
 import contextlib
@@ -23,8 +23,7 @@ import pandas
 import polars
 from hostile_learners import MEMBERS
 
-from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler
-from hdp_fast.labels.ensemble import Ensemble
+from hdp_fast.labels import PrivateLabeler, PrivateLearner, SoftLabeler, ensemble
 
 ENGINES = {
     "sequential": {},
@@ -65,19 +64,25 @@ def engine(name):
 
 @contextlib.contextmanager
 def caught():
-    """The votes or scores of all members and what went wrong with each, block by block."""
-    blocks, predict = [], Ensemble._predict
+    """The votes of all members and what went wrong with each, block by block."""
+    blocks, fold = [], ensemble.fold_tasks
 
-    def predict_and_keep(self, *arguments):
-        for values, faults in predict(self, *arguments):
-            blocks.append((np.array(values, float), faults))
-            yield values, faults
+    def fold_and_keep(task, arguments, take):
+        results = []
 
-    Ensemble._predict = predict_and_keep
+        def take_and_keep(result):
+            results.append(result)
+            take(result)
+
+        fold(task, arguments, take_and_keep)
+        votes, faults = zip(*results, strict=True)
+        blocks.append((np.array(votes, float), faults))
+
+    ensemble.fold_tasks = fold_and_keep
     try:
         yield blocks
     finally:
-        Ensemble._predict = predict
+        ensemble.fold_tasks = fold
 
 
 def has_objects(value):

@@ -246,5 +246,5 @@ def test_plans_pick_the_fewer_members_and_show_the_papers():
 
 def test_votes_of_many_queries_are_taken_in_blocks(monkeypatch):
     made = fitted(random_state=4)
-    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_VOTES", 60 * 3)
+    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_COUNTS", 2 * 3)
     assert made.label(np.concatenate([Q, Q])).labels.tolist() == TRUTH * 2

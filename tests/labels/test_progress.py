@@ -45,7 +45,7 @@ def bars(monkeypatch):
 @pytest.mark.parametrize("backend", ["sequential", "threading", "all at once", "no joblib"])
 def test_progress_counts_members_and_what_they_said(bars, monkeypatch, backend):
     joblib = pytest.importorskip("joblib")
-    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_VOTES", 130)  # two queries at a time
+    monkeypatch.setattr("hdp_fast.labels.ensemble.MOST_COUNTS", 5)  # two queries of 2 cells
     if backend == "no joblib":
         monkeypatch.setitem(sys.modules, "joblib", None)
     if backend == "all at once":
@@ -66,7 +66,7 @@ def test_progress_counts_members_and_what_they_said(bars, monkeypatch, backend):
         ("member", 60, [1] * 60),
         ("vote", 180, [2] * 60 + [1] * 60),
         ("member", 61, [1] * 61),
-        ("score", 244, [2] * 122),
+        ("score", 244, [1] * 244),
     ]
 
 

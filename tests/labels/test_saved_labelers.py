@@ -113,7 +113,7 @@ def test_code_in_a_file_runs_for_those_who_trust_it_alone(tmp_path, trusted):
     kept(tmp_path / "model")
     content, trace = pickle.dumps(Tampering(str(tmp_path / "trace"))), tmp_path / "trace"
     digest = hashlib.blake2b(content, digest_size=32).digest()
-    (tmp_path / "model").write_bytes(b"hdp_fast labeler 3\n" + digest + content)
+    (tmp_path / "model").write_bytes(b"hdp_fast labeler 4\n" + digest + content)
     for kind in (PrivateLabeler, SoftLabeler):
         with pytest.raises(ParameterError, match="runs whatever code is in it: pass trusted=True"):
             kind.load(tmp_path / "model", trusted=trusted)
@@ -260,15 +260,15 @@ def test_two_processes_never_answer_more_than_was_planned(tmp_path):
 def test_answers_are_paid_for_by_the_account_of_the_members_that_gave_them(monkeypatch, kind):
     made = fitted() if kind == "labels" else soft().fit(X, Y)
     ask = made.label if kind == "labels" else functools.partial(made.score, bins=2)
-    predict, voted, go = Ensemble._predict, threading.Event(), threading.Event()
+    count, voted, go = Ensemble._count, threading.Event(), threading.Event()
 
     def halting(*arguments):
-        yield from predict(*arguments)
+        yield from count(*arguments)
         voted.set()
         assert go.wait(20)
 
     with ThreadPoolExecutor(1) as pool:
-        monkeypatch.setattr(Ensemble, "_predict", halting)
+        monkeypatch.setattr(Ensemble, "_count", halting)
         asked = pool.submit(ask, Q)
         assert voted.wait(20)
         made.fit(X, Y)

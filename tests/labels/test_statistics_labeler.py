@@ -1,5 +1,6 @@
 """Labels by one release: the same manners as voters, and nothing private that shows."""
 
+import itertools
 import json
 import math
 
@@ -8,7 +9,7 @@ import pytest
 from cases import each_case
 
 from hdp_fast import Budget, PrivacyRecord, labels
-from hdp_fast.data import Category, Column, Label, Number, Schema, Table
+from hdp_fast.data import Category, Chunks, Column, Label, Number, Schema, Table
 from hdp_fast.exceptions import (
     BudgetExceeded,
     CheckpointError,
@@ -46,6 +47,13 @@ def made(**changes):
 
 def fitted(**changes):
     return made(**changes).fit(X, Y, Q, random_state=3)
+
+
+def compare(features, rows, seed):
+    """The comparison of 400 rows with the others."""
+    state = public_features.mean_description(features).fold(rows[:400], np.ones(400))
+    how = {"epsilon": 1.0, "delta": 1e-6, "random_state": seed}
+    return public_features.compare_populations(features, state, rows[400:], **how)
 
 
 def test_labels_are_right_for_any_number_of_queries():
@@ -315,9 +323,7 @@ def test_the_comparison_rejects_one_population_rarely():
         rng = np.random.default_rng(seed)
         rows = rng.normal(size=(600, 3))
         features = FeatureMap.identity(3, norm_bound=2)
-        test = public_features.compare_populations(
-            features, rows[:400], rows[400:], epsilon=1.0, delta=1e-6, random_state=seed
-        )
+        test = compare(features, rows, seed)
         rejected += not test.passed
     assert rejected == 0
 
@@ -327,12 +333,7 @@ def test_a_comparison_with_too_small_a_bound_rejects_one_population_often(monkey
     monkeypatch.setattr(public_features, "largest_distance", lambda *parts: 0.5 * parts[-1])
     rows = np.random.default_rng(0).normal(size=(600, 3))
     features = FeatureMap.identity(3, norm_bound=2)
-    passed = [
-        public_features.compare_populations(
-            features, rows[:400], rows[400:], epsilon=1.0, delta=1e-6, random_state=seed
-        ).passed
-        for seed in range(20)
-    ]
+    passed = [compare(features, rows, seed).passed for seed in range(20)]
     assert sum(passed) < 10
 
 
@@ -350,3 +351,56 @@ def test_clones_and_copies_have_learned_nothing():
     labeler = fitted()
     assert "not fitted" in repr(labeler.unfitted())
     assert labeler.unfitted().get_params() == labeler.get_params()
+
+
+def parts_of(X, y, **how):
+    ends = [0, 0, 700, 701, len(y)]
+    pairs = itertools.pairwise(ends)
+    return Chunks([(X[start:stop], y[start:stop]) for start, stop in pairs], **how)
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize(
+    ("population", "shift", "method"),
+    [("same", 0, "statistics"), ("tested", 0, "statistics"), ("tested", 3, "gradients")],
+)
+def test_fit_on_parts_has_the_bits_of_one_array(population, shift, method, workers):
+    if workers:
+        pytest.importorskip("joblib")
+    labeler, budget = made(population=population), Budget(2.0, 1e-6)
+    whole = labeler.unfitted().fit(X, Y, Q + shift, random_state=3)
+    labeler.fit(parts_of(X, Y, workers=workers), public=Q + shift, budget=budget, random_state=3)
+    assert labeler.method_ == whole.method_ == method
+    assert labeler.predict_proba(Q).tobytes() == whole.predict_proba(Q).tobytes()
+    assert labeler.record_ == whole.record_
+    assert budget.spent == (2.0, 1e-6)
+
+
+def test_fit_on_parts_of_tables_reads_them_by_the_schema(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    names = ["a", "b", "c", "d"]
+    schema = Schema(columns={name: Number(-8, 8) for name in names})
+    frame = pandas.DataFrame(X, columns=names).assign(kind=Y)
+    for number, rows in enumerate(np.array_split(np.arange(len(Y)), 3)):
+        frame.iloc[rows].to_csv(tmp_path / f"{number}.csv", index=False)
+    pool = pandas.DataFrame(Q, columns=names)
+    whole = made(schema=schema).fit(frame[names], Y, pool, random_state=3)
+    ours = made(schema=schema).fit(Chunks(tmp_path, label="kind"), public=pool, random_state=3)
+    assert ours.predict_proba(pool).tobytes() == whole.predict_proba(pool).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("parts", "how", "error", "match"),
+    [
+        ([(X, Y), (X, np.full(len(Y), "other"))], {}, ParameterError, "must be one of classes"),
+        ([(X, Y), (X[:, :3], Y)], {}, ShapeError, "X has 3 columns"),
+        ([X], {}, ParameterError, "the parts have no labels"),
+        ([(X[:0], Y[:0])], {}, ShapeError, "the parts hold no row"),
+        ([(X, Y)], {"y": Y}, ParameterError, "y was passed beside Chunks"),
+    ],
+)
+def test_wrong_parts_are_refused_before_anything_is_spent(parts, how, error, match):
+    budget = Budget(2.0, 1e-6)
+    with pytest.raises(error, match=match):
+        made().fit(Chunks(parts), public=Q, budget=budget, **how)
+    assert budget.spent == (0, 0)

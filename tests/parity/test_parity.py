@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hdp_fast import Budget, gf2, local, parity
-from hdp_fast.data import Chunks
+from hdp_fast import Budget, _core, gf2, local, parity
+from hdp_fast.data import Chunks, State
 from hdp_fast.exceptions import (
     AgentsExhausted,
     InsufficientSamples,
@@ -23,6 +23,7 @@ from hdp_fast.exceptions import (
     UtilityWarning,
 )
 from hdp_fast.local import Agents
+from hdp_fast.parity.equations import Mechanism, fold_spaces
 from hdp_fast.reference import parity as reference
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -796,6 +797,10 @@ CUTS = list(itertools.pairwise((0, 0, 900, 901, 4000)))
 PAIRS = [(PART_X[start:end], PART_Y[start:end]) for start, end in CUTS]
 
 
+def plan_for(d):
+    return parity.plan(d, alpha=0.1, beta=0.1, epsilon=1.0, method="batches")
+
+
 def forms_of_parts(folder):
     header, paths = ",".join(f"x{place}" for place in range(200)), []
     for place, (X, y) in enumerate(PAIRS[1:]):
@@ -836,7 +841,7 @@ def test_learn_on_parts_takes_their_order_and_not_that_in_which_they_are_done():
     settings = {"epsilon": 0.05, "beta": 0.3, "random_state": 1}
     with joblib.parallel_config("threading", n_jobs=2):
         ours = parity.learn(Chunks([partial(read, place) for place in range(3)]), **settings)
-    assert seen[-1] == 0
+    assert seen[2] == 0  # of the first pass
     assert (ours.mask == parity.learn(PART_X, PART_Y, **settings).mask).all()
     # The order decides which records are drawn, and so which of many solutions there are.
     other = parity.learn(Chunks(PAIRS[::-1]), **settings)
@@ -854,7 +859,7 @@ def test_learn_on_parts_takes_their_order_and_not_that_in_which_they_are_done():
         ([(PART_X, PART_Y[1:])], {}, ShapeError, "4,000 records"),
         ([(PART_X * 2, PART_Y)], {}, ParameterError, "must be 0 or 1"),
         ([(PART_X, PART_Y * 2)], {}, ParameterError, "must be 0 or 1"),
-        (PAIRS[:1], {}, ShapeError, "the parts hold no row"),
+        ([], {}, ParameterError, "one part at least"),
     ],
 )
 def test_learn_refuses_parts_before_anything_is_spent(chunks, more, error, text):
@@ -862,6 +867,87 @@ def test_learn_refuses_parts_before_anything_is_spent(chunks, more, error, text)
     with pytest.raises(error, match=text):
         parity.learn(Chunks(chunks), **{"epsilon": 1.0, "budget": budget, **more})
     assert budget.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_learn_on_parts_without_rows_is_that_of_an_array_without_rows(relation):
+    settings = {"epsilon": 1.0, "neighbors": relation, "beta": 0.3, "random_state": 1}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UtilityWarning)
+        whole = parity.learn(PART_X[:0], PART_Y[:0], **settings)
+        ours = parity.learn(Chunks(PAIRS[:1]), **settings)
+    assert ours.to_json() == whole.to_json()
+
+
+@pytest.mark.parametrize(("method", "relation"), RUNS)
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch, method, relation):
+    """Labels that nothing fits, so that tries fail, and samples that leave bits free."""
+    monkeypatch.setattr("hdp_fast.parity.equations._FEWEST_ROWS", 50)
+    monkeypatch.setattr("hdp_fast.parity.equations._ROWS_FOR_EACH", 1)
+    rng = np.random.default_rng(3)
+    X = bits(rng, 900, 70)
+    X[:, 60:] = 0
+    y = X[:, 2] ^ (rng.random(900) < 0.004)
+    parts = Chunks(list(zip(np.split(X, 9), np.split(y, 9), strict=True)))
+    epsilon = 0.05 if method == "paper" else 0.4
+    settings = {"epsilon": epsilon, "method": method, "neighbors": relation, "beta": 0.3}
+    masks = set()
+    for seed in range(12):
+        how = {**settings, "affine": bool(seed % 2), "random_state": seed}
+        whole = parity.learn(X, y, **how)
+        assert parity.learn(parts, **how).to_json() == whole.to_json()
+        masks.add(None if whole.mask is None else whole.mask.tobytes())
+    assert len(masks) > 5
+
+
+def test_states_of_samples_join_in_any_tree_and_stay_small():
+    mechanism = Mechanism(1.0, "batches", "replace_one", vars(plan_for(40)))
+    key, settings = b"k" * 32, {"d": "40"}
+    rng = np.random.default_rng(4)
+
+    def fold(X, y, first, total):
+        records = _core.ParityRecords(gf2.BitMatrix.from_dense(X), y, False)
+        state = fold_spaces(mechanism, key, settings, [0, 1], records, (first, total))
+        return State.from_bytes(state.to_bytes())
+
+    sizes = []
+    for n in (1_000, 20_000):
+        X = bits(rng, n, 40)
+        y = X[:, 3] ^ X[:, 5]
+        whole = fold(X, y, 0, n)
+        ends = [0, *sorted(rng.integers(n, size=6)), n]
+        states = [fold(X[a:b], y[a:b], a, n) for a, b in itertools.pairwise(ends)]
+        while len(states) > 1:
+            one, other = (states.pop(int(rng.integers(len(states)))) for _ in range(2))
+            states.append(one + other)
+        assert states[0].spaces == whole.spaces
+        assert states[0].to_bytes() == whole.to_bytes()
+        sizes.append(len(whole.to_bytes()))
+        assert "40" not in repr(whole)
+    assert sizes[1] - sizes[0] < 8  # digits of the number of records
+    for place in range(0, len(whole.to_bytes()), 37):
+        broken = bytearray(whole.to_bytes())
+        broken[place] ^= 1
+        with pytest.raises(ParameterError, match="no whole state"):
+            State.from_bytes(bytes(broken))
+
+
+def test_learn_on_parts_needs_the_same_parts_in_every_pass():
+    arrow = pytest.importorskip("pyarrow")
+    budget, reads = Budget(2.0), []
+    table = arrow.table({"a": PART_X[:, 0], "b": PART_X[:, 1], "y": PART_X[:, 0]})
+    reader = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    with pytest.raises(ParameterError, match="which is read once"):
+        parity.learn(Chunks(reader, label="y"), epsilon=1.0, budget=budget)
+    assert budget.spent.epsilon == 0
+
+    def shrink():
+        reads.append(None)
+        return PART_X[len(reads) :], PART_Y[len(reads) :]
+
+    with pytest.raises(ShapeError, match="3,998 rows where it had 3,999"):
+        parity.learn(Chunks([shrink]), epsilon=1.0)
 
 
 def test_learn_asks_for_labels_of_an_array():

@@ -541,3 +541,39 @@ def test_bad_queries_use_nothing_up(call, error, text):
     with pytest.raises(error, match=text):
         call(session)
     assert (session.bottoms_left, session.queries_left) == (2, 40)
+
+
+@pytest.mark.parametrize("bins", [2, 3, 10, 129])
+def test_counts_of_scores_are_answered_as_the_scores_are(bins):
+    """Edges of bins and of half bins are in the cells that both histograms need."""
+    rng = np.random.default_rng(bins)
+    edges = np.arange(2 * bins + 1) / (2 * bins)
+    scores = np.concatenate(
+        [
+            np.tile(edges, (40, 1)),
+            np.nextafter(edges, 2)[None],
+            np.nextafter(edges, -1)[None],
+            rng.choice(edges, (100, 2 * bins + 1)) * rng.random(2 * bins + 1),
+        ]
+    ).clip(0, 1)
+    cells = np.minimum(2.0 * (scores * bins), 2 * bins - 1).astype(int)
+    counts = (cells[:, :, None] == np.arange(2 * bins)).sum(axis=0)
+    table = stability.HazardTable.design(10_000, 20_000, epsilon=100.0, delta=1e-2, beta=0.5)
+    by_scores = table.session(random_state=1).answer_scores(scores, bins)
+    by_counts = table.session(random_state=1).answer_bins(counts)
+    assert np.array_equal(by_scores, by_counts, equal_nan=True)
+    assert not np.isnan(by_counts).all()
+
+
+def test_counts_of_scores_are_checked():
+    session = stability.HazardTable.design(5, 99, epsilon=4.0, delta=1e-3, beta=0.1).session()
+    for counts in ([[1, 2, 3]], [[1, 2]], [1, 2, 3, 4]):
+        with pytest.raises(ShapeError, match="2 bins"):
+            session.answer_bins(counts)
+    with pytest.raises(ShapeError, match="winners has shape"):
+        session.answer_winners(np.zeros((2, 3), np.uint32), 2)
+    with pytest.raises(ParameterError, match="HazardTable"):
+        stability.VoteTable.design(99, epsilon=4.0, delta=1e-3, beta=0.1).session().answer_bins(
+            [[1, 0, 0, 0]]
+        )
+    assert session.queries_left == 99

@@ -745,6 +745,7 @@ LIKE = {
     ),
     "members and statistics of labels.PrivateLabeler.fit and labels.StatisticsLabeler.fit": (
         *("labels.PrivateLearner.fit", "labels.SoftLabeler.fit", "labels.PrivateLabeler.check"),
+        *("labels.PrivateLabeler.fold", "labels.SoftLabeler.fold"),
     ),
     "each reads its records as the function of its statistic": (
         *("statistics.Job", "statistics.Job.fold", "statistics.Job.release"),

@@ -13,7 +13,19 @@ from typing import Any
 
 import numpy as np
 from calls import CALLS, EYE, HAZARDS, ONES
-from doors import ADAPTING, BITS, HALFSPACE, LABELS, NUMBERS, REALS, SIGNS, STUMPS, labeler, sgd
+from doors import (
+    ADAPTING,
+    BITS,
+    HALFSPACE,
+    LABELS,
+    NUMBERS,
+    REALS,
+    SIGNS,
+    STUMPS,
+    labeler,
+    sgd,
+    soft,
+)
 
 from hdp_fast import (
     adaptation,
@@ -256,6 +268,10 @@ BASES: dict[str, Callable[[], Base]] = {
     "data.Chunks.fold": lambda: (data.Chunks([(BITS, LABELS)]).fold, {"fold": LEARNER.fold}),
     "data.Chunks.map": lambda: (data.Chunks([BITS]).map, {"task": lambda blocks, name: name}),
     "data.Chunks.gather": lambda: (data.Chunks([BITS]).gather, {"task": lambda blocks, name: name}),
+    "data.Chunks.with_blocks": lambda: (
+        data.Chunks([BITS]).with_blocks,
+        {"make": lambda block: (block,)},
+    ),
     "data.Chunks.map_blocks": lambda: (data.Chunks([BITS]).map_blocks, {"task": lambda block: []}),
     "data.State.named": lambda: (LEARNER.fold(BITS, LABELS).named, {"part": "monday"}),
     "learners.ExponentialLearner.fold": lambda: (LEARNER.fold, {"X": BITS, "y": LABELS}),
@@ -414,6 +430,32 @@ BASES: dict[str, Callable[[], Base]] = {
         labeler().fit(NUMBERS, LABELS).check,
         {"Q": NUMBERS[:2], "records": None},
     ),
+    "labels.PrivateLabeler.fold": lambda: (
+        labeler().fold,
+        {"X": NUMBERS, "y": LABELS, "Q": NUMBERS[:2], "members": 4},
+    ),
+    "labels.PrivateLabeler.release": lambda: (
+        labeler().release,
+        {"state": labeler().fold(NUMBERS, LABELS, Q=NUMBERS[:2], members=4)},
+    ),
+    "labels.SoftLabeler.fold": lambda: (
+        soft().fold,
+        {"X": NUMBERS, "y": LABELS, "Q": NUMBERS[:2], "bins": 4, "members": 4},
+    ),
+    "labels.SoftLabeler.release": lambda: (
+        soft().release,
+        {"state": soft().fold(NUMBERS, LABELS, Q=NUMBERS[:2], bins=4, members=4)},
+    ),
+    "stability.TableSession.answer_bins": lambda: (
+        HAZARDS.session().answer_bins,
+        {"counts": [[5, 0, 0, 1]]},
+    ),
+    "stability.TableSession.answer_winners": lambda: (
+        HAZARDS.session().answer_winners,
+        {"winners": np.ones((2, 4), np.uint32), "bins": 2},
+    ),
+    "gf2.RowSpace.of": lambda: (gf2.RowSpace.of, {"A": EYE, "b": ONES, "threads": None}),
+    "gf2.RowSpace.from_basis": lambda: (gf2.RowSpace.from_basis, {"basis": EYE}),
     "labels.PrivateLabeler.save": lambda: (
         labeler().fit(NUMBERS, LABELS).save,
         {"path": stored(lambda path: None, ".saved")},

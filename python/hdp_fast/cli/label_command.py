@@ -13,6 +13,7 @@ import numpy as np
 from .._support import progress
 from .._support.validate import positive, positive_int, probability, refuse
 from ..data import files
+from ..data.table import Table
 from ..exceptions import BudgetExceeded, ParameterError
 from . import label_task
 from .exit_codes import ExitCode
@@ -38,12 +39,13 @@ from .output import (
     show,
     spent,
 )
-from .tables import FILE_HELP, add_delimiter
+from .tables import add_delimiter, add_parts, name_parts, open_workers
 
 if TYPE_CHECKING:
     from ..budget.account import Budget
-    from ..labels.labeler import LabelResult, PrivateLabeler
+    from ..labels.labeler import PrivateLabeler
     from ..labels.pool import MethodChoice
+    from ..labels.results import LabelResult
     from ..stability.plans import VotePlan
 
 _TEXT = """Label the rows of PUBLIC by a linear model that one noisy release of PRIVATE's statistics
@@ -54,7 +56,8 @@ delta for a test whether the populations agree. Where they do not, it learns by 
 PRIVATE alone. Without --method it is votes where anything is set that only votes have. Written is
 PUBLIC with one more column, of labels: empty where the model's probability of its label is below
 --threshold, or where too few members agree to say anything in private, and in all rows after the
-last such one (--max-unstable). Privacy: PRIVATE is
+last such one (--max-unstable). PRIVATE may lie in parts, each of which holds whole members and is
+read where --workers or --dask say; --ids need one file. Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written, except by --save, whose file is as private as PRIVATE; PUBLIC is not protected. The schema
 is public and says which columns are features and which rows are positive: those get its text of
@@ -80,8 +83,8 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     """The arguments of hdp-fast label."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("private", type=Path, metavar="PRIVATE", help=FILE_HELP)
-    add("public", type=Path, metavar="PUBLIC", help="the same, no label needed: one is not used")
+    add_parts(parser)
+    add("public", type=Path, metavar="PUBLIC", help="one file, no label needed: one is not used")
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add("--method", choices=METHODS, help="votes with --estimator, or else auto, if not given")
     add("--estimator", metavar="NAME", help=f"of votes: one of {label_task.RULE}")
@@ -140,13 +143,24 @@ def _label(arguments: argparse.Namespace) -> ExitCode | None:
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     before, watch = spent(budget), Watch([places.output])
     task = read_task(arguments)
-    choice = choose(method, arguments, task)
     try:
-        if _takes_statistics(method, choice, arguments):
-            return _label_by_statistics(method, choice, places, arguments, task, budget)
-        return _label_by_votes(choice, places, arguments, task, budget)
+        with open_workers(arguments):
+            return _label_task(method, places, arguments, task, budget)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(_cost(watch, arguments, before, spent(budget))) from None
+
+
+def _label_task(
+    method: str,
+    places: LabelPlaces,
+    arguments: argparse.Namespace,
+    task: LabelTask,
+    budget: Budget | None,
+) -> ExitCode | None:
+    choice = choose(method, arguments, task)
+    if _takes_statistics(method, choice, arguments):
+        return _label_by_statistics(method, choice, places, arguments, task, budget)
+    return _label_by_votes(choice, places, arguments, task, budget)
 
 
 def _takes_statistics(
@@ -169,7 +183,7 @@ def _label_by_votes(
     labeler = _labeler(arguments, task)
     if choice is not None and labeler.members is None:
         # No one asked for votes: as many members as the records bear.
-        labeler.members = choose_members(labeler.plan(), task.private.rows, "PRIVATE")
+        labeler.members = choose_members(labeler.plan(), task.rows, "PRIVATE")
     if arguments.plan:
         _show_plan(labeler, choice, arguments)
         return None
@@ -217,7 +231,7 @@ def _reason(choice: MethodChoice | None) -> dict[str, Any]:
 
 def _say_protected(arguments: argparse.Namespace) -> None:
     privacy = arguments.epsilon, arguments.delta
-    say_protected(arguments, {arguments.private: privacy}, [arguments.public])
+    say_protected(arguments, {name_parts(arguments): privacy}, [arguments.public])
 
 
 def _show_plan(
@@ -238,16 +252,16 @@ def _suggest(labeler: PrivateLabeler, arguments: argparse.Namespace, task: Label
 
     if arguments.ids is not None:
         raise ParameterError("--suggest needs the number of rows, but with --ids it is private")
-    private, public = task.private, task.public
+    public = task.public
     result = suggest(
         label_task.estimator(arguments.estimator),
         task.points,
         task.labels(public) if task.label in public.columns else None,
-        n=private.rows,
+        n=task.rows,
         progress=progress.can_show(),
         **{name: getattr(labeler, name) for name in _SUGGESTED},
     )
-    summary = dataclasses.asdict(result) | {"rows": private.rows}
+    summary = dataclasses.asdict(result) | {"rows": task.rows}
     for one in summary.pop("candidates"):
         accuracy, flip = one["accuracy"], one["flip_probability"]
         summary[f"members {one['members']}"] = f"accuracy {accuracy:.3f}, flipped {flip:.3f}"
@@ -294,18 +308,16 @@ def _train(
     from ..labels.ensemble import require_records
 
     plan = labeler.plan()
-    private = task.private
     _check_swapped(arguments, task)
     ids = None
     if arguments.ids is not None:
-        column = private.column(arguments.ids)
-        ids = np.array(column.texts)[column.codes]
+        ids = _read_ids(arguments.ids, task)
     elif labeler.members is None:
-        require_records(plan, private.rows, plan.k, f"PRIVATE has {private.rows:,} rows")
-    X, y = task.schema.floats(private), task.labels(private)
+        require_records(plan, task.rows, plan.k, f"PRIVATE has {task.rows:,} rows")
+    X, y = task.records()
     # Scikit-learn takes seconds to import: not before the files have been looked at.
     labeler.learner = label_task.estimator(arguments.estimator or _USUAL)
-    labeler.check(task.points, records=None if ids is not None else private.rows)
+    labeler.check(task.points, records=None if ids is not None else task.rows)
     labeler.fit(
         X,
         y,
@@ -319,17 +331,31 @@ def _train(
         labeler.save(arguments.save)
 
 
+def _read_ids(name: str, task: LabelTask) -> Any:
+    """Whose row each one of PRIVATE is.
+
+    Raises:
+        ParameterError: PRIVATE lies in parts, or has no such column.
+    """
+    if not isinstance(task.private, Table):
+        refuse("--ids", name, "a person may have rows in several parts: join them first")
+    column = task.private.column(name)
+    return np.array(column.texts)[column.codes]
+
+
 def _check_swapped(arguments: argparse.Namespace, task: LabelTask) -> None:
     if task.column != task.label:
         _refuse_swapped(arguments, task)
-        note_swapped(arguments.private, task.private.rows, arguments.public, len(task.points))
+        note_swapped(name_parts(arguments), task.rows, arguments.public, len(task.points))
 
 
 def _refuse_swapped(arguments: argparse.Namespace, task: LabelTask) -> None:
     """Refuses files of which only the label stands in the other one."""
-    columns, others = task.private.columns, task.schema.columns.keys() - {task.label}
-    if task.label not in columns and others <= columns.keys():
-        files = f"PRIVATE, {arguments.private}, has none, while PUBLIC, {arguments.public}, has one"
+    columns, others = set(task.columns), task.schema.columns.keys() - {task.label}
+    if task.label not in columns and others <= columns:
+        files = (
+            f"PRIVATE, {name_parts(arguments)}, has none, while PUBLIC, {arguments.public}, has one"
+        )
         refuse("column", task.label, f"{files}: are the two swapped?")
 
 

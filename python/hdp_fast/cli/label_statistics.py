@@ -12,8 +12,8 @@ from .label_task import LabelTask
 
 if TYPE_CHECKING:
     from ..budget.account import Budget
-    from ..labels.labeler import LabelResult
     from ..labels.pool import MethodChoice
+    from ..labels.results import LabelResult
     from ..labels.statistics_labeler import StatisticsLabeler
 
 METHODS = ("statistics", "votes", "auto")
@@ -66,7 +66,7 @@ def choose(method: str, arguments: argparse.Namespace, task: LabelTask) -> Metho
         ParameterError: PRIVATE cannot be read, or a parameter is out of range.
     """
     kept = arguments.save is not None and arguments.save.exists()
-    return task.pool(arguments).choose(task.private.rows) if method == "auto" and not kept else None
+    return task.pool(arguments).choose(task.rows) if method == "auto" and not kept else None
 
 
 def is_kept(save: Path | None) -> bool:
@@ -116,9 +116,10 @@ def fit(
     budget: Budget | None,
 ) -> None:
     """Release what the model needs, and keep it where --save says."""
+    X, y = task.records()
     labeler.fit(
-        task.schema.floats(task.private),
-        task.labels(task.private),
+        X,
+        y,
         task.points,
         budget=budget,
         random_state=arguments.seed,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from .._support.validate import refuse
 from ..data.column_kinds import Ignore, label_texts, require_label
 from ..data.columns import place_among
+from ..data.frames import read_frame
 from ..data.schema import Schema
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
@@ -26,13 +27,14 @@ from .tables import (
     appender,
     check_printable,
     name_new_column,
-    read,
+    read_parts,
     read_schema,
     read_with_content,
     sign_of,
 )
 
 if TYPE_CHECKING:
+    from ..data.chunks import Chunks
     from ..labels.pool import PoolTask
 
 
@@ -108,7 +110,7 @@ class LabelTask:
         column: the column they are written to, which PUBLIC lacks.
         public: PUBLIC, and points: its features.
         append: makes the labeled file of texts.
-        read_private: reads PRIVATE.
+        read_private: reads PRIVATE, or finds its parts.
     """
 
     schema: Schema
@@ -119,15 +121,44 @@ class LabelTask:
     public: Table
     points: NDArray[np.float64]
     append: Append
-    read_private: Callable[[], Table]
+    read_private: Callable[[], Table | Chunks]
 
     @cached_property
-    def private(self) -> Table:
-        """PRIVATE, which the standard input holds only once.
+    def private(self) -> Table | Chunks:
+        """PRIVATE, which the standard input holds only once; or its parts.
 
         Raises: ParameterError.
         """
         return self.read_private()
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of PRIVATE's rows; those of parts are counted by a pass.
+
+        Raises: ParameterError.
+        """
+        private = self.private
+        return private.rows if isinstance(private, Table) else private.count()
+
+    @cached_property
+    def columns(self) -> Collection[str]:
+        """The names of PRIVATE's columns.
+
+        Raises: ParameterError.
+        """
+        private = self.private
+        return (private if isinstance(private, Table) else read_frame(private.peek())).columns
+
+    def records(self) -> tuple[Any, Any]:
+        """Features and labels of PRIVATE; Chunks of both, and None, where it lies in parts.
+
+        Raises: ParameterError.
+        """
+        private = self.private
+        if not isinstance(private, Table):
+            how = self.schema, self.classes, self.texts, self.label
+            return private.with_blocks(partial(_read_block, *how)), None
+        return self.schema.floats(private), self.labels(private)
 
     @property
     def label_set(self) -> list[str]:
@@ -162,11 +193,25 @@ class LabelTask:
 
         Raises: ParameterError, which says neither in which row nor what else stands there.
         """
-        if self.classes is None:
-            return np.array(self.texts)[self.schema.labels(private)]
-        with name_flags("classes"):
-            places = place_among(private.column(self.label), self.label, self.classes)
-        return np.array(self.classes)[places]
+        return _read_labels(self.schema, self.classes, self.texts, self.label, private)
+
+
+def _read_labels(
+    schema: Schema, classes: list[str] | None, texts: tuple[str, str], label: str, private: Table
+) -> NDArray[np.str_]:
+    if classes is None:
+        return np.array(texts)[schema.labels(private)]
+    with name_flags("classes"):
+        places = place_among(private.column(label), label, classes)
+    return np.array(classes)[places]
+
+
+def _read_block(
+    schema: Schema, classes: list[str] | None, texts: tuple[str, str], label: str, block: Any
+) -> tuple[NDArray[np.float64], NDArray[np.str_]]:
+    """Features and labels of some rows of PRIVATE, made where they are read."""
+    table = read_frame(block)
+    return schema.floats(table), _read_labels(schema, classes, texts, label, table)
 
 
 def read_task(arguments: argparse.Namespace) -> LabelTask:
@@ -200,7 +245,8 @@ def read_task(arguments: argparse.Namespace) -> LabelTask:
         public=table,
         points=schema.floats(table),
         append=append,
-        read_private=lambda: read(arguments.private, arguments),
+        # Owners of rows are read at once.
+        read_private=lambda: read_parts(arguments, whole=arguments.ids is not None),
     )
 
 
@@ -215,7 +261,7 @@ def _read_public(arguments: argparse.Namespace) -> tuple[Table, bytes | None]:
 
     Raises: ParameterError.
     """
-    if is_standard(arguments.public) and is_standard(arguments.private):
+    if is_standard(arguments.public) and any(map(is_standard, arguments.private)):
         raise ParameterError("PRIVATE and PUBLIC are -, but the standard input holds one table")
     return read_with_content(arguments.public, arguments)
 

@@ -28,10 +28,6 @@ T = TypeVar("T")
 _Take = Callable[[Any], tuple[tuple[Any, ...], tuple[str, ...] | None]]
 
 _MOST_WORKERS = 1 << 16
-_READ_ONCE = (
-    "source is a RecordBatchReader, but it is read once, and this job needs more passes: pass a "
-    "Dataset, or files"
-)
 
 
 class Chunks:
@@ -112,6 +108,7 @@ class Chunks:
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
+        self._make: Callable[..., tuple[Any, ...]] | None = None
         self._parts = tuple(parts_of(source, Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
@@ -182,15 +179,36 @@ class Chunks:
         other._whole = True
         return other
 
-    def require_passes(self) -> None:
+    def require_passes(self, why: str = "this job needs more passes") -> None:
         """Refuses parts that can be read a single time, for a job that needs several passes.
+
+        Args:
+            why: What needs more passes, in words.
 
         Raises:
             ParameterError: There is such a part. Nothing of it was read.
         """
-        for part in self._parts:
-            if part.head is not None:
-                raise ParameterError(_READ_ONCE)
+        if any(part.head is not None for part in self._parts):
+            rule = f"{why}: pass a Dataset, or files"
+            raise ParameterError(f"source is a RecordBatchReader, which is read once, but {rule}")
+
+    def with_blocks(self, make: Callable[..., tuple[Any, ...]]) -> Chunks:
+        """Makes the same chunks, whose blocks a function makes of theirs, where parts are read.
+
+        Args:
+            make: Called with X and y, or with a table alone, of a block that has a row; it returns
+                what a fold is to be called with, a row for each row. It must be public, and alike
+                for all blocks.
+
+        Returns:
+            Chunks of the same parts.
+
+        Raises:
+            ParameterError: make cannot be called.
+        """
+        other = copy.copy(self)
+        other._make = function("make", make)
+        return other
 
     def peek(self) -> Any:
         """Reads the first block that has a row, by which columns are known.
@@ -368,7 +386,8 @@ class Chunks:
     @property
     def _take(self) -> _Take:
         columns, label, ids = self._columns, self._label, self._ids
-        return partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        take = partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        return take if self._make is None else partial(_take_made, take, self._make)
 
 
 def fold_all(fold: Callable[..., State], *records: Any) -> State:
@@ -529,6 +548,14 @@ def _check_orders(orders: set[tuple[str, ...]]) -> None:
     if len(orders) > 1:
         rule = "all must have the same ones in the same order: columns= says which"
         raise ParameterError(f"parts have different columns, or in other orders, but {rule}")
+
+
+def _take_made(
+    take: _Take, make: Callable[..., tuple[Any, ...]], block: Any
+) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
+    """What a caller's function makes of a block as it would be folded."""
+    taken, order = take(block)
+    return (make(*taken) if count_rows(taken) else taken), order
 
 
 def _take(

@@ -16,9 +16,10 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from .._support.types import Integers
+from .._support.types import Bits, Integers
 from .._support.validate import instance, refuse
 from ..exceptions import ParameterError
+from ..gf2 import BitMatrix, RowSpace, pack_rows
 
 T = TypeVar("T")
 
@@ -202,6 +203,7 @@ class State:
         sums: Arrays of int64 by name.
         tallies: Integers of long vectors by name, of which few are not 0.
         parts: The names of the parts that it holds, of those that were folded with a name.
+        spaces: Spans of equations over GF(2) by name, which join where sums are added.
 
     Examples:
         >>> import numpy as np
@@ -219,6 +221,7 @@ class State:
     sums: Mapping[str, Integers]
     parts: frozenset[str] = field(default_factory=frozenset)
     tallies: Mapping[str, Tally] = field(default_factory=dict)
+    spaces: Mapping[str, RowSpace] = field(default_factory=dict)
 
     def __add__(self, other: State) -> State:
         """The state of the records of both.
@@ -239,10 +242,11 @@ class State:
         if twice:
             raise ParameterError(f"the part {twice[0]!r} is in both states, and must count once")
         shapes = {name: values.shape for name, values in self.sums.items()}
-        require_shapes(other, shapes, self.tallies)
+        require_shapes(other, shapes, self.tallies, _widths_of(self))
         sums = {name: self.sums[name] + other.sums[name] for name in self.sums}
+        spaces = {name: self.spaces[name] + other.spaces[name] for name in self.spaces}
         parts, rows = self.parts | other.parts, self.rows + other.rows
-        return replace(self, rows=rows, sums=sums, parts=parts)
+        return replace(self, rows=rows, sums=sums, parts=parts, spaces=spaces)
 
     def __radd__(self, other: Any) -> State:
         """The state itself after 0, so that `sum` adds states."""
@@ -293,7 +297,8 @@ class State:
             A line that says what it is, one of public settings as JSON, the integers in the order
             of little-endian machines, and the SHA-256 digest of all that. The length does not
             depend on the number of records, but for that of its digits; where quantiles are
-            counted, it grows with the points of the grid that records have.
+            counted, it grows with the points of the grid that records have, and where equations are
+            joined, with their rank.
         """
         header = {
             "format": _FORMAT,
@@ -304,10 +309,12 @@ class State:
             "parts": sorted(self.parts),
             "sums": {name: list(values.shape) for name, values in self.sums.items()},
             "tallies": {name: len(tally.places) for name, tally in self.tallies.items()},
+            "spaces": {name: list(space.basis.shape) for name, space in self.spaces.items()},
         }
         lines = f"{_NOTICE}\n{json.dumps(header)}\n".encode()
         arrays = [*self.sums.values(), *(part for tally in self.tallies.values() for part in tally)]
         body = b"".join(values.astype("<i8").tobytes() for values in arrays)
+        body += b"".join(pack_rows(space.basis)[0].tobytes() for space in self.spaces.values())
         return lines + body + hashlib.sha256(lines + body).digest()
 
     @classmethod
@@ -346,19 +353,42 @@ class State:
         if version != _VERSION:
             refuse("version", version, f"states of version {_VERSION} are read")
         _check_header(header)
-        values, place = np.frombuffer(body, "<i8").astype(np.int64), 0
+        place = 0
 
-        def take(*shape: int) -> Integers:
+        def take(dtype: str, *shape: int) -> Any:
             nonlocal place
-            start, place = place, place + int(np.prod(shape, dtype=object))
-            return values[start:place].reshape(shape)
+            kind = np.dtype(dtype)
+            start, place = place, place + kind.itemsize * int(np.prod(shape, dtype=object))
+            return np.frombuffer(body[start:place], kind).reshape(shape)
 
-        sums = {name: take(*shape) for name, shape in header["sums"].items()}
-        tallies = {name: Tally(take(many), take(many)) for name, many in header["tallies"].items()}
-        if place != len(values) or not all(map(_is_ordered, tallies.values())):
+        def integers(*shape: int) -> Integers:
+            taken: Integers = take("<i8", *shape).astype(np.int64)
+            return taken
+
+        sums = {name: integers(*shape) for name, shape in header["sums"].items()}
+        tallies = {
+            name: Tally(integers(many), integers(many)) for name, many in header["tallies"].items()
+        }
+        spaces = {
+            name: _read_space(take("u1", rows, -(-columns // 8)), columns)
+            for name, (rows, columns) in header["spaces"].items()
+        }
+        if place != len(body) or not all(map(_is_ordered, tallies.values())):
             raise _malformed()
         settings, parts = header["settings"], frozenset(header["parts"])
-        return cls(header["job"], settings, header["rows"], sums, parts, tallies)
+        return cls(header["job"], settings, header["rows"], sums, parts, tallies, spaces)
+
+
+def _read_space(rows: Bits, columns: int) -> RowSpace:
+    try:
+        return RowSpace.from_basis(BitMatrix.from_packed(rows, columns))
+    except ParameterError:
+        raise _malformed() from None
+
+
+def _widths_of(state: State) -> dict[str, int]:
+    """The number of columns of each space."""
+    return {name: space.basis.shape[1] for name, space in state.spaces.items()}
 
 
 class Total:
@@ -412,7 +442,8 @@ def _check_header(header: Mapping[str, Any]) -> None:
     """Refuses entries that to_bytes writes otherwise."""
     settings, parts, sums = header["settings"], header["parts"], header["sums"]
     texts = [header["job"], *settings, *settings.values(), *parts]
-    counts = [header["rows"], *header["tallies"].values(), *itertools.chain(*sums.values())]
+    shapes = itertools.chain(*sums.values(), *header["spaces"].values())
+    counts = [header["rows"], *header["tallies"].values(), *shapes]
     fits = isinstance(parts, list) and all(isinstance(text, str) for text in texts)
     if not (fits and all(type(count) is int and count >= 0 for count in counts)):
         raise _malformed()
@@ -423,11 +454,15 @@ def _is_ordered(tally: Tally) -> bool:
 
 
 def require_shapes(
-    state: State, sums: Mapping[str, tuple[int, ...]], tallies: Iterable[str] = ()
+    state: State,
+    sums: Mapping[str, tuple[int, ...]],
+    tallies: Iterable[str] = (),
+    spaces: Mapping[str, int] | None = None,
 ) -> None:
     """Refuses a state that no fold of its job made: with other sums, or of other shapes."""
     shapes = {name: values.shape for name, values in state.sums.items()}
-    if (shapes, {*state.tallies}) != (dict(sums), {*tallies}):
+    made = shapes, {*state.tallies}, _widths_of(state)
+    if made != (dict(sums), {*tallies}, dict(spaces or {})):
         rule = "it must be what fold made"
         raise ParameterError(f"the state has sums of other shapes than its job's, but {rule}")
 
@@ -530,12 +565,14 @@ def bundle(job: str, states: Sequence[State], rows: int) -> State:
     settings: dict[str, str] = {}
     sums: dict[str, Integers] = {}
     tallies: dict[str, Tally] = {}
+    spaces: dict[str, RowSpace] = {}
     for place, state in enumerate(states):
         settings |= {f"{place}.{name}": text for name, text in state.settings.items()}
         settings[f"{place}."] = state.job
         sums |= {f"{place}.{name}": values for name, values in state.sums.items()}
         tallies |= {f"{place}.{name}": tally for name, tally in state.tallies.items()}
-    return State(job, settings, rows, sums, frozenset(), tallies)
+        spaces |= {f"{place}.{name}": space for name, space in state.spaces.items()}
+    return State(job, settings, rows, sums, frozenset(), tallies, spaces)
 
 
 def unbundle(state: State) -> list[State]:
@@ -559,6 +596,7 @@ def unbundle(state: State) -> list[State]:
                 of(place, state.sums),
                 state.parts,
                 of(place, state.tallies),
+                of(place, state.spaces),
             )
         )
     return states

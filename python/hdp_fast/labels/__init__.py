@@ -16,7 +16,7 @@ their votes and how close a vote was stay private.
 from __future__ import annotations
 
 from .._support.lazy import list_only
-from .labeler import LabelResult, PrivateLabeler
+from .labeler import PrivateLabeler
 from .learner import PrivateLearner
 from .plans import (
     LearningPlan,
@@ -29,7 +29,8 @@ from .plans import (
 )
 from .pool import MethodChoice, choose_method
 from .public_features import PopulationTest
-from .soft_labeler import ScoreResult, SoftLabeler
+from .results import LabelResult, ScoreResult
+from .soft_labeler import SoftLabeler
 from .statistics_labeler import StatisticsLabeler
 from .suggestion import Candidate, Suggestion, suggest
 

@@ -24,13 +24,13 @@ from ..record import PrivacyRecord, rng_of
 from ..stability.gaussian import GaussianVote
 from ..stability.plans import AnyTable, VotePlan
 from ..stability.tables import HazardTable
-from .ensemble import choose_chunks, note_flips, require_records, train_ensemble
+from .ensemble import MOST_MEMBERS, note_flips, require_records, train_ensemble
 from .fitted import Fitted, UsageAccount
 from .members import check_learner
+from .partition import Source, choose_chunks
 from .preflight import Preflight
 from .saved_files import ledger_of, new_file, pack_members, read_file, resolve_path
 
-_MOST_MEMBERS = 1 << 24
 # The most bottoms, and the most queries: scores ask twice as many of a table.
 _MOST = 1 << 39
 
@@ -260,8 +260,7 @@ class Labeler(LabelerParameters, ABC):
 
     def _train(
         self,
-        X: Any,
-        y: Any,
+        source: Source,
         ids: Any,
         budget: Budget | None,
         random_state: RandomState,
@@ -272,9 +271,10 @@ class Labeler(LabelerParameters, ABC):
         k = self._members(plan)
         check_random_state(random_state)
         check_learner(self.learner)
+        n = source.n
         if ids is None:
-            require_records(plan, len(y), k, f"X has {len(y):,} records")
-        chunks = choose_chunks(ids, len(y), k)
+            require_records(plan, n, k, f"X has {n:,} records")
+        split = choose_chunks(ids, source, k)
         if budget is not None and self.diagnose:
             raise ParameterError("budget is given, but diagnose=True protects nothing to charge")
         classes = self._label_set()
@@ -282,14 +282,15 @@ class Labeler(LabelerParameters, ABC):
         record = self._record(plan.table, k, relation, random_state)
         note_flips(plan, k)
         if ids is None:
-            note_large_delta(self.delta, len(y))
+            note_large_delta(self.delta, n)
+        X, y = source.first
         # With ids the number of records is private.
-        trial = self._preflight(y, len(y) // k if ids is None else None)
+        trial = self._preflight(y, n // k if ids is None else None)
         if preflight and not self.diagnose:
             trial.check_container(X)
         log_stage("labels: %d members learn", k)
         with bar(k, "member", progress) as shown, spend(budget, record):
-            ensemble = train_ensemble(self.learner, X, y, chunks, plan.table, random_state, shown)
+            ensemble = train_ensemble(self.learner, source, split, k, random_state, shown)
             shown_record = None if self.diagnose else record
             trial.facts = ensemble.facts
             fitted = Fitted(plan, shown_record, ensemble, UsageAccount(), classes, trial)
@@ -321,7 +322,7 @@ class Labeler(LabelerParameters, ABC):
         """How many members are used."""
         if self.members is None:
             return plan.k
-        return positive_int("members", self.members, _MOST_MEMBERS)
+        return positive_int("members", self.members, MOST_MEMBERS)
 
     def _preflight(self, y: NDArray[Any] | None, size: int | None) -> Preflight:
         """Trials of the learner, with labels of the dtype of y alone, and none of its entries."""

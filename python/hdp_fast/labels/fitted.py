@@ -16,13 +16,13 @@ from .._support.sqlite import FileFormat, StateFile, Statements
 from .._support.uncopyable import Turnstile, check_process
 from .._support.validate import nonnegative_int, refuse
 from ..data import records
-from ..exceptions import BudgetExceeded, CheckpointError, ShapeError
+from ..exceptions import BudgetExceeded, CheckpointError
 from ..record import PrivacyRecord
 from ..stability.gaussian import GaussianSession, GaussianVote
 from ..stability.plans import AnyTable, VotePlan
 from ..stability.sessions import TableSession
 from ..stability.tables import HazardTable
-from .ensemble import Ensemble
+from .ensemble import Ensemble, check_points
 from .preflight import Preflight
 
 _FORMAT = FileFormat(
@@ -217,7 +217,7 @@ class Fitted:
     @property
     def table(self) -> AnyTable:
         """The table of coins, or the noisy counts, that answers."""
-        return self.ensemble.table
+        return self.plan.table
 
     @property
     def members(self) -> int:
@@ -253,11 +253,7 @@ class Fitted:
             ShapeError: They have other features than X.
             ParameterError: They are no records.
         """
-        queries = records.check_features("Q", Q)
-        if tuple(queries.shape[1:]) != self.ensemble.shape:
-            rule = f"it must be ({', '.join(map(str, ('q', *self.ensemble.shape)))}), as X was"
-            raise ShapeError(f"Q has shape {tuple(queries.shape)}, but {rule}")
-        return queries
+        return check_points(Q, self.ensemble.shape)
 
     def check_bottoms(self, bottoms: int | None) -> int | None:
         """Validate the number of bottoms after which to stop.
@@ -295,10 +291,11 @@ class Fitted:
     def _session(self, usage: Usage, bottoms: int | None) -> TableSession | GaussianSession:
         table = self.table
         if not isinstance(table, HazardTable):
-            return self.ensemble.session(0, usage.queries)
+            return self.ensemble.session(table, 0, usage.queries)
         room = table.max_unstable - usage.bottoms
         # Ending a session sooner is post-processing: it is the same session, not asked any further.
-        return self.ensemble.session(table.max_unstable - min(room, bottoms or room), usage.queries)
+        used = table.max_unstable - min(room, bottoms or room)
+        return self.ensemble.session(table, used, usage.queries)
 
     def _check_left(self, usage: Usage, queries: int) -> None:
         """Raise BudgetExceeded if the last bottom has been given, or fewer queries are left."""

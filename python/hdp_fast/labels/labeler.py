@@ -2,84 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import stability
-from .._support.json_text import JsonText
-from .._support.notes import keep_result, note
+from .._support.notes import keep_result, note_large_delta
+from .._support.random_state import check_random_state, make_generator
 from .._support.types import RandomState
 from .._support.validate import one_of, refuse
-from ..budget.account import Budget
-from ..data.records import check_features
+from ..budget.account import Budget, spend
+from ..data.states import State, describe_settings
 from ..record import PrivacyRecord
 from ..stability.gaussian import THRESHOLD
 from ..stability.plans import AnyTable, VotePlan, members_needed
 from .base import Labeler
+from .ensemble import Ensemble, Group, VoteJob, note_flips, require_queries
 from .fitted import Fitted
+from .partition import Source
 from .public_facts import check_classes, check_labels, choose_marker
+from .results import LabelResult, note_one_label
 
 TableChoice = Literal["fewest", "hazard", "vote", "gaussian"]
-
-
-# Fewer answers may well be a single label.
-_FEW_ANSWERS = 8
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class LabelResult(JsonText):
-    """Answers to queries.
-
-    Attributes:
-        labels: Answers to the first queries, as many as were answered before the labeler ended, of
-            the type of the classes. The labeler's marker stands where the answer is bottom.
-        is_bottom: bool, True where the answer is bottom.
-        unstable_left: Number of bottoms until the labeler ends; None where there are none, or any
-            number.
-        queries_left: Number of queries that may still be asked; None where it is any number.
-        record: PrivacyRecord of all answers of the labeler together; None with diagnose=True.
-        flip_probability: Probability that a unanimous vote of the members is not answered with its
-            label. It is a public number, which no answer changes.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast import labels
-        >>> answers = {"labels": np.array([1, 0, 1, -1]), "is_bottom": np.arange(4) == 3}
-        >>> left = {"unstable_left": 4, "queries_left": 96}
-        >>> result = labels.LabelResult(**answers, **left, record=None)  # as label returns it
-        >>> result
-        LabelResult(3 answered, 1 bottoms, shares {0: 0.333, 1: 0.667}, 96 queries left)
-    """
-
-    labels: NDArray[Any]
-    is_bottom: NDArray[np.bool_]
-    unstable_left: int | None
-    queries_left: int | None
-    record: PrivacyRecord | None
-    flip_probability: float | None = None
-
-    @property
-    def shares(self) -> dict[Any, float]:
-        """The share of each label among the answers that are not bottom."""
-        values, counts = np.unique(self.labels[~self.is_bottom], return_counts=True)
-        shares = counts / max(1, counts.sum())
-        return dict(zip(values.tolist(), shares.tolist(), strict=True))
-
-    def _to_fields(self) -> Mapping[str, Any]:
-        return {**super()._to_fields(), "shares": self.shares}
-
-    def __repr__(self) -> str:
-        bottoms = int(np.count_nonzero(self.is_bottom))
-        shares = ", ".join(f"{label!r}: {share:.3f}" for label, share in self.shares.items())
-        counts = f"{len(self.labels) - bottoms:,} answered, {bottoms:,} bottoms"
-        left = "any number of queries left"
-        if self.queries_left is not None:
-            left = f"{self.queries_left:,} queries left"
-        return f"LabelResult({counts}, shares {{{shares}}}, {left})"
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -149,7 +96,9 @@ class PrivateLabeler(Labeler):
         is replaced, or, with ids, when all records of one id are added or removed, whatever their
         number. The random draws are exact. This holds if a member depends on its own chunk, its
         seed and the queries alone: it does, unless the learner keeps something. Public facts must
-        be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows.
+        be the same for neighbors: the columns and dtypes of X and, without ids, its number of rows,
+        or those of the parts of Chunks. A part holds whole members, so that a record that is
+        replaced, in its part and its place, changes one chunk. Parts must not depend on values.
         diagnose=True protects nothing.
 
     Source:
@@ -230,7 +179,7 @@ class PrivateLabeler(Labeler):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         budget: Budget | None = None,
@@ -246,10 +195,13 @@ class PrivateLabeler(Labeler):
                 numbers and of objects if all is texts; others are refused, so that no entry decides
                 the dtype of others. Arrays of texts become objects, too. So do pandas categories
                 that are texts, and those that are numbers become float64; categories of both, or of
-                anything else, are refused unless they are ordered.
-            y: Labels of the records (n,), each one of classes.
-            ids: None puts row i into chunk i mod k. Integers or texts (n,) put each record into the
-                chunk of a keyed hash of its id, which no other record moves.
+                anything else, are refused unless they are ordered. Or data.Chunks of them with
+                their labels, of which each part holds whole members: m of the k, the number m
+                following from the numbers of rows of the parts.
+            y: Labels of the records (n,), each one of classes. None beside Chunks.
+            ids: None puts row i into chunk i mod k, and row i of a part into chunk i mod m of it.
+                Integers or texts (n,) put each record into the chunk of a keyed hash of its id,
+                which no other record moves; not beside Chunks.
             budget: Budget that epsilon and delta are charged to once, here, before any training;
                 None charges nothing. Its neighbors must be "replace_one" without ids. With ids they
                 are "add_remove", "add_remove_person" or "replace_person", and the record states the
@@ -271,7 +223,8 @@ class PrivateLabeler(Labeler):
             ShapeError: X or y has another shape. This error, and all below, comes before any
                 training.
             ParameterError: A parameter, X, y or ids is not as described, or the trial fails.
-            InsufficientSamples: There are fewer records than members, without ids.
+            InsufficientSamples: There are fewer records than members, or more parts than members,
+                without ids.
             BudgetExceeded: The budget has less than epsilon and delta left.
             ImportError: A bar is wanted, but tqdm is not installed.
 
@@ -280,13 +233,13 @@ class PrivateLabeler(Labeler):
 
         Cost:
             The learner's training, k times on n / k records, and the plan. The trial trains one to
-            four members more.
+            four members more. Parts are read twice, and trained where they are read, one in memory
+            at a time for each worker.
         """
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
-        records = check_features("X", X)
-        labels = check_labels(y, int(records.shape[0]), classes)
-        return self._train(records, labels, ids, budget, random_state, progress, preflight)
+        source = Source.open(X, y, partial(check_labels, classes=classes))
+        return self._train(source, ids, budget, random_state, progress, preflight)
 
     @keep_result
     def label(
@@ -328,7 +281,8 @@ class PrivateLabeler(Labeler):
             That of the class, for all calls together; how many answers there are is part of them.
 
         Cost:
-            A prediction of each member for each point, and a pass over their votes.
+            A prediction of each member for each point. Votes are counted as they are cast: 4 bytes
+            a point and class.
         """
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
@@ -337,9 +291,111 @@ class PrivateLabeler(Labeler):
         classes = fitted.classes
         with fitted.show_progress(points, "vote", progress) as bar:
             counts = self._count_votes(fitted, points, bar)
-        codes, unstable_left, queries_left = fitted.answer(
+        codes, bottoms_left, queries_left = fitted.answer(
             lambda session: session.answer(counts), len(counts), limit
         )
+        left = bottoms_left, queries_left, fitted.record
+        return self._make_result(codes, classes, fitted.plan.flip(fitted.members), left)
+
+    def fold(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        Q: Any,
+        members: int,
+        part: str | None = None,
+        random_state: RandomState = None,
+    ) -> State:
+        """Trains a group of members, and counts their votes on public points: for release.
+
+        Groups are trained wherever records lie, each on records of its own, and counts of all of
+        them add up. No member is kept, and no vote.
+
+        Args:
+            X: Records of this group (n, ...), as fit takes them.
+            y: Their labels (n,), each one of classes. None beside Chunks.
+            Q: Public points (q, ...), which all groups must have alike.
+            members: Number of members of this group, public, at most n: row i is in the chunk of
+                member i mod members. The attribute of this name is not used.
+            part: A public name of the group, by which one that is added twice is refused; None
+                gives it none.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects no one.
+
+        Returns:
+            The private state of the group, for `+` and release: 8 bytes a point and class.
+
+        Raises:
+            ShapeError: X, y or Q has another shape.
+            ParameterError: A parameter, X, y or Q is not as described.
+            InsufficientSamples: There are fewer records than members.
+
+        Guarantee:
+            A state is as private as the records. A record that is replaced, in its group and its
+            place, changes the vote of one member on every point, and so the sums of all groups as
+            release takes them. A record must be in one group alone.
+
+        Cost:
+            The learner's training, members times on n / members records, and their predictions.
+        """
+        classes = check_classes(self.classes)
+        source = Source.open(X, y, partial(check_labels, classes=classes))
+        group = Group(members, part, random_state)
+        return _votes_of(classes).fold(self.learner, source, Q, group)
+
+    @keep_result
+    def release(
+        self, state: State, *, budget: Budget | None = None, random_state: RandomState = None
+    ) -> LabelResult:
+        """Answers the points of a state with labels, once: fit and label for groups of members.
+
+        Args:
+            state: The sum of what fold made of all groups.
+            budget: Budget that epsilon and delta are charged to, before anything is drawn; None
+                charges nothing. Its neighbors must be "replace_one".
+            random_state: As in fold.
+
+        Returns:
+            A LabelResult.
+
+        Raises:
+            ParameterError: The state is of another job or of other classes, or a parameter is out
+                of range.
+            BudgetExceeded: There are more points than queries, or the budget has less than epsilon
+                and delta left. Nothing is spent then.
+
+        Guarantee:
+            (epsilon, delta)-DP when one record is replaced, in whichever group: the votes of one
+            member change. A state that is released again is paid for again.
+
+        Cost:
+            The plan, and a pass over the counts.
+        """
+        check_random_state(random_state)
+        classes = check_classes(self.classes)
+        choose_marker(self.bottom, classes)
+        votes, k = _votes_of(classes).read(state)
+        plan = self.plan()
+        require_queries(plan, len(votes))
+        record = self._record(plan.table, k, "replace_one", random_state)
+        note_flips(plan, k)
+        note_large_delta(self.delta, state.rows)
+        rng = None if random_state is None else make_generator(random_state)
+        with spend(budget, record):
+            session = plan.table.session(random_state=rng)
+            codes = np.asarray(session.answer(votes))
+        left = session.bottoms_left, session.queries_left, record
+        return self._make_result(codes, classes, plan.flip(k), left)
+
+    def _make_result(
+        self,
+        codes: NDArray[Any],
+        classes: NDArray[Any],
+        flip: float,
+        left: tuple[int | None, int, PrivacyRecord | None],
+    ) -> LabelResult:
+        unstable_left, queries_left, record = left
         is_bottom = codes < 0
         values = np.where(is_bottom, choose_marker(self.bottom, classes), classes[codes])
         result = LabelResult(
@@ -347,10 +403,10 @@ class PrivateLabeler(Labeler):
             is_bottom=is_bottom,
             unstable_left=unstable_left,
             queries_left=queries_left,
-            record=fitted.record,
-            flip_probability=fitted.plan.flip(fitted.members),
+            record=record,
+            flip_probability=flip,
         )
-        _note_one_label(result)
+        note_one_label(result)
         return result
 
     def unfitted(self) -> PrivateLabeler:
@@ -372,21 +428,26 @@ class PrivateLabeler(Labeler):
         size = len(fitted.classes)
         position = fitted.account.usage().queries
         counts = [np.empty((0, size), np.uint32)]
-        for votes, faults in fitted.ensemble.votes(points, fitted.classes, position, bar):
+        for block, faults in fitted.ensemble.count_votes(points, fitted.classes, position, bar):
             self._note(fitted, faults)
-            counts.append(stability.count_votes(votes, size))
+            counts.append(block)
         return np.concatenate(counts)
 
 
-def _note_one_label(result: LabelResult) -> None:
-    """Note that released answers of a single label may be those of members that failed."""
-    shares = result.shares
-    answered = np.count_nonzero(~result.is_bottom)
-    if answered >= _FEW_ANSWERS and len(shares) == 1:
-        (label,) = shares
-        cause = "as they are where members fail on private rows, or learn the more frequent label"
-        advice = "try the learner with diagnose=True on public rows like them"
-        note(f"all {answered:,} answers are one label, {label!r}, {cause}: {advice}")
+def _votes_of(classes: NDArray[Any]) -> VoteJob:
+    """The job of counting votes for these classes."""
+    settings = describe_settings(classes=classes)
+    return VoteJob(
+        "labels.PrivateLabeler",
+        "votes",
+        len(classes),
+        settings,
+        partial(_count_votes, classes),
+    )
+
+
+def _count_votes(classes: NDArray[Any], ensemble: Ensemble, points: Any, bar: Any) -> Any:
+    return ensemble.count_votes(points, classes, 0, bar)
 
 
 _NAMES = {"hazard": "HazardTable", "vote": "VoteTable", "gaussian": "GaussianVote"}

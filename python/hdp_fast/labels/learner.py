@@ -18,9 +18,10 @@ from ..budget.account import Budget
 from ..data.records import check_features, copy_rows, count_rows, take_rows
 from ..exceptions import BudgetExceeded, InsufficientSamples, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .labeler import LabelResult, PrivateLabeler
+from .labeler import PrivateLabeler
 from .members import check_learner, train_openly
 from .public_facts import check_targets, compare, facts_of
+from .results import LabelResult
 
 _SOURCE = "Bassily, Thakkar and Thakurta 2018, Algorithm 5, with a verified table for noise"
 
@@ -95,7 +96,7 @@ class PrivateLearner(SettableParameters):
         """Trains the members, labels the public points, and trains the final model on them.
 
         Args:
-            X: Records (n, ...), as PrivateLabeler.fit takes them.
+            X: Records (n, ...) in memory, as PrivateLabeler.fit takes them.
             y: Labels of the records (n,), each one of the labeler's classes.
             public: Public points (q, ...), at most as many as the labeler's queries. If the labeler
                 gives its last bottom, the points after it are left out. With private="labels" it

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import importlib
 import inspect
+import os
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -83,6 +85,20 @@ class Member(_Private):
         """Whether it has a predictor, and one that could be packed if it has been."""
         packed = isinstance(self.content, _Bytes)
         return not self.fault and not (packed and self.content.content is None)
+
+
+def turn_of(key: bytes, chunk: int, position: int, home: int | None = None) -> Turn:
+    """The turn of one member for its training (position 0), or for the queries from a position.
+
+    home: the process that waits for the result; None takes this one.
+    """
+    return Turn(seed_of(key, chunk, position), os.getpid() if home is None else home)
+
+
+def seed_of(key: bytes, chunk: int, position: int) -> int:
+    """The seed of one member for its training (position 0), or for the queries from a position."""
+    text = f"member {chunk} {position}".encode()
+    return int.from_bytes(hashlib.blake2b(text, key=key, digest_size=4).digest())
 
 
 class _Constant:
@@ -177,20 +193,46 @@ def score(member: Member, Q: Any, turn: Turn) -> tuple[NDArray[np.float64], str]
     return np.zeros(size) if fault else result, fault
 
 
+def vote_for_half_bins(
+    member: Member, Q: Any, bins: int, turn: Turn
+) -> tuple[NDArray[np.intp], str]:
+    """Which of 2 bins cells over [0, 1] the score of a member lies in for each query.
+
+    With the neighbor on the left or right a cell is a bin of one histogram or of the other.
+    """
+    scores, fault = score(member, Q, turn)
+    # Halves of bins: doubling is exact, so that both histograms are those of the scores.
+    return np.minimum(2.0 * (scores * bins), 2 * bins - 1).astype(np.intp), fault
+
+
 def run_tasks(
     task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], done: Callable[[], Any]
 ) -> list[Any]:
+    """Run a task with every tuple of arguments, and list the results; the rest is as in fold_tasks.
+
+    `done` is called for every result.
+    """
+    results: list[Any] = []
+
+    def take(result: Any) -> None:
+        results.append(result)
+        done()
+
+    fold_tasks(task, arguments, take)
+    return results
+
+
+def fold_tasks(
+    task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]], take: Callable[[Any], None]
+) -> None:
     """Run a task with every tuple of arguments, here or where joblib.parallel_config says.
 
     The first argument is private, and so is a member that is made: they travel as bytes. The last
-    argument is the turn. `done` is called for every result, in order.
+    argument is the turn. `take` is called with every result, in order, and no other one is kept.
     """
-    results = []
     with QUIET, ONE_THREAD:
         for result in _run(task, arguments):
-            results.append(result)
-            done()
-    return results
+            take(result)
 
 
 def _run(task: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> Iterable[Any]:

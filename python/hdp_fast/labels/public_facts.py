@@ -140,6 +140,19 @@ def check_targets(y: ArrayLike, n: int) -> NDArray[Any]:
     return entries
 
 
+def check_finite_targets(y: ArrayLike, n: int) -> NDArray[Any]:
+    """Validate as check_targets does, and refuse numbers that are not finite.
+
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: The entries are of an unknown kind, or not finite.
+    """
+    entries = check_targets(y, n)
+    if entries.dtype.kind == "f" and not np.isfinite(entries).all():
+        raise ParameterError("y holds something else, but every number must be finite")
+    return entries
+
+
 def check_labels(y: ArrayLike, n: int, classes: NDArray[Any]) -> NDArray[Any]:
     """Validate a vector of n of these labels, and return it in their dtype.
 

@@ -20,6 +20,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import array
 from ..data.frames import make_table
 from ..data.schema import Schema
+from ..data.states import State
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError, UtilityWarning
 from ..learners import FeatureMap, PrivateSGD, SufficientStatistics, suggest_features
@@ -250,7 +251,7 @@ class PopulationTest(JsonText):
 
 def compare_populations(
     features: FeatureMap,
-    X: Floats,
+    state: State,
     pool: Floats,
     *,
     epsilon: float,
@@ -258,6 +259,8 @@ def compare_populations(
     random_state: RandomState,
 ) -> PopulationTest:
     """Release the noisy sum of the records' features, and compare its mean with the pool's.
+
+    state: the records', of mean_description.
 
     It is a release of learners.SufficientStatistics whose target is 1 for every record, and has its
     guarantee: (epsilon, delta)-DP when one record is replaced. The rest is post-processing.
@@ -267,7 +270,7 @@ def compare_populations(
         # A sum within its noise says nothing against a pool.
         warnings.simplefilter("ignore", UtilityWarning)
         released = description.release(
-            X, np.ones(len(X)), epsilon=epsilon, delta=delta, random_state=random_state
+            state, epsilon=epsilon, delta=delta, random_state=random_state
         )
     rows = features(pool)
     difference = released.cross_moments[:, 0] / released.n - rows.mean(axis=0)

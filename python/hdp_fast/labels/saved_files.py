@@ -26,14 +26,14 @@ from ..exceptions import CheckpointError, HdpFastError, ParameterError
 from ..learners import FeatureMap, ReleasedStatistics, StatisticsModel
 from ..record import PrivacyRecord
 from ..stability.plans import VotePlan
-from .ensemble import Ensemble, turn_of
+from .ensemble import Ensemble
 from .fitted import check_free
-from .members import Member
+from .members import Member, turn_of
 from .public_facts import Facts
 from .public_features import DescentModel, PopulationTest, PublicFeatures
 
 # Raised by one whenever the parts or their names change.
-_FORMAT = LABELER + b"3\n"
+_FORMAT = LABELER + b"4\n"
 _DIGEST = 32
 _PARTS = {
     "parameters": dict,

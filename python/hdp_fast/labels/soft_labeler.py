@@ -3,53 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.json_text import JsonText
-from .._support.notes import keep_result
+from .._support.notes import keep_result, note_large_delta
+from .._support.random_state import check_random_state, make_generator
 from .._support.types import RandomState
-from .._support.validate import positive_int
-from ..budget.account import Budget
-from ..data.records import check_features
-from ..exceptions import ParameterError
-from ..record import PrivacyRecord
+from .._support.validate import instance
+from ..budget.account import Budget, spend
+from ..data.states import State, describe_settings
+from ..stability.distances import check_bins, winners_of
 from ..stability.plans import VotePlan, members_needed, paper_members
 from ..stability.tables import HazardTable
 from .base import Labeler
+from .ensemble import Ensemble, Group, VoteJob, note_flips, require_queries
 from .fitted import Fitted
-from .public_facts import check_targets
+from .partition import Source
+from .public_facts import check_finite_targets
+from .results import ScoreResult
 
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreResult(JsonText):
-    """Answers to queries for soft labels.
-
-    Attributes:
-        scores: float64, answers to the first queries, as many as were answered before the labeler
-            ended: the center of a bin, or NaN where the answer is bottom.
-        is_bottom: bool, True where the answer is bottom.
-        unstable_left: Number of bottoms until the labeler ends.
-        queries_left: Number of votes that may still be held, up to two for each score.
-        record: PrivacyRecord of all answers of the labeler together; None with diagnose=True.
-
-    Examples:
-        >>> import numpy as np
-        >>> from hdp_fast import labels
-        >>> answers = {"scores": np.array([0.25, np.nan]), "is_bottom": np.array([False, True])}
-        >>> left = {"unstable_left": 3, "queries_left": 17}
-        >>> result = labels.ScoreResult(**answers, **left, record=None)  # as score returns it
-        >>> result.scores[~result.is_bottom]
-        array([0.25])
-    """
-
-    scores: NDArray[np.float64]
-    is_bottom: NDArray[np.bool_]
-    unstable_left: int | None
-    queries_left: int
-    record: PrivacyRecord | None
+# Digits of the number of bins in a state.
+_DIGITS = 5
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -138,7 +115,7 @@ class SoftLabeler(Labeler):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
         budget: Budget | None = None,
@@ -151,9 +128,10 @@ class SoftLabeler(Labeler):
         Args:
             X: Records (n, ...), as PrivateLabeler.fit takes them.
             y: What the learner learns to predict, (n,): finite numbers or texts. A list of numbers
-                becomes float64.
-            ids: None puts row i into chunk i mod k. Integers or texts (n,) put each record into the
-                chunk of a keyed hash of its id, which no other record moves.
+                becomes float64. None beside Chunks.
+            ids: None puts row i into chunk i mod k, and row i of a part into chunk i mod m of it.
+                Integers or texts (n,) put each record into the chunk of a keyed hash of its id,
+                which no other record moves; not beside Chunks.
             budget: Budget that epsilon and delta are charged to once, here, before any training;
                 None charges nothing. Its neighbors must be "replace_one" without ids. With ids they
                 are "add_remove", "add_remove_person" or "replace_person", and the record states the
@@ -172,7 +150,8 @@ class SoftLabeler(Labeler):
             ShapeError: X or y has another shape. This error, and all below, comes before any
                 training.
             ParameterError: A parameter, X, y or ids is not as described, or the trial fails.
-            InsufficientSamples: There are fewer records than members, without ids.
+            InsufficientSamples: There are fewer records than members, or more parts than members,
+                without ids.
             BudgetExceeded: The budget has less than epsilon and delta left.
             ImportError: A bar is wanted, but tqdm is not installed.
 
@@ -183,11 +162,103 @@ class SoftLabeler(Labeler):
             The learner's training, k times on n / k records, and the plan. The trial trains one to
             four members more.
         """
-        records = check_features("X", X)
-        labels = check_targets(y, int(records.shape[0]))
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            raise ParameterError("y holds something else, but every number must be finite")
-        return self._train(records, labels, ids, budget, random_state, progress, preflight)
+        source = Source.open(X, y, check_finite_targets)
+        return self._train(source, ids, budget, random_state, progress, preflight)
+
+    def fold(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        Q: Any,
+        bins: int,
+        members: int,
+        part: str | None = None,
+        random_state: RandomState = None,
+    ) -> State:
+        """Trains a group of members, and counts their scores of public points: for release.
+
+        Groups are trained wherever records lie, each on records of its own, and counts of all of
+        them add up. No member is kept, and no score.
+
+        Args:
+            X: Records of this group (n, ...), as fit takes them.
+            y: What the learner learns to predict, as fit takes it. None beside Chunks.
+            Q: Public points (q, ...), which all groups must have alike.
+            bins: Number of bins, 2 to 65,536.
+            members: Number of members of this group, public, at most n: row i is in the chunk of
+                member i mod members. The attribute of this name is not used.
+            part: A public name of the group, by which one that is added twice is refused; None
+                gives it none.
+            random_state: None draws from the operating system; an int or a Generator makes a
+                reproducible stream for tests, which protects no one.
+
+        Returns:
+            The private state of the group, for `+` and release: 16 bytes a point and bin.
+
+        Raises:
+            ShapeError: X, y or Q has another shape.
+            ParameterError: A parameter, X, y or Q is not as described.
+            InsufficientSamples: There are fewer records than members.
+
+        Guarantee:
+            That of PrivateLabeler.fold.
+
+        Cost:
+            That of PrivateLabeler.fold.
+        """
+        job = _scores_of(check_bins(bins))
+        source = Source.open(X, y, check_finite_targets)
+        return job.fold(self.learner, source, Q, Group(members, part, random_state))
+
+    @keep_result
+    def release(
+        self, state: State, *, budget: Budget | None = None, random_state: RandomState = None
+    ) -> ScoreResult:
+        """Answers the points of a state with scores, once: fit and score for groups of members.
+
+        Args:
+            state: The sum of what fold made of all groups.
+            budget: Budget that epsilon and delta are charged to, before anything is drawn; None
+                charges nothing. Its neighbors must be "replace_one".
+            random_state: As in fold.
+
+        Returns:
+            A ScoreResult.
+
+        Raises:
+            ParameterError: The state is of another job, or a parameter is out of range.
+            BudgetExceeded: There are more points than queries, or the budget has less than epsilon
+                and delta left. Nothing is spent then.
+
+        Guarantee:
+            (epsilon, delta)-DP when one record is replaced, in whichever group: the scores of one
+            member change. A state that is released again is paid for again.
+
+        Cost:
+            The plan, and a pass over the counts.
+        """
+        check_random_state(random_state)
+        instance("state", state, State, "a State that fold made")
+        text = state.settings.get("bins", "")
+        bins = int(text) if text.isdecimal() and len(text) <= _DIGITS else 2
+        cells, k = _scores_of(check_bins(bins)).read(state)
+        plan = self.plan()
+        require_queries(plan, len(cells))
+        record = self._record(plan.table, k, "replace_one", random_state)
+        note_flips(plan, k)
+        note_large_delta(self.delta, state.rows)
+        rng = None if random_state is None else make_generator(random_state)
+        with spend(budget, record):
+            session: Any = plan.table.session(random_state=rng)
+            values = session.answer_winners(winners_of(cells), bins)
+        return ScoreResult(
+            scores=values,
+            is_bottom=np.isnan(values),
+            unstable_left=session.bottoms_left,
+            queries_left=session.queries_left,
+            record=record,
+        )
 
     def score(
         self,
@@ -230,18 +301,18 @@ class SoftLabeler(Labeler):
             That of the class, for all calls together; how many answers there are is part of them.
 
         Cost:
-            A prediction of each member for each point, and 8 bytes for each of them.
+            A prediction of each member for each point. Scores are counted as they are made: 8 bytes
+            a point and bin, of as many points at a time as 128 MB hold.
         """
-        if positive_int("bins", bins, 1 << 16) == 1:
-            raise ParameterError("bins = 1, but it must be at least 2")
+        check_bins(bins)
         fitted = self._require_fitted()
         limit, points = fitted.check_bottoms(bottoms), fitted.check_queries(Q)
         if preflight and fitted.record is not None:
             fitted.preflight.check(points)
         with fitted.show_progress(points, "score", progress) as bar:
-            scores = self._collect_scores(fitted, points, bar)
+            winners = self._find_winners(fitted, points, bins, bar)
         values, unstable_left, queries_left = fitted.answer(
-            lambda session: session.answer_scores(scores, bins), scores.shape[1], limit
+            lambda session: session.answer_winners(winners, bins), len(winners), limit
         )
         return ScoreResult(
             scores=values,
@@ -251,13 +322,29 @@ class SoftLabeler(Labeler):
             record=fitted.record,
         )
 
-    def _collect_scores(self, fitted: Fitted, points: Any, bar: Any) -> NDArray[np.float64]:
-        blocks = [np.empty((fitted.members, 0))]
+    def _find_winners(self, fitted: Fitted, points: Any, bins: int, bar: Any) -> NDArray[np.uint32]:
+        """What the table answers from: no count is kept beyond its block of points."""
+        blocks = [np.empty((0, 4), np.uint32)]
         position = fitted.account.usage().queries
-        for scores, faults in fitted.ensemble.scores(points, position, bar):
+        for counts, faults in fitted.ensemble.count_scores(points, bins, position, bar):
             self._note(fitted, faults)
-            blocks.append(scores)
-        return np.concatenate(blocks, axis=1)
+            blocks.append(winners_of(counts))
+        return np.concatenate(blocks)
+
+
+def _scores_of(bins: int) -> VoteJob:
+    """The job of counting scores in so many bins."""
+    return VoteJob(
+        "labels.SoftLabeler",
+        "scores",
+        2 * bins,
+        describe_settings(bins=bins),
+        partial(_count_scores, bins),
+    )
+
+
+def _count_scores(bins: int, ensemble: Ensemble, points: Any, bar: Any) -> Any:
+    return ensemble.count_scores(points, bins, 0, bar)
 
 
 def paper_soft_members(

@@ -17,30 +17,18 @@ from .._support.random_state import check_random_state, make_generator
 from .._support.types import Floats, RandomState
 from .._support.validate import instance, one_of, positive, probability, shorten
 from ..budget.account import Budget, spend
-from ..data.records import check_features, count_rows
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from ..learners import FeatureMap, ReleasedStatistics, SufficientStatistics
-from ..learners.sufficient_statistics import calibrate
 from ..record import PrivacyRecord, rng_of
-from .labeler import LabelResult
-from .public_facts import Facts, check_classes, check_labels, choose_marker, compare, facts_of
-from .public_features import (
-    DescentModel,
-    PopulationTest,
-    PublicFeatures,
-    Release,
-    compare_populations,
-    descend,
-    make_features,
-    make_learner,
-    mean_description,
-)
+from .public_facts import Facts, check_classes, choose_marker, compare, facts_of
+from .public_features import PopulationTest, PublicFeatures, Release, make_features
+from .results import LabelResult
 from .saved_files import read_labeler, write_labeler
+from .statistics_rows import LabeledRecords, Price, PublicRows, check_container
 
 Population = Literal["same", "tested"]
-Price = tuple[float, float]
 # The share of epsilon and delta that the comparison of populations costs.
 SHARE = 0.1
 _SOURCE = "sufficient statistics, McCullagh and Nelder 1989, with Gaussian noise"
@@ -171,8 +159,8 @@ class StatisticsLabeler(SettableParameters):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
-        public: Any,
+        y: ArrayLike | None = None,
+        public: Any = None,
         *,
         budget: Budget | None = None,
         random_state: RandomState = None,
@@ -184,8 +172,9 @@ class StatisticsLabeler(SettableParameters):
 
         Args:
             X: Records (n, d): an array, a sparse matrix or a data frame of numbers; with a schema,
-                a Table or data frame with its columns.
-            y: Labels of the records (n,), each one of classes.
+                a Table or data frame with its columns. Or data.Chunks of them with their labels,
+                each of which is folded where it is read.
+            y: Labels of the records (n,), each one of classes. None beside Chunks.
             public: The public pool (m, d), of the same kind as X: usually the points that will be
                 asked. Its labels are not needed.
             budget: Budget that epsilon and delta are charged to once, here, before anything is
@@ -208,44 +197,43 @@ class StatisticsLabeler(SettableParameters):
 
         Cost:
             A pass over X, n d (d + K), and some hundred products of the pool's features with a
-            matrix of (d, K). A comparison that fails adds the steps of learners.PrivateSGD.
+            matrix of (d, K). A comparison that fails adds the steps of learners.PrivateSGD. Chunks
+            are read twice, three times with "tested", a block in memory at a time; and where a
+            comparison fails once more, for gradients need all rows in memory, 8 n d bytes.
         """
         check_random_state(random_state)
         fields = check_fields(self)
         classes = check_classes(self.classes)
         choose_marker(self.bottom, classes)
-        records, pool = _check_container("X", X), _check_container("public", public)
-        facts = _facts_of(records)
-        if facts is not None:
-            compare(facts, facts_of(pool), "public")
+        pool = check_container("public", public)
+        records = LabeledRecords.open(X, y, classes, pool, self.schema)
         test, rest = self._divide(fields["epsilon"], fields["delta"])
-        labels = check_labels(y, _count(records), classes)
-        release = Release(max(len(labels), 1), classes, *rest)
+        release = Release(max(records.n, 1), classes, *rest)
         features = make_features(pool, self.schema, self.features, release)
         points = features.rows("public", pool)
-        parts = _PublicParts(
-            SufficientStatistics(features.features, classes=classes),
-            features,
-            features.rows("X", records),
-            labels,
-            points,
-            classes,
-        )
-        parts.calibrate(test, rest)
+        description = SufficientStatistics(features.features, classes=classes)
+        rows = PublicRows(description, features, records, points)
+        rows.calibrate(test, rest)
+        means = None if test is None else rows.fold_means(test)
+        state = rows.fold(rest)
         stream = None if random_state is None else make_generator(random_state)
         record = self._make_record(len(classes), features.features.columns, random_state)
         with spend(budget, record):
-            result = None if test is None else parts.compare(test, stream)
+            result = None
+            if test is not None and means is not None:
+                result = rows.compare(means, test, stream)
             if result is not None and result.passed:
-                _note_blind(result, len(labels))
+                _note_blind(result, records.n)
             statistics: ReleasedStatistics | None = None
             model: Any = None
             if result is None or result.passed:
-                statistics = parts.release(rest, stream)
+                statistics = rows.release(state, rest, stream)
                 model = statistics.solve(points, penalty=self.penalty)
             else:
-                model = parts.descend(rest, stream)
-        fitted = _FittedStatistics(classes, facts, features, model, statistics, result, record)
+                model = rows.descend(rest, stream)
+        fitted = _FittedStatistics(
+            classes, records.facts, features, model, statistics, result, record
+        )
         self._begin(fitted)
         return self
 
@@ -371,7 +359,7 @@ class StatisticsLabeler(SettableParameters):
         self.record_, self._state = fitted.record, fitted
 
     def _posteriors(self, fitted: _FittedStatistics, Q: Any) -> Floats:
-        points = _check_container("Q", Q)
+        points = check_container("Q", Q)
         if fitted.facts is not None and not isinstance(points, Table):
             compare(fitted.facts, facts_of(points), "Q")
         return fitted.posteriors("Q", points)
@@ -389,68 +377,11 @@ class StatisticsLabeler(SettableParameters):
         return f"{type(self).__name__}({options}): {state}"
 
 
-@dataclass(frozen=True, eq=False)
-class _PublicParts:
-    """What a model is learned from."""
-
-    description: SufficientStatistics
-    features: PublicFeatures
-    rows: Floats
-    labels: NDArray[Any]
-    points: Floats
-    classes: NDArray[Any]
-
-    def calibrate(self, test: Price | None, rest: Price) -> None:
-        """Raise what calibrations raise, before anything is spent. They are cached."""
-        n = len(self.rows)
-        calibrate(self.description, n, *rest)
-        if test is not None:
-            calibrate(mean_description(self.features.features), n, *test)
-            make_learner(len(self.classes), *rest).plan(n=n, d=self.features.plain.columns)
-
-    def compare(self, price: Price, stream: np.random.Generator | None) -> PopulationTest:
-        """Compare the populations."""
-        epsilon, delta = price
-        return compare_populations(
-            self.features.features,
-            self.rows,
-            self.points,
-            epsilon=epsilon,
-            delta=delta,
-            random_state=stream,
-        )
-
-    def release(self, price: Price, stream: np.random.Generator | None) -> ReleasedStatistics:
-        """Release the statistics."""
-        epsilon, delta = price
-        return self.description.release(
-            self.rows, self.labels, epsilon=epsilon, delta=delta, random_state=stream
-        )
-
-    def descend(self, price: Price, stream: np.random.Generator | None) -> DescentModel:
-        """Learn by noisy gradients from the records alone."""
-        learner = make_learner(len(self.classes), *price)
-        codes = np.searchsorted(self.classes, self.labels)
-        return descend(self.features.plain, self.rows, codes, self.classes, learner, stream)
-
-
 _SAVED = ("epsilon", "delta", "population", "threshold", "penalty", "bottom")
 # A comparison that rejects no smaller distance of mean features, of at most 2, sees too little.
 _BLIND = 0.5
 # Labels of fewer points may well be the same.
 _FEW_POINTS = 8
-
-
-def _check_container(name: str, value: Any) -> Any:
-    return value if isinstance(value, Table) else check_features(name, value)
-
-
-def _facts_of(records: Any) -> Facts | None:
-    return None if isinstance(records, Table) else facts_of(records)
-
-
-def _count(records: Any) -> int:
-    return records.rows if isinstance(records, Table) else count_rows(records)
 
 
 def _note_blind(test: PopulationTest, n: int) -> None:

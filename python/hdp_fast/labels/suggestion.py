@@ -20,7 +20,7 @@ from ..exceptions import InsufficientSamples
 from ..stability.plans import VotePlan
 from ..stability.tables import HazardTable
 from .labeler import PrivateLabeler
-from .members import Chunk, check_learner, run_tasks, train, vote
+from .members import Chunk, check_learner, fold_tasks, run_tasks, train, vote
 from .public_facts import check_classes, check_labels
 
 _MOST = 1 << 40
@@ -256,11 +256,13 @@ class _Trial:
         tasks = (
             (member, Q, self.classes, turn) for member, turn in zip(members, turns, strict=True)
         )
-        votes = [codes for codes, _ in run_tasks(vote, tasks, _nothing)]
-        counts = np.zeros((len(self._points()), len(self.classes)))
-        for codes, some in zip(votes, rows, strict=True):
-            unseen = ~np.isin(self._points(), some)
-            counts[unseen, codes[unseen]] += 1
+        counts, seen = np.zeros((len(self._points()), len(self.classes))), iter(rows)
+
+        def add(result: tuple[NDArray[np.uint8], str]) -> None:
+            unseen = ~np.isin(self._points(), next(seen))
+            counts[unseen, result[0][unseen]] += 1
+
+        fold_tasks(vote, tasks, add)
         return counts
 
     def _points(self) -> NDArray[np.intp]:
@@ -337,7 +339,3 @@ def _shrink(counts: NDArray[Any], codes: NDArray[Any]) -> NDArray[Any]:
         shares[group] = mean + np.sqrt(kept) * (shares[group] - mean)
     spread: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
     return spread
-
-
-def _nothing() -> None:
-    """Stands for a bar that does not move."""

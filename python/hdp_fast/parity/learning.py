@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+import secrets
+from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
 from .._support.notes import keep_result, note
 from .._support.random_state import check_random_state, make_key
-from .._support.types import Bits, RandomState
-from .._support.validate import bit_entries, bits, flag, number, refuse, shorten
+from .._support.types import RandomState
+from .._support.validate import bit_entries, flag, number, refuse, shorten
 from ..budget.account import Budget, spend
-from ..data.chunks import Chunks, count_rows, settle_owners
-from ..data.frames import read_labels_as_numbers
-from ..data.persons import read_persons
+from ..data.chunks import Chunks, settle_owners
+from ..data.persons import Persons, read_persons
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
-from ..gf2 import BitMatrix, pack_rows
+from ..gf2 import BitMatrix
 from ..record import PrivacyRecord, rng_of
+from .equations import Mechanism, Parts, Source, Whole, pack_records
 from .planning import Method, Neighbors, ParityPlan
 from .results import ParityResult
 
@@ -68,8 +68,9 @@ def learn(
 
     Args:
         X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
-            BitMatrix; or data.Chunks of them with their labels, which are packed where they are
-            read. What is sparse or lazy is refused by an error that says what to call first.
+            BitMatrix; or data.Chunks of them with their labels, of which each part is folded to
+            equations where it is read. What is sparse or lazy is refused by an error that says what
+            to call first.
         y: Labels 0 and 1 of shape (n,). None beside Chunks.
         epsilon: Privacy parameter, a finite number above 0.
         beta: Probability, in [1e-15, 1), with which the promise may fail; no release counts as
@@ -101,7 +102,7 @@ def learn(
         InsufficientSamples: There are fewer records than the plan needs.
         BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
             before any coin is drawn or budget spent.
-        Exception: What the functions of Chunks raise; nothing is spent then.
+        Exception: What the functions of Chunks raise. In the first pass nothing is spent then.
 
     Guarantee:
         Pure epsilon-DP for each row under `neighbors`, or with ids for each person, on every data
@@ -111,13 +112,16 @@ def learn(
         the largest for which epsilon is proved, given the probability of stopping that the plan has
         chosen, rounded down.
 
-        The running time is not protected; that of "batches" depends on the data least.
+        The running time is not protected, nor is how often "loop" reads Chunks; that of "batches"
+        depends on the data least.
 
     Cost:
         The exact solution of about p n equations, for each try of "loop" or for all batches
         together: at most `O(p n d**2 / 64 / log d)` word operations. Beside X, memory for two bit
-        matrices of d by d. Chunks are read once, and held as n (d + 8) bits, twice while the parts
-        are put together.
+        matrices of d by d. Chunks are read once to be checked and counted, and once more for each
+        try, of which there is one where some parity fits all records, or once for all batches. A
+        part leaves at most d + 1 equations of d + 1 bits for each system; of its records as many
+        are in memory at a time as make up four times that, or 65,536.
 
     Source:
         Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
@@ -135,20 +139,9 @@ def learn(
     """
     check_random_state(random_state)
     flag("affine", affine)
-    if isinstance(X, Chunks):
-        chunks, persons = settle_owners(X, ids, rows_per_person)
-        records, y = _pack_parts(chunks, y)
-    elif y is None:
-        raise ParameterError("y = None, but arrays of records must come with their labels")
-    else:
-        records, y = pack_records(X), bit_entries("y", y)
-        persons = read_persons(ids, rows_per_person, len(records))
-        if not persons.keeps_all:
-            if y.shape != (len(records),):
-                raise ShapeError(f"y has shape {y.shape}, but X has {len(records):,} records")
-            records, y = persons.select(records), persons.select(y)
+    source, persons = _open_source(X, y, bool(affine), ids, rows_per_person)
     each = persons.share(epsilon).epsilon
-    n, d = records.shape
+    n, d = source.n, source.d
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
     if plan is None:
@@ -157,7 +150,8 @@ def learn(
         _check_plan(plan, n, unknowns, each, method, neighbors)
         method, neighbors, alpha = plan.method, plan.neighbors, plan.alpha
         fields = vars(plan)
-    task = _core.ParityTask(records, y, each, method, neighbors, fields, bool(affine))
+    mechanism = Mechanism(each, method, neighbors, fields)
+    mechanism.open()
     row_record = PrivacyRecord(
         mechanism=f"parity.learn, method={method}",
         source=_SOURCE,
@@ -170,7 +164,8 @@ def learn(
     if alpha is None and plan is None and neighbors == "replace_one":
         _note_no_promise(n, unknowns, beta, each, method)
     with spend(budget, record):
-        solution = task.learn(make_key(random_state))
+        key = make_key(random_state) or secrets.token_bytes(32)
+        solution = mechanism.learn(source, key)
     result = ParityResult(
         mask=None if solution is None else solution[:d],
         intercept=None if solution is None else int(solution[d:].sum()),
@@ -184,70 +179,28 @@ def learn(
     return result
 
 
-def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
-    """Packs the records into a matrix of bits.
-
-    Raises:
-        ShapeError: X has not two dimensions.
-        ParameterError: X is no array of bits.
-    """
-    return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
-
-
-class _Packed(NamedTuple):
-    """The records of a part, a bit for each entry.
-
-    Attributes:
-        rows: The packed rows, uint8 of shape (n, bytes).
-        columns: How many bits of a row are entries; None in a part without rows.
-        labels: A bit for each row, uint8.
-    """
-
-    rows: Bits
-    columns: int | None
-    labels: Bits
-
-
-def _pack_parts(chunks: Chunks, y: ArrayLike | None) -> tuple[BitMatrix, Bits]:
-    """The records of all parts, in their order, and the labels."""
-    if y is not None:
-        raise ParameterError("y was passed beside Chunks, which hold the labels")
-    return _unpack(_join(chunks.gather(_pack_part)))
-
-
-def _pack_part(blocks: Iterable[tuple[Any, ...]], name: str | None) -> _Packed:
-    return _join([_pack_block(*block) for block in blocks if count_rows(block[0])])
-
-
-def _pack_block(X: Any, y: Any = None) -> _Packed:
+def _open_source(
+    X: ArrayLike | BitMatrix | Chunks,
+    y: ArrayLike | None,
+    affine: bool,
+    ids: ArrayLike | None,
+    rows_per_person: int,
+) -> tuple[Source, Persons]:
+    """The records, all of them checked, and who owns them."""
+    if isinstance(X, Chunks):
+        if y is not None:
+            raise ParameterError("y was passed beside Chunks, which hold the labels")
+        chunks, persons = settle_owners(X, ids, rows_per_person)
+        return Parts(chunks, affine), persons
     if y is None:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
-    rows, columns = pack_rows(pack_records(X))
-    labels = bits("y", read_labels_as_numbers(y))
-    if len(labels) != len(rows):
-        raise ShapeError(f"y has shape {labels.shape}, but X has {len(rows):,} records")
-    return _Packed(rows, columns, labels)
-
-
-def _join(parts: list[_Packed]) -> _Packed:
-    """One part of several, in their order."""
-    some = [part for part in parts if part.columns is not None]
-    widths = sorted({part.columns for part in some if part.columns is not None})
-    if len(widths) > 1:
-        raise ShapeError(
-            f"parts have {widths[0]:,} and {widths[1]:,} columns, but all must have the same ones"
-        )
-    if not some:
-        return _Packed(np.empty((0, 0), np.uint8), None, np.empty(0, np.uint8))
-    rows = np.concatenate([part.rows for part in some])
-    return _Packed(rows, widths[0], np.concatenate([part.labels for part in some]))
-
-
-def _unpack(part: _Packed) -> tuple[BitMatrix, Bits]:
-    if part.columns is None:
-        raise ShapeError("the parts hold no row, but there must be one at least")
-    return BitMatrix.from_packed(part.rows, part.columns), part.labels
+        raise ParameterError("y = None, but arrays of records must come with their labels")
+    records, labels = pack_records(X), bit_entries("y", y)
+    persons = read_persons(ids, rows_per_person, len(records))
+    if not persons.keeps_all:
+        if labels.shape != (len(records),):
+            raise ShapeError(f"y has shape {labels.shape}, but X has {len(records):,} records")
+        records, labels = persons.select(records), persons.select(labels)
+    return Whole(records, labels, affine), persons
 
 
 def _note_no_promise(n: int, unknowns: int, beta: float, epsilon: float, method: Method) -> None:

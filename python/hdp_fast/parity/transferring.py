@@ -17,7 +17,8 @@ from ..local.agents import Agents
 from ..local.estimation import agents_needed, estimate_mean
 from ..local.randomizers.aggregates import Estimate
 from ..local.remote_agents import RemoteAgents
-from .learning import learn, pack_records
+from .equations import pack_records
+from .learning import learn
 from .planning import Method, Neighbors, ParityPlan, TransferPlan
 from .results import ParityResult, ParityTransferResult
 

@@ -12,9 +12,9 @@ from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data.records import check_features, count_rows, take_rows
 from ..exceptions import ParameterError
-from ..labels.labeler import LabelResult
 from ..labels.pool import PoolTask, choose_members, population_of
 from ..labels.public_facts import compare, facts_of
+from ..labels.results import LabelResult
 from ..labels.statistics_labeler import StatisticsLabeler
 from ..record import PrivacyRecord
 from .private_estimator import MissingFit

@@ -27,6 +27,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 
 _MOST = 1 << 32
+MOST_BINS = 1 << 16
 
 
 def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
@@ -41,6 +42,37 @@ def counts_of(value: ArrayLike) -> NDArray[np.uint32]:
         rule = "it must be (K,) or (m, K) with K at least 1"
         raise ShapeError(f"counts has shape {counts.shape}, but {rule}")
     return to_unsigned("counts", counts)
+
+
+def check_bins(bins: int) -> int:
+    """Validate a number of bins, 2 to 65,536.
+
+    Raises:
+        ParameterError: It is anything else.
+    """
+    size = positive_int("bins", bins, MOST_BINS)
+    if size == 1:
+        raise ParameterError("bins = 1, but it must be at least 2")
+    return size
+
+
+def winners_of(value: ArrayLike) -> NDArray[np.uint32]:
+    """Find the winners of soft labels, and their distances to instability, in counts of half bins.
+
+    Returns:
+        uint32 (m, 4) of counts (m, 2 bins): winner and distance of the histogram over the bins, and
+        of the one over bins shifted by half their width.
+
+    Raises:
+        ShapeError: The shape is another one.
+        ParameterError: As in counts_of.
+    """
+    cells = counts_of(value)
+    bins, odd = divmod(cells.shape[-1], 2)
+    if cells.ndim != 2 or odd or not 2 <= bins <= MOST_BINS:
+        rule = f"it must be (m, 2 bins) with 2 to {MOST_BINS:,} bins"
+        raise ShapeError(f"counts has shape {cells.shape}, but {rule}")
+    return _core.cell_winners(cells.reshape(-1), bins).reshape(-1, 4)
 
 
 def to_unsigned(name: str, entries: NDArray[Any]) -> NDArray[np.uint32]:

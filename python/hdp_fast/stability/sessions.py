@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ from .._support.validate import array, nonnegative_int, positive_int, refuse, wh
 from ..budget.account import Budget, spend
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..record import PrivacyRecord
-from .distances import counts_of, to_unsigned
+from .distances import check_bins, counts_of, to_unsigned, winners_of
 
 
 class SingleUseSession(Uncopyable):
@@ -282,25 +283,100 @@ class TableSession(SingleUseSession):
             >>> round(table.session().answer_scores(scores, bins=10), 2)
             0.65
         """
-        if self._bottoms is None:
-            raise ParameterError("session = one of a VoteTable, but scores need a HazardTable")
-        size = positive_int("bins", bins, 1 << 16)
-        if size == 1:
-            raise ParameterError("bins = 1, but it must be at least 2")
+        size = self._check_bins(bins)
         entries = _check_scores(scores)
         flat = np.require(entries, np.float64, ["C", "A"]).reshape(-1)
         queries = entries.shape[1] if entries.ndim == 2 else 1
+
+        def ask(left: tuple[int, int], key: bytes | None) -> tuple[Integers, int, int]:
+            return self._table.answer_scores(flat, queries, size, left, key)
+
+        answers = self._ask_twice(queries, size, ask)
+        return float(answers[0]) if entries.ndim == 1 else answers
+
+    def answer_bins(self, counts: ArrayLike) -> NDArray[np.float64]:
+        """Answers queries for soft labels in [0, 1], given how many scores lie in each half bin.
+
+        It is answer_scores for those who hold counts and no scores. Counts of disjoint groups of
+        members add up, wherever the groups are.
+
+        Args:
+            counts: Number of members whose score lies in each of 2 bins cells of width gamma / 2,
+                integers of shape (m, 2 bins) for m queries and bins of width gamma, at least 2.
+
+        Returns:
+            As answer_scores, float64 of shape (answered,).
+
+        Raises:
+            ShapeError: counts has another shape.
+            ParameterError: counts holds no integers, or some outside `[0, 2**32)`; the session is
+                one of a VoteTable, or the process is a forked child.
+            BudgetExceeded: As in answer_scores.
+
+        Guarantee:
+            That of answer_scores.
+
+        Cost:
+            A pass over the counts.
+
+        Examples:
+            >>> from hdp_fast import stability
+            >>> table = stability.HazardTable.design(5, 100, epsilon=4.0, delta=1e-6, beta=1e-9)
+            >>> table.session().answer_bins([[0, 0, 0, 900]])  # two bins: all in the upper quarter
+            array([0.75])
+        """
+        return self.answer_winners(winners_of(counts), np.shape(counts)[-1] // 2)
+
+    def answer_winners(self, winners: NDArray[np.uint32], bins: int) -> NDArray[np.float64]:
+        """Answers queries for soft labels, given what stability finds in counts of half bins.
+
+        Args:
+            winners: What answer_bins makes of counts: uint32 (m, 4), the winner and the distance of
+                the histogram over the bins, and the same of the shifted one.
+            bins: Number of bins.
+
+        Returns:
+            As answer_bins.
+
+        Raises:
+            ShapeError: winners has another shape.
+            ParameterError: bins is out of range, or as in answer_bins.
+            BudgetExceeded: As in answer_scores.
+
+        Guarantee:
+            That of answer_scores.
+        """
+        size = self._check_bins(bins)
+        found = to_unsigned("winners", whole_array("winners", winners))
+        if found.ndim != 2 or found.shape[1] != 4:
+            raise ShapeError(f"winners has shape {found.shape}, but it must be (m, 4)")
+
+        def ask(left: tuple[int, int], key: bytes | None) -> tuple[Integers, int, int]:
+            return self._table.answer_winners(found.reshape(-1), left, key)
+
+        return self._ask_twice(len(found), size, ask)
+
+    def _check_bins(self, bins: int) -> int:
+        if self._bottoms is None:
+            raise ParameterError("session = one of a VoteTable, but scores need a HazardTable")
+        return check_bins(bins)
+
+    def _ask_twice(
+        self,
+        queries: int,
+        bins: int,
+        ask: Callable[[tuple[int, int], bytes | None], tuple[Integers, int, int]],
+    ) -> NDArray[np.float64]:
+        """Answers soft labels, each of which asks for a second histogram where the first fails."""
         with self._hold():
-            self._check_left(queries, self._bottoms, self._queries)
-            left = (self._bottoms, self._queries)
-            key = make_key(self._rng)
-            codes, bottoms, rest = self._table.answer_scores(flat, queries, size, left, key)
-            self._bottoms, self._queries = bottoms, rest
+            bottoms = self._bottoms or 0
+            self._check_left(queries, bottoms, self._queries)
+            codes, self._bottoms, self._queries = ask((bottoms, self._queries), make_key(self._rng))
         # An even code is a bin, whose center lies half a width above its edge; an odd code is the
         # bin shifted by half a width.
-        centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / size
-        answers = np.where(codes < 0, np.nan, centers)
-        return float(answers[0]) if entries.ndim == 1 else answers
+        centers = (codes // 2 + 0.5 + 0.5 * (codes % 2)) / bins
+        answers: NDArray[np.float64] = np.where(codes < 0, np.nan, centers)
+        return answers
 
     def _answer_pairs(self, counts: NDArray[np.uint32]) -> int | Integers:
         if counts.shape[-1] != 2:

@@ -1,7 +1,7 @@
 //! Every arm of the elimination against the schoolbook method, at sizes that straddle the block.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use hdp_fast_core::gf2::{BitMatrix, System, parity_bits, rank, solve};
+use hdp_fast_core::gf2::{BitMatrix, RowSpace, System, parity_bits, rank, solve};
 use hdp_fast_core::noise::{Rng, Seed, Stream};
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::Isa;
@@ -157,6 +157,73 @@ fn many_more_rows_than_columns() {
             check(&dense, columns, &rhs, isa);
         }
     }
+}
+
+/// The rows that are eliminated first may contradict each other, and yet leave unknowns to those that are verified.
+#[test]
+fn a_contradiction_is_kept_whichever_row_has_it() {
+    for (columns, isa) in [66, 128].into_iter().flat_map(|columns| arms().map(move |isa| (columns, isa))) {
+        let unit = |i: usize| (0..columns).map(|j| u8::from(i % columns == j)).collect();
+        let dense: Dense = (0..2 * columns).map(unit).collect();
+        let packed = matrix(&dense, columns);
+        for wrong in (0..dense.len()).step_by(13) {
+            let mut rhs = vec![0; dense.len()];
+            rhs[wrong] = 1;
+            let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&parity_bits(&rhs).unwrap()) };
+            let solution = solve(&system, Run::alone(isa)).unwrap();
+            assert_eq!((solution.rank(), solution.consistent), (columns, false), "row {wrong} of {columns}, {isa:?}");
+        }
+    }
+}
+
+/// The span of some rows of a system.
+fn span(dense: &[Vec<u8>], columns: usize, rhs: &[u8], isa: Isa) -> RowSpace {
+    let (packed, rhs) = (matrix(&dense.to_vec(), columns), parity_bits(rhs).unwrap());
+    let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&rhs) };
+    solve(&system, Run::alone(isa)).unwrap().row_space(Run::alone(isa)).unwrap()
+}
+
+#[test]
+fn spans_of_parts_join_to_the_one_form_of_the_span_of_all() {
+    let mut rng = Seed::reproducible([11; 32]).stream(Stream::Speed, 6);
+    for columns in [1, 2, 63, 64, 65, 127, 128, 129] {
+        for (rows, dimension, noisy) in [(0, 1, 0), (5, 2, 0), (40, 40, 1), (260, 3, 0), (260, 300, 0), (300, 128, 1)] {
+            let dense = low_rank(&mut rng, rows, columns, dimension.min(columns), 1);
+            let mut rhs = apply(&dense, &bits(&mut rng, columns));
+            rhs.iter_mut().take(noisy).for_each(|bit| *bit ^= 1);
+            let whole = span(&dense, columns, &rhs, Isa::Portable);
+            let (pivots, reduced, consistent) = schoolbook(&dense, columns, &rhs);
+            assert_eq!((whole.rank(), whole.consistent()), (pivots.len(), consistent));
+            assert_eq!(whole.basis().rows(), pivots.len() + usize::from(!consistent));
+            if consistent {
+                let form: Dense = reduced[..pivots.len()].to_vec();
+                assert!(*whole.basis() == matrix(&form, columns + 1));
+            }
+            for isa in arms() {
+                let run = Run::alone(isa);
+                let parts: Vec<RowSpace> = [(0, rows / 3), (rows / 3, rows / 2), (rows / 2, rows)]
+                    .iter()
+                    .map(|&(from, to)| span(&dense[from..to], columns, &rhs[from..to], isa))
+                    .collect();
+                for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+                    let [a, b, c] = order.map(|i| &parts[i]);
+                    assert!(a.join(b, run).unwrap().join(c, run).unwrap() == whole, "{rows} x {columns}");
+                    assert!(a.join(&b.join(c, run).unwrap(), run).unwrap() == whole);
+                }
+            }
+            assert!(RowSpace::from_basis(whole.basis().clone()).unwrap() == whole);
+        }
+    }
+}
+
+#[test]
+fn only_a_reduced_form_is_a_basis() {
+    for rows in [&[0b11u64, 0b10][..], &[0b10, 0b01], &[0b01, 0], &[0b01, 0b01]] {
+        assert!(RowSpace::from_basis(BitMatrix::from_words(2, 2, rows.to_vec()).unwrap()).is_err());
+    }
+    assert!(RowSpace::from_basis(BitMatrix::from_words(2, 0, Vec::new()).unwrap()).is_err());
+    let (one, other) = (span(&[vec![1]], 1, &[0], Isa::Portable), span(&[vec![1, 0]], 2, &[0], Isa::Portable));
+    assert!(one.join(&other, Run::alone(Isa::Portable)).is_err());
 }
 
 #[test]

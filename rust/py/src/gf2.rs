@@ -145,6 +145,12 @@ impl BitMatrix {
     }
 }
 
+impl BitMatrix {
+    pub fn new(matrix: core::BitMatrix) -> BitMatrix {
+        BitMatrix(Arc::new(matrix))
+    }
+}
+
 /// The argument as a packed matrix.
 pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<Arc<core::BitMatrix>> {
     match value.cast::<BitMatrix>() {

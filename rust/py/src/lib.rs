@@ -18,6 +18,7 @@ mod lock;
 mod noise;
 mod parity;
 mod records;
+mod row_space;
 mod run;
 mod scalar;
 mod score;
@@ -73,12 +74,14 @@ mod _core {
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};
     #[pymodule_export]
-    use parity::{ParityTask, plan_parity, plan_parity_uniform_target, promise_parity};
+    use parity::{ParityMechanism, ParityRecords, plan_parity, plan_parity_uniform_target, promise_parity};
 
     #[pymodule_export]
     use halfspaces::{halfspace_errors, halfspace_values};
     #[pymodule_export]
     use linear_model::{linear_losses, linear_scores, linear_slopes, loss_bounds};
+    #[pymodule_export]
+    use row_space::RowSpace;
     #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]
@@ -88,7 +91,7 @@ mod _core {
     #[pymodule_export]
     use solution::Solution;
     #[pymodule_export]
-    use stability::{AboveThreshold, AnswerTable, count_votes, pluralities};
+    use stability::{AboveThreshold, AnswerTable, cell_winners, count_votes, pluralities};
     #[pymodule_export]
     use statistics::{feature_sums, nearest_points, write_features};
     #[pymodule_export]

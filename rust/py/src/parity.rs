@@ -1,15 +1,18 @@
 //! Glue of `hdp_fast.parity`.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
-use hdp_fast_core::gf2::BitMatrix;
+use hdp_fast_core::Error;
+use hdp_fast_core::gf2::{self as core, BitMatrix};
 use hdp_fast_core::params::Neighbors;
-use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Plan, Target};
+use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Part, Plan, Records, Target};
 use pyo3::prelude::*;
 
-use crate::array::{self, Vector};
+use crate::array::{self, Bits, Vector};
 use crate::error::raise;
 use crate::gf2::{matrix, vector};
+use crate::row_space::RowSpace;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::{count, epsilon, not_a_plan, number, word};
 use crate::seed::Key;
@@ -96,52 +99,140 @@ pub fn promise_parity(
     Ok((alpha, items(plan)))
 }
 
-/// Examples and a mechanism for them, all of it checked: what is refused is refused before any budget is spent.
+/// Some of the records, all of them checked: what is refused is refused before any budget is spent.
 #[pyclass(frozen, module = "hdp_fast._core")]
-pub struct ParityTask {
+pub struct ParityRecords {
     matrix: Arc<BitMatrix>,
     labels: BitMatrix,
     affine: bool,
-    mechanism: Mechanism,
 }
 
 #[pymethods]
-impl ParityTask {
+impl ParityRecords {
     #[new]
-    #[pyo3(signature = (X, y, epsilon, method, neighbors, plan, affine))]
+    #[pyo3(signature = (X, y, affine))]
     #[allow(non_snake_case)]
+    fn new(X: Any<'_, '_>, y: Any<'_, '_>, affine: bool) -> PyResult<ParityRecords> {
+        let matrix = matrix("X", X, None)?;
+        let labels = vector("y", y, matrix.rows(), "the number of rows of X")?;
+        let records = ParityRecords { matrix, labels, affine };
+        records.part((0, 0)).examples.check().map_err(raise)?;
+        Ok(records)
+    }
+
+    /// Numbers of rows and columns.
+    #[getter]
+    fn shape(&self) -> (usize, usize) {
+        (self.matrix.rows(), self.matrix.columns())
+    }
+}
+
+impl ParityRecords {
+    fn part(&self, (first, total): (u64, u64)) -> Part<'_> {
+        let examples = Examples { matrix: &self.matrix, labels: self.labels.row(0), affine: self.affine };
+        Part { examples, first, total }
+    }
+}
+
+/// A mechanism for records in parts, each with the number of its first record and that of all.
+#[pyclass(frozen, module = "hdp_fast._core")]
+pub struct ParityMechanism(Mechanism);
+
+#[pymethods]
+impl ParityMechanism {
+    #[new]
+    #[pyo3(signature = (epsilon, method, neighbors, plan))]
     fn new(
-        X: Any<'_, '_>,
-        y: Any<'_, '_>,
         epsilon: Any<'_, '_>,
         method: Any<'_, '_>,
         neighbors: Any<'_, '_>,
         plan: Any<'_, '_>,
-        affine: bool,
-    ) -> PyResult<ParityTask> {
+    ) -> PyResult<ParityMechanism> {
         let epsilon = crate::scalar::epsilon(epsilon)?;
         let plan = plan_of(plan.extract().map_err(not_a_plan)?);
         let mechanism = Mechanism::new(epsilon, neighbors_of(neighbors)?, method_of(method)?, &plan).map_err(raise)?;
-        let matrix = matrix("X", X, None)?;
-        let labels = vector("y", y, matrix.rows(), "the number of rows of X")?;
-        let task = ParityTask { matrix, labels, affine, mechanism };
-        task.examples().check().map_err(raise)?;
-        Ok(task)
+        Ok(ParityMechanism(mechanism))
     }
 
-    /// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None.
-    fn learn<'py>(&self, py: Python<'py>, seed: Key) -> PyResult<Option<Vector<'py>>> {
-        let (examples, mechanism) = (self.examples(), &self.mechanism);
-        let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
-        let once = elimination_cost(rows, columns) + streaming_cost(64 * rows);
-        let cost = mechanism.systems() * (once + 1e3);
-        let hypothesis = run(py, None, cost, |run| parity::learn(&examples, mechanism, &seed, run))?;
-        Ok(hypothesis.map(|bits| array::returned(py, bits)))
+    /// The span of those of the records that a system samples.
+    fn space(
+        &self,
+        py: Python<'_>,
+        records: &ParityRecords,
+        place: (u64, u64),
+        system: u64,
+        seed: Key,
+    ) -> PyResult<RowSpace> {
+        let (rows, columns) = (records.matrix.rows(), records.matrix.columns());
+        let cost = elimination_cost(rows, columns) + streaming_cost(64 * rows) + 1e3;
+        let space = run(py, None, cost, |run| self.0.space(&records.part(place), system, &seed, run))?;
+        Ok(RowSpace::new(space))
+    }
+
+    /// Errors of a hypothesis on those of the records that are test records.
+    fn errors(
+        &self,
+        py: Python<'_>,
+        records: &ParityRecords,
+        place: (u64, u64),
+        hypothesis: Bits<'_>,
+    ) -> PyResult<i64> {
+        let (bits, cost) = (hypothesis.as_slice()?, streaming_cost(records.matrix.rows() * records.matrix.words() * 8));
+        run(py, None, cost, |run| self.0.errors(&records.part(place), bits, run))
+    }
+
+    /// Runs the mechanism: the bits of the hypothesis, the intercept last if affine, or None. The spaces of systems, and
+    /// the errors of hypotheses, are those that the functions return of all records.
+    fn learn<'py>(
+        &self,
+        py: Python<'py>,
+        total: u64,
+        seed: Key,
+        spaces: Bound<'py, PyAny>,
+        errors: Bound<'py, PyAny>,
+    ) -> PyResult<Option<Vector<'py>>> {
+        let records = Folded { total, spaces, errors, raised: RefCell::new(None) };
+        let learned = parity::learn_from(&records, &self.0, &seed);
+        match records.raised.take() {
+            Some(error) => Err(error),
+            None => Ok(learned.map_err(raise)?.map(|bits| array::returned(py, bits))),
+        }
     }
 }
 
-impl ParityTask {
-    fn examples(&self) -> Examples<'_> {
-        Examples { matrix: &self.matrix, labels: self.labels.row(0), affine: self.affine }
+/// Records that Python folds.
+struct Folded<'py> {
+    total: u64,
+    spaces: Bound<'py, PyAny>,
+    errors: Bound<'py, PyAny>,
+    /// What a fold raised, which the core has no name for.
+    raised: RefCell<Option<PyErr>>,
+}
+
+impl Folded<'_> {
+    fn keep<T>(&self, result: PyResult<T>) -> Result<T, Error> {
+        result.map_err(|error| {
+            self.raised.replace(Some(error));
+            Error::Canceled
+        })
+    }
+}
+
+impl Records for Folded<'_> {
+    fn total(&self) -> u64 {
+        self.total
+    }
+
+    fn spaces(&self, systems: &[u64]) -> Result<Vec<core::RowSpace>, Error> {
+        let made = || {
+            let spaces: Vec<Bound<'_, RowSpace>> = self.spaces.call1((systems.to_vec(),))?.extract()?;
+            Ok(spaces.iter().map(|space| core::RowSpace::clone(&space.get().0)).collect())
+        };
+        self.keep(made())
+    }
+
+    fn errors(&self, hypotheses: &[Vec<u8>]) -> Result<Vec<i64>, Error> {
+        let bits: Vec<_> = hypotheses.iter().map(|bits| array::returned(self.errors.py(), bits.clone())).collect();
+        self.keep(self.errors.call1((bits,)).and_then(|counts| counts.extract()))
     }
 }

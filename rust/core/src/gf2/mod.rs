@@ -26,10 +26,12 @@
 
 mod eliminate;
 mod matrix;
+mod row_space;
 mod solve;
 mod space;
 mod strips;
 
 pub use matrix::{BitMatrix, parity_bits};
+pub use row_space::RowSpace;
 pub use solve::{System, rank, solve};
 pub use space::Solution;

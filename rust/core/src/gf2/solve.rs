@@ -127,8 +127,10 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
     let first = System { rows: Some(&first), ..*system };
     let mut echelon = eliminate(first.gather(0, first.len(), run)?, unknowns, run)?;
     let mut rng = Rng::for_speed_only();
+    let mut consistent = true;
     loop {
-        let consistent = !echelon.leftover(unknowns);
+        // Once 0 = 1 follows, it follows for good; further rounds go on from the rows of the form, which do not say so.
+        consistent &= !echelon.leftover(unknowns);
         let solution = Solution { unknowns, consistent, echelon };
         if rest.len() == 0 {
             return Ok(solution);

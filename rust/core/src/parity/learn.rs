@@ -3,8 +3,8 @@
 use super::plan::{Method, Plan};
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
-use crate::gf2::{BitMatrix, System, parity_bits, solve};
-use crate::memory::{collected, reserve, room};
+use crate::gf2::{BitMatrix, RowSpace, System, parity_bits, solve};
+use crate::memory::{reserve, room};
 use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
 use crate::params::{Epsilon, Neighbors};
 use crate::run::Run;
@@ -25,7 +25,9 @@ impl Examples<'_> {
     pub fn check(&self) -> Result<()> {
         match u32::try_from(self.matrix.rows()) {
             Ok(_) => Ok(()),
-            Err(_) => Err(Error::parameter("n", self.matrix.rows(), "at most 2^32 - 1 records can be learned from")),
+            Err(_) => {
+                Err(Error::parameter("n", self.matrix.rows(), "at most 2^32 - 1 records can be learned from at once"))
+            }
         }
     }
 }
@@ -92,28 +94,158 @@ impl Mechanism {
     }
 }
 
-/// Runs a mechanism. Returns the bits of the hypothesis, with the intercept last if there is one, or `None` for no
-/// answer.
+/// Some of the records of a run, all of which have a public number.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// The records.
+    pub examples: Examples<'a>,
+    /// The number of the first of them; the others follow.
+    pub first: u64,
+    /// The number of all records of the run.
+    pub total: u64,
+}
+
+/// All records of a run, in memory or in parts: each answer is a sum over them, of spans or of counts.
+pub trait Records {
+    /// The number of all records.
+    fn total(&self) -> u64;
+
+    /// For each system the span of the records that it samples, which [`Mechanism::space`] makes of each part.
+    fn spaces(&self, systems: &[u64]) -> Result<Vec<RowSpace>>;
+
+    /// For each hypothesis its errors on the test records, which [`Mechanism::errors`] counts in each part.
+    fn errors(&self, hypotheses: &[Vec<u8>]) -> Result<Vec<i64>>;
+}
+
+impl Mechanism {
+    /// The span of those records of a part that a system samples. Spans of parts join to that of all records: the coins
+    /// are those of the run and of a record's number, whatever part it lies in.
+    ///
+    /// Cost: an exact solution space of about p n equations.
+    pub fn space(&self, part: &Part<'_>, system: u64, seed: &Seed, run: Run<'_>) -> Result<RowSpace> {
+        let sample = self.sample(part, system, seed)?;
+        let equations = System {
+            matrix: part.examples.matrix,
+            rows: Some(&sample),
+            ones: part.examples.affine,
+            rhs: Some(part.examples.labels),
+        };
+        solve(&equations, run)?.row_space(run)
+    }
+
+    /// Errors of a hypothesis on those records of a part that are the run's test records.
+    pub fn errors(&self, part: &Part<'_>, bits: &[u8], run: Run<'_>) -> Result<i64> {
+        let Examples { matrix, labels, .. } = part.examples;
+        let intercept = bits.get(matrix.columns()).copied().unwrap_or(0);
+        let first = (part.total - self.tested(part.total)).saturating_sub(part.first).min(matrix.rows() as u64);
+        let wrong = matrix.dot(&parity_bits(&bits[..matrix.columns()])?, run)?;
+        let label = |i: usize| (labels[i / 64] >> (i % 64) & 1) as u8;
+        Ok((first as usize..wrong.len()).filter(|&i| wrong[i] ^ intercept != label(i)).count() as i64)
+    }
+
+    /// The indices in a part of the records that a system samples.
+    fn sample(&self, part: &Part<'_>, system: u64, seed: &Seed) -> Result<Vec<u32>> {
+        part.examples.check()?;
+        // A word a record, whatever becomes of it: the stream's position is the record's number.
+        let (mut coins, mut batches) = (seed.stream(Stream::Sampling, system), seed.stream(Stream::Noise, 1));
+        coins.seek(part.first);
+        batches.seek(part.first);
+        let mut sample = Vec::new();
+        for (i, record) in (0..part.examples.matrix.rows() as u32).zip(part.first..) {
+            let sampled = self.rate.draw(&mut coins);
+            let batch = match (self.method, self.neighbors) {
+                (Method::Loop, _) => system,
+                (Method::Batches, Neighbors::ReplaceOne) => self.batch_by_position(record, part.total),
+                // No other record may change the batch of one where records are added.
+                (Method::Batches, Neighbors::AddRemove) => self.batch_by_coin(record, batches.next_u64(), seed),
+                (Method::Paper, _) => self.batch_before_test(record, part.total),
+            };
+            if sampled && batch == system {
+                reserve(&mut sample, 1)?;
+                sample.push(i);
+            }
+        }
+        Ok(sample)
+    }
+
+    fn batch_by_position(&self, record: u64, total: u64) -> u64 {
+        (((u128::from(record) + 1) * u128::from(self.batches) - 1) / u128::from(total.max(1))) as u64
+    }
+
+    /// A uniform batch. The few words that favor some batches are replaced by those of a stream of the record's own.
+    fn batch_by_coin(&self, record: u64, word: u64, seed: &Seed) -> u64 {
+        let product = u128::from(word) * u128::from(self.batches);
+        if product as u64 >= self.batches {
+            return (product >> 64) as u64;
+        }
+        seed.stream(Stream::Selection, record).below_from(word, self.batches)
+    }
+
+    fn batch_before_test(&self, record: u64, total: u64) -> u64 {
+        let learned = total - self.tested(total);
+        let size = (learned / self.batches).max(1);
+        if record < learned { record / size } else { u64::MAX }
+    }
+
+    /// The number of test records, which are the last ones.
+    fn tested(&self, total: u64) -> u64 {
+        self.test_size.min(total)
+    }
+}
+
+/// Runs a mechanism on records in memory. Returns the bits of the hypothesis, with the intercept last if there is one,
+/// or `None` for no answer.
 ///
 /// Guarantee: pure epsilon-DP for the epsilon and the neighbor relation of the mechanism, for every data set, including
 /// those that no parity fits.
 ///
 /// Cost: an exact solution space of about p n equations for each try or batch.
 pub fn learn(examples: &Examples<'_>, mechanism: &Mechanism, seed: &Seed, run: Run<'_>) -> Result<Option<Vec<u8>>> {
+    let part = Part { examples: *examples, first: 0, total: examples.matrix.rows() as u64 };
     examples.check()?;
-    let learner = Learner { examples, mechanism, seed, run };
+    learn_from(&InMemory { part, mechanism, seed, run }, mechanism, seed)
+}
+
+struct InMemory<'a> {
+    part: Part<'a>,
+    mechanism: &'a Mechanism,
+    seed: &'a Seed,
+    run: Run<'a>,
+}
+
+impl Records for InMemory<'_> {
+    fn total(&self) -> u64 {
+        self.part.total
+    }
+
+    fn spaces(&self, systems: &[u64]) -> Result<Vec<RowSpace>> {
+        let mut spaces = room(Some(systems.len()))?;
+        for &system in systems {
+            self.run.check()?;
+            spaces.push(self.mechanism.space(&self.part, system, self.seed, self.run)?);
+        }
+        Ok(spaces)
+    }
+
+    fn errors(&self, hypotheses: &[Vec<u8>]) -> Result<Vec<i64>> {
+        hypotheses.iter().map(|bits| self.mechanism.errors(&self.part, bits, self.run)).collect()
+    }
+}
+
+/// The same for records wherever they lie, which are asked for spans of samples and for counts of errors alone.
+pub fn learn_from(records: &dyn Records, mechanism: &Mechanism, seed: &Seed) -> Result<Option<Vec<u8>>> {
+    let learner = Learner { records, mechanism, seed };
     match mechanism.method {
         Method::Loop => learner.retry(),
-        Method::Batches => Ok(learner.batches(&learner.assignment()?)?.into_iter().flatten().next()),
+        Method::Batches => Ok(learner.batches()?.into_iter().flatten().next()),
         Method::Paper => learner.paper(),
     }
 }
 
 struct Learner<'a> {
-    examples: &'a Examples<'a>,
+    records: &'a dyn Records,
     mechanism: &'a Mechanism,
     seed: &'a Seed,
-    run: Run<'a>,
 }
 
 impl Learner<'_> {
@@ -122,11 +254,10 @@ impl Learner<'_> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
         let mut attempt = 0;
         loop {
-            self.run.check()?;
             if self.mechanism.silent.draw(&mut answer) {
                 return Ok(None);
             }
-            if let Some(bits) = self.sample_and_solve(attempt, |_| true)? {
+            if let Some(bits) = self.solve(&[attempt])?.swap_remove(0) {
                 return Ok(Some(bits));
             }
             attempt += 1;
@@ -135,74 +266,63 @@ impl Learner<'_> {
 
     /// Runs the base learner on every batch whose coin allows it, even after one has answered: the number of systems
     /// solved must not depend on the data.
-    fn batches(&self, batch_of: &dyn Fn(usize) -> u64) -> Result<Vec<Option<Vec<u8>>>> {
+    fn batches(&self) -> Result<Vec<Option<Vec<u8>>>> {
         let mut answer = self.seed.stream(Stream::Answer, 0);
         let batches = usize::try_from(self.mechanism.batches).ok();
-        let (mut silent, mut hypotheses) = (room(batches)?, room(batches)?);
-        silent.extend((0..self.mechanism.batches).map(|_| self.mechanism.silent.draw(&mut answer)));
-        for (j, silent) in (0..).zip(silent) {
-            hypotheses.push(if silent { None } else { self.sample_and_solve(j, |i| batch_of(i) == j)? });
-        }
+        let (mut allowed, mut hypotheses) = (room(batches)?, room(batches)?);
+        allowed.extend((0..self.mechanism.batches).filter(|_| !self.mechanism.silent.draw(&mut answer)));
+        let mut answers = self.solve(&allowed)?.into_iter();
+        let mut allowed = allowed.into_iter().peekable();
+        hypotheses.extend((0..self.mechanism.batches).map(|j| allowed.next_if_eq(&j).and_then(|_| answers.next()?)));
         Ok(hypotheses)
     }
 
-    /// Batches by position if records are replaced; by a coin for each record if one may be added, since then no
-    /// other record may change its batch.
-    fn assignment(&self) -> Result<Box<dyn Fn(usize) -> u64>> {
-        let (n, k) = (self.examples.matrix.rows(), self.mechanism.batches);
-        Ok(match self.mechanism.neighbors {
-            Neighbors::ReplaceOne => {
-                Box::new(move |i| (((i as u128 + 1) * u128::from(k) - 1) / n.max(1) as u128) as u64)
-            }
-            Neighbors::AddRemove => {
-                let mut rng = self.seed.stream(Stream::Noise, 1);
-                let batch = collected((0..n).map(|_| rng.below(k)))?;
-                Box::new(move |i| batch[i])
-            }
-        })
-    }
-
-    fn sample_and_solve(&self, attempt: u64, eligible: impl Fn(usize) -> bool) -> Result<Option<Vec<u8>>> {
-        let mut rng = self.seed.stream(Stream::Sampling, attempt);
-        let rate = self.mechanism.rate;
-        let mut sample = Vec::new();
-        for i in (0..self.examples.matrix.rows()).filter(|&i| rate.draw(&mut rng) && eligible(i)) {
-            reserve(&mut sample, 1)?;
-            sample.push(i as u32);
+    /// A uniform solution of each system, or none of one without.
+    fn solve(&self, systems: &[u64]) -> Result<Vec<Option<Vec<u8>>>> {
+        if systems.is_empty() {
+            return Ok(Vec::new());
         }
-        let system = System {
-            matrix: self.examples.matrix,
-            rows: Some(&sample),
-            ones: self.examples.affine,
-            rhs: Some(self.examples.labels),
-        };
-        let solution = solve(&system, self.run)?;
-        solution.sample(&mut self.seed.stream(Stream::Solution, attempt), self.run)
+        let spaces = self.records.spaces(systems)?;
+        let draw = |(&system, space): (&u64, &RowSpace)| space.sample(&mut self.seed.stream(Stream::Solution, system));
+        systems.iter().zip(&spaces).map(draw).collect()
     }
 
     /// The algorithm A* of Kasiviswanathan et al. 2011: chooses the batch whose hypothesis has the fewest errors on the
     /// last records, up to noise. No answer counts as an error on every one of them.
     fn paper(&self) -> Result<Option<Vec<u8>>> {
-        let (n, k) = (self.examples.matrix.rows() as u64, self.mechanism.batches);
-        let test = self.mechanism.test_size.min(n);
-        let size = ((n - test) / k).max(1);
-        let mut hypotheses = self.batches(&move |i| if (i as u64) < n - test { i as u64 / size } else { u64::MAX })?;
+        let mut hypotheses = self.batches()?;
+        let tried: Vec<Vec<u8>> = hypotheses.iter().flatten().cloned().collect();
+        let mut errors = if tried.is_empty() { Vec::new() } else { self.records.errors(&tried)? }.into_iter();
+        let tested = self.mechanism.tested(self.records.total()) as i64;
         let noise = self.mechanism.noise;
         let mut rng = self.seed.stream(Stream::Noise, 0);
         let mut best = (i64::MAX, 0);
         for (j, bits) in hypotheses.iter().enumerate() {
-            let errors = bits.as_ref().map_or(Ok(test as i64), |bits| self.errors(bits, (n - test) as usize))?;
-            best = best.min((errors.saturating_add(noise.draw_signed(&mut rng)), j));
+            let wrong = bits.as_ref().and_then(|_| errors.next()).unwrap_or(tested);
+            best = best.min((wrong.saturating_add(noise.draw_signed(&mut rng)), j));
         }
         Ok(hypotheses.swap_remove(best.1))
     }
+}
 
-    /// Errors of a hypothesis on the records from `first` on.
-    fn errors(&self, bits: &[u8], first: usize) -> Result<i64> {
-        let columns = self.examples.matrix.columns();
-        let intercept = bits.get(columns).copied().unwrap_or(0);
-        let wrong = self.examples.matrix.dot(&parity_bits(&bits[..columns])?, self.run)?;
-        let label = |i: usize| (self.examples.labels[i / 64] >> (i % 64) & 1) as u8;
-        Ok((first..wrong.len()).filter(|&i| wrong[i] ^ intercept != label(i)).count() as i64)
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// A batch is the integer part of k times the word over 2^64; words that would favor some batches draw again.
+    #[test]
+    fn a_batch_is_that_of_the_word_or_of_the_records_own_stream() {
+        let epsilon = Epsilon::new(1.0).unwrap();
+        let plan = Plan { n: 0, p: 0.0, g: None, c: Some(0.2), k: Some(3), batch_size: None, test_size: None };
+        let mechanism = Mechanism::new(epsilon, Neighbors::AddRemove, Method::Batches, &plan).unwrap();
+        let seed = Seed::reproducible([1; 32]);
+        for (word, batch) in [(1 << 62, 0), (1 << 63, 1), (u64::MAX, 2)] {
+            assert_eq!(mechanism.batch_by_coin(7, word, &seed), batch);
+        }
+        let mut counts = [0; 3];
+        (0..3000).for_each(|record| counts[mechanism.batch_by_coin(record, 0, &seed) as usize] += 1);
+        assert!(counts.iter().all(|count| (800..1200).contains(count)), "{counts:?}");
+        assert_eq!(mechanism.batch_by_coin(7, 0, &seed), mechanism.batch_by_coin(7, 0, &seed));
     }
 }

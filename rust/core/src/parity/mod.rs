@@ -28,6 +28,6 @@ mod learn;
 mod plan;
 mod rates;
 
-pub use learn::{Examples, Mechanism, learn};
+pub use learn::{Examples, Mechanism, Part, Records, learn, learn_from};
 pub use plan::{Method, Plan, Target, plan, plan_uniform_target, promise};
 pub use rates::{base_rate, loop_rate};

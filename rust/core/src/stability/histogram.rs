@@ -28,23 +28,39 @@ pub fn histograms(scores: &[f64], bins: usize, out: &mut [[Plurality; 2]], run: 
     }
     run.try_for_each_chunk(out, CHUNK, |chunk, out| {
         let (start, width) = (chunk * CHUNK, out.len());
-        // The last column is for votes that cannot win.
-        let count = width.checked_mul(bins);
-        let (mut plain, mut shifted): (Vec<u32>, Vec<u32>) = (zeros(count)?, zeros(count)?);
+        let mut cells: Vec<u32> = zeros(width.checked_mul(2 * bins))?;
         for row in scores.chunks_exact(queries) {
-            let scores = row[start..][..width].iter();
-            for ((score, plain), shifted) in
-                scores.zip(plain.chunks_exact_mut(bins)).zip(shifted.chunks_exact_mut(bins))
-            {
-                let place = score * bins as f64;
-                plain[(place as usize).min(bins - 1)] += 1;
-                shifted[if place >= 0.5 { ((place - 0.5) as usize).min(bins - 1) } else { bins - 1 }] += 1;
+            for (score, cells) in row[start..][..width].iter().zip(cells.chunks_exact_mut(2 * bins)) {
+                cells[((2.0 * (score * bins as f64)) as usize).min(2 * bins - 1)] += 1;
             }
         }
-        let rows = plain.chunks_exact(bins).zip(shifted.chunks_exact(bins));
-        for (out, (plain, shifted)) in out.iter_mut().zip(rows) {
-            *out = [plurality(plain), plurality(&shifted[..bins - 1])];
-        }
+        find_winners(&cells, bins, out)?;
         run.check()
     })
+}
+
+/// The same for counts of scores in cells of half the width of a bin, `2 * bins` cells for each query: two neighboring
+/// ones are a bin of one histogram or of the other.
+///
+/// Cost: a pass over the counts.
+pub fn cell_histograms(cells: &[u32], bins: usize, out: &mut [[Plurality; 2]], run: Run<'_>) -> Result<()> {
+    if bins < 2 || Some(cells.len()) != bins.checked_mul(2).and_then(|width| width.checked_mul(out.len())) {
+        return Err(Error::Shape(format!("{} counts of {} queries in {bins} bins", cells.len(), out.len())));
+    }
+    run.try_for_each_chunk(out, CHUNK, |chunk, out| {
+        find_winners(&cells[chunk * CHUNK * 2 * bins..][..out.len() * 2 * bins], bins, out)?;
+        run.check()
+    })
+}
+
+fn find_winners(cells: &[u32], bins: usize, out: &mut [[Plurality; 2]]) -> Result<()> {
+    let (mut plain, mut shifted): (Vec<u32>, Vec<u32>) = (zeros(Some(bins))?, zeros(Some(bins - 1))?);
+    for (out, cells) in out.iter_mut().zip(cells.chunks_exact(2 * bins)) {
+        let pairs = |from: usize| cells[from..].chunks_exact(2).map(|pair| pair[0].saturating_add(pair[1]));
+        plain.iter_mut().zip(pairs(0)).for_each(|(count, votes)| *count = votes);
+        // The first cell and the last are in no shifted bin.
+        shifted.iter_mut().zip(pairs(1)).for_each(|(count, votes)| *count = votes);
+        *out = [plurality(&plain), plurality(&shifted)];
+    }
+    Ok(())
 }

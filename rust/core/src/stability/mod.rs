@@ -40,7 +40,7 @@ mod verify;
 
 pub use count::count_votes;
 pub use distance::{Plurality, pluralities, plurality};
-pub use histogram::histograms;
+pub use histogram::{cell_histograms, histograms};
 pub use laplace::AboveThreshold;
 pub use promise::{Promise, TableKind};
 pub use respond::{Remaining, respond_to_counts, respond_to_ones, respond_twice};

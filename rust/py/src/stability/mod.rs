@@ -6,4 +6,4 @@ mod votes;
 
 pub use table::AnswerTable;
 pub use threshold::AboveThreshold;
-pub use votes::{count_votes, pluralities};
+pub use votes::{cell_winners, count_votes, pluralities};

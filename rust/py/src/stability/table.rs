@@ -120,4 +120,21 @@ impl AnswerTable {
         })?;
         Ok((array::returned(py, answers), left.bottoms, left.queries))
     }
+    /// The same for winners and distances of the two histograms of each query, four numbers a query.
+    fn answer_winners<'py>(
+        &self,
+        py: Python<'py>,
+        winners: Counts<'py>,
+        left: (u64, u64),
+        seed: Key,
+    ) -> PyResult<(Vector<'py, i64>, u64, u64)> {
+        let winners = winners.as_slice()?;
+        let mut left = Remaining { bottoms: left.0, queries: left.1 };
+        let answers = run(py, None, streaming_cost(16 * winners.len()), |run| {
+            let pair = |four: &[u32]| [0, 2].map(|i| Plurality { winner: four[i], distance: four[i + 1] });
+            let pairs = collected(winners.chunks_exact(4).map(pair))?;
+            stability::respond_twice(&self.words, &pairs, &mut left, &seed, run)
+        })?;
+        Ok((array::returned(py, answers), left.bottoms, left.queries))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::iter::repeat_n;
 
-use hdp_fast_core::memory::{collected, zeros};
+use hdp_fast_core::memory::{collected, room, zeros};
 use hdp_fast_core::stability::{self, Plurality};
 use pyo3::prelude::*;
 
@@ -43,4 +43,19 @@ pub fn pluralities<'py>(
         Ok((winners, collected(pluralities.iter().map(|plurality| i64::from(plurality.distance)))?))
     })?;
     Ok((array::returned(py, winners), array::returned(py, distances)))
+}
+
+/// Winners and distances of the two histograms of scores in half bins, cells (m, 2 * bins), flat: four numbers a query.
+#[pyfunction]
+pub fn cell_winners<'py>(py: Python<'py>, cells: Counts<'py>, bins: usize) -> PyResult<Vector<'py, u32>> {
+    let cells = cells.as_slice()?;
+    let queries = cells.len() / bins.saturating_mul(2).max(1);
+    let winners = run(py, None, streaming_cost(16 * cells.len()), |run| {
+        let mut pairs = collected(repeat_n([Plurality::default(); 2], queries))?;
+        stability::cell_histograms(cells, bins, &mut pairs, run)?;
+        let mut winners = room(queries.checked_mul(4))?;
+        winners.extend(pairs.iter().flatten().flat_map(|found| [found.winner, found.distance]));
+        Ok(winners)
+    })?;
+    Ok(array::returned(py, winners))
 }
