@@ -12,7 +12,7 @@ import pytest
 from adaptation_problems import fit
 
 from hdp_fast import accounting
-from hdp_fast.adaptation import MomentAdaptation
+from hdp_fast.adaptation import MomentAdaptation, source_optimum
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.adaptation.residual_moments import ResidualSettings, release_residuals
 from hdp_fast.budget import Budget
@@ -332,6 +332,41 @@ def test_a_target_in_parts_has_the_bits_of_one_array(tmp_path, task, epsilon):
         Chunks(files[::-1], columns=list("abcd"), label="y", workers=2),
     ):
         assert model.fit(*source, chunks, random_state=1).result_.to_json() == whole
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_source_in_parts_has_the_bits_of_one_array(tmp_path, monkeypatch, task):
+    # Blocks that no part's end meets.
+    monkeypatch.setattr(source_optimum, "_CHUNK", 96)
+    labels = [SOURCE_Y, TARGET_Y]
+    if task == "classification":
+        labels = [(y > 0).astype(int) for y in labels]
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5, task=task)
+    arrays = SOURCE_X, labels[0], TARGET_X, labels[1]
+    whole = model.fit(*arrays, random_state=1).result_.to_json()
+    frame = pd.DataFrame(SOURCE_X, columns=list("abcd")).assign(y=labels[0])
+    cuts = list(itertools.pairwise((0, 0, 1, 97, 300, 500)))
+    for place, (start, end) in enumerate(cuts[1:]):
+        frame[start:end][list("dcbay")].to_csv(tmp_path / f"{place}.csv", index=False)
+    pairs = [(SOURCE_X[start:end], labels[0][start:end]) for start, end in cuts]
+    target = Chunks([frame_of_target(labels[1])], columns=list("abcd"), label="y")
+    for chunks in (Chunks(pairs), Chunks(tmp_path, label="y", workers=2)):
+        ours = model.fit(chunks, None, target, random_state=1)
+        assert ours.result_.to_json() == whole
+    assert ours.feature_names_in_ == tuple("abcd")
+
+
+def test_a_source_of_people_or_other_columns_is_refused():
+    frame = pd.DataFrame(SOURCE_X, columns=list("abcd")).assign(y=SOURCE_Y, person=1)
+    target = frame_of_target(TARGET_Y)[list("abcd")]
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5)
+    for settings, text in (
+        ({"ids": "person"}, "protects rows and not people"),
+        ({}, "X_source also has 'person'"),
+        ({"columns": list("abc")}, "X_source lacks 'd'"),
+    ):
+        with pytest.raises(ParameterError, match=text):
+            model.fit(Chunks([frame], label="y", **settings), None, target, TARGET_Y)
 
 
 def test_people_in_parts_of_the_target_are_those_of_one_array():

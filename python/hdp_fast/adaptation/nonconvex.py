@@ -26,9 +26,10 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_rows
 from ..learners.noisy_steps import Numerics
-from .base import DescentEstimator, check_columns
+from .base import DescentEstimator
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
+from .domains import check_columns
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import (
     NonConvexSettings,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
 from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
-    array,
     bounded,
     bounded_positive,
     one_of,
@@ -27,38 +25,30 @@ from .._support.validate import (
     unit_interval,
 )
 from ..budget.account import Budget
-from ..data.chunks import Chunks, settle_owners
-from ..data.frames import read_labels_as_numbers
-from ..data.persons import Persons
-from ..data.states import State
-from ..exceptions import HdpFastError, ParameterError
-from ..learners.feature_maps import FeatureMap
+from ..data.chunks import Chunks
+from ..exceptions import HdpFastError, ShapeError
 from ..learners.released_statistics import ReleasedStatistics
-from .base import (
-    DomainRecords,
-    Estimator,
-    align_source,
-    bound_records,
-    check_columns,
-    validate_domain,
-    validate_features,
-)
+from .base import Estimator
 from .baselines.reweighting import Loss
+from .domains import Domain, open_domain
 from .privacy import Privacy, set_privacy
 from .residual_moments import (
     ChangePosterior,
-    Fold,
     MomentProblem,
     MomentResult,
     ResidualSettings,
-    SourceOptimum,
     average_posterior,
     denoise,
-    fit_source,
     note_signal,
     release_residuals,
-    residuals,
     signal_of,
+)
+from .source_optimum import (
+    Directions,
+    SourceOptimum,
+    choose_directions,
+    fit_source,
+    measure_features,
 )
 
 Task = Literal["regression", "classification"]
@@ -73,8 +63,6 @@ _LEAST_WHOLE = 0.5
 # Parts of the source's coefficients that the target may be near, and their probabilities before the
 # release.
 _KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.5, 0.4, 0.1)
-# A direction with less than this share of the largest second moment is left to the source.
-_LEAST_MOMENT = 1e-9
 _MOST_DIRECTIONS = 4_096
 
 
@@ -157,7 +145,8 @@ class MomentAdaptation(Estimator):
 
     Cost:
         `O((m + n) d**2 + d**3)` for the source and the release, and some hundred solutions of k
-        equations. Chunks of the target are read twice, once to count them.
+        equations. Chunks of the target are read twice, once to count them; those of the source six
+        times, one part after the other, with eight bytes a record in memory.
 
     Source:
         Wang 2018 (AdaSSP) for released moments of linear regression; Balle and Wang 2018 for the
@@ -202,8 +191,8 @@ class MomentAdaptation(Estimator):
     @keep_result
     def fit(
         self,
-        X_source: ArrayLike,
-        y_source: ArrayLike,
+        X_source: ArrayLike | Chunks,
+        y_source: ArrayLike | None,
         X_target: ArrayLike | Chunks,
         y_target: ArrayLike | None = None,
         *,
@@ -219,9 +208,11 @@ class MomentAdaptation(Estimator):
         and where the released residual sums look like noise alone.
 
         Args:
-            X_source: Public records, finite real numbers of shape (m, d); m and d at least 1. A
-                constant column makes an intercept.
-            y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1.
+            X_source: Public records, finite real numbers of shape (m, d), m and d at least 1; or
+                data.Chunks of them with their labels, in order. A constant column makes an
+                intercept.
+            y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1. None beside
+                Chunks.
             X_target: Private records, finite real numbers of shape (n, d), n at least 1; or
                 data.Chunks of them with their labels.
             y_target: Labels of the target, shape (n,). None beside Chunks.
@@ -252,30 +243,35 @@ class MomentAdaptation(Estimator):
             budget is spent where fit raises.
         """
         settings = self._validate_settings(budget, random_state)
-        target = _open_target(X_target, y_target, (ids, rows_per_person), settings.loss)
-        X_source, names = align_source(X_source, target.head)
-        source = validate_domain("source", X_source, y_source, settings.loss)
-        check_columns("X_source", source.X, target.columns)
-        m, n = len(source.y), target.n
-        log_stage("adaptation.MomentAdaptation: %d source and %d target records", m, n)
-        optimum = fit_source(source.X, source.y, settings.source_penalty)
-        features, matrix, shape = _choose_directions(source, optimum, settings)
-        clip = _choose_clip(source, optimum, settings)
+        owners = ids, rows_per_person
+        target = open_domain("target", X_target, y_target, settings.loss, owners=owners)
+        source = open_domain("source", X_source, y_source, settings.loss, names=target.names)
+        if source.columns != target.columns:
+            rule = f"there must be {target.columns}"
+            raise ShapeError(f"X_source has {source.columns} columns, but {rule}")
+        log_stage(
+            "adaptation.MomentAdaptation: %d source and %d target records", source.n, target.n
+        )
+        optimum = fit_source(source, settings.source_penalty)
+        directions = choose_directions(
+            source, optimum, settings.directions or _DIRECTIONS, settings.whitening
+        )
+        clip = _choose_clip(optimum, settings)
         privacy = settings.privacy.change(persons=target.persons)
         statistics = release_residuals(
-            features,
+            directions.features,
             optimum.coef,
             target.fold,
-            n,
+            target.n,
             ResidualSettings(clip, settings.ratio, privacy),
         )
-        problem = _state_problem(statistics, features, matrix, shape, source, optimum, settings)
+        problem = _state_problem(statistics, directions, source, optimum, settings)
         posterior = average_posterior(problem)
-        self._problem, self._matrix = problem, matrix
+        self._problem, self._matrix = problem, directions.matrix
         self._keep(optimum, posterior, statistics)
-        self.feature_names_in_ = names
+        self.feature_names_in_ = target.names or source.names
         if settings.privacy.protects:
-            note_signal(self.signal_, features.columns)
+            note_signal(self.signal_, directions.features.columns)
         log_stage("adaptation.MomentAdaptation: fitted")
         return self
 
@@ -341,85 +337,20 @@ class MomentAdaptation(Estimator):
         return _ReleaseSettings(set_privacy(fields, budget, random_state), self.loss, **parameters)
 
 
-class _Target(NamedTuple):
-    """The private records that are used: what is public of them, and how they are folded."""
-
-    head: Any
-    columns: int
-    n: int
-    persons: Persons
-    fold: Fold
-
-
-def _open_target(X: Any, y: Any, owners: tuple[ArrayLike | None, int], loss: Loss) -> _Target:
-    """The records of the target, in one array or in parts.
-
-    Raises: ShapeError, ParameterError.
-    """
-    if isinstance(X, Chunks):
-        if y is not None:
-            raise ParameterError("y_target was passed beside Chunks, which hold the labels")
-        chunks, persons = settle_owners(X, *owners)
-        head = chunks.first()[0]
-        # Of its shape alone: no entry of a record that is left out may raise.
-        columns = validate_features("target", np.zeros((1, *np.shape(array("X", head))[1:])))
-
-        def fold_parts(task: Callable[[Any, Any], State]) -> State:
-            state: State = chunks.fold(partial(_fold_part, task=task, loss=loss))
-            return state
-
-        return _Target(head, columns.shape[1], chunks.count(), persons, fold_parts)
-    if y is None:
-        raise ParameterError("y_target = None, but arrays of records must come with their labels")
-    X, y, persons = bound_records(X, y, *owners)
-    target = validate_domain("target", X, y, loss)
-    return _Target(
-        X, target.X.shape[1], len(target.y), persons, lambda task: task(target.X, target.y)
-    )
-
-
-def _fold_part(X: Any, y: Any = None, *, task: Callable[[Any, Any], State], loss: Loss) -> State:
-    if y is None:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
-    return task(*validate_domain("target", X, read_labels_as_numbers(y), loss))
-
-
-def _choose_directions(
-    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
-) -> tuple[FeatureMap, Floats, Floats]:
-    """Return the map to features, the matrix that it multiplies rows with, and its directions.
-
-    The last are the directions' second moments over the largest.
-    """
-    moments = np.linalg.eigvalsh(optimum.second)[::-1]
-    shape = np.maximum(moments / moments[0], 0.0)
-    useful = int((shape > _LEAST_MOMENT).sum())
-    count = min(settings.directions or _DIRECTIONS, useful)
-    pool = np.asarray(source.X, np.float64)
-    features = FeatureMap.whitening(pool, power=settings.whitening, components=count)
-    assert features.matrix is not None
-    return features, features.matrix * features.factor[:, None], shape[:count]
-
-
-def _choose_clip(
-    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
-) -> float:
+def _choose_clip(optimum: SourceOptimum, settings: _ReleaseSettings) -> float:
     """Return the bound on residuals, from public records alone."""
     if settings.clip is not None:
         return settings.clip
     if settings.loss == "logistic":
         return _CLASS_CLIP
     # Where the source has hardly any residuals, the target may well have some.
-    return min(max(_CLIP * optimum.residual, _LEAST_CLIP * float(source.y.std()), 1e-30), 1e30)
+    return min(max(_CLIP * optimum.residual, _LEAST_CLIP * optimum.deviation, 1e-30), 1e30)
 
 
 def _state_problem(
     statistics: ReleasedStatistics,
-    features: FeatureMap,
-    matrix: Floats,
-    shape: Floats,
-    source: DomainRecords,
+    directions: Directions,
+    source: Domain,
     optimum: SourceOptimum,
     settings: _ReleaseSettings,
 ) -> MomentProblem:
@@ -427,22 +358,21 @@ def _state_problem(
     clip, moments = statistics.label_bound, statistics.second_moments
     assert clip is not None
     assert moments is not None
-    public: NDArray[Any] = features(source.X)
     # A residual that is clipped does not follow the coefficients: the sums fall short by this
     # share.
-    whole = float((np.abs(residuals(source.X, source.y, optimum.coef)) <= clip).mean())
+    public, whole = measure_features(source, directions.features, optimum.coef, clip)
     scale = clip / max(whole, _LEAST_WHOLE)
     # A clip of the caller's says how large residuals are expected to be.
     usual = _CLASS_CLIP if settings.loss == "logistic" else _CLIP
-    to_zero = -np.linalg.lstsq(matrix, optimum.coef, rcond=None)[0]
+    to_zero = -np.linalg.lstsq(directions.matrix, optimum.coef, rcond=None)[0]
     return MomentProblem(
         sums=statistics.cross_moments[:, 0] * scale,
         moments=moments,
         size=statistics.n,
         sums_deviation=statistics.sums_deviation * scale,
         moments_deviation=statistics.moments_deviation,
-        source_moments=public.T @ public / len(public),
-        shape=shape,
+        source_moments=public,
+        shape=directions.shape,
         variance=(clip / usual) ** 2,
         centers=np.array([(1 - kept) * to_zero for kept in _KEPT]),
         priors=np.array(_PRIORS),
