@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
@@ -26,6 +27,20 @@ from .discrepancies.moments import Sample, shrink_rows
 from .domains import align_source, bound_records, check_columns, refuse_parts
 from .privacy import Privacy
 from .problem import AdaptationProblem, Data, SourceMap, apply_feature_map
+
+# Rows that are prepared for a prediction at a time.
+_BLOCK = 1 << 14
+
+
+def multiply(
+    rows: NDArray[Any], coef: Floats, prepare: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Floats:
+    """Return the products of prepared rows with coefficients, without a copy of all rows."""
+    scores: Floats = np.empty((len(rows), *coef.shape[1:]))
+    for start in range(0, len(rows), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        scores[some] = prepare(rows[some]) @ coef
+    return scores
 
 
 class Estimator(SettableParameters):
@@ -65,8 +80,7 @@ class Estimator(SettableParameters):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
         rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, len(self.coef_))
-        scores: Floats = self._prepare_rows(rows) @ self.coef_
-        return scores
+        return multiply(rows, self.coef_, self._prepare_rows)
 
     def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows that the coefficients are multiplied with."""

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from .._support.feature_names import names_of
 from .._support.parallel import run_jobs, runs_alone
-from .._support.validate import function, list_texts, positive_int, refuse
+from .._support.validate import function as check_function
+from .._support.validate import list_texts, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
 from .frames import take_columns
@@ -109,6 +110,7 @@ class Chunks:
         self._workers = None if workers is None else positive_int("workers", workers, _MOST_WORKERS)
         self._rows: int | None = None
         self._whole = False
+        self._change: Callable[..., tuple[Any, ...]] | None = None
         self._parts = tuple(parts_of(source, Reading(self._reads, delimiter)))
         if not self._parts:
             refuse("source", source, "there must be one part at least")
@@ -158,7 +160,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        function("task", task)
+        check_function("task", task)
         if self._workers in (None, 1) and runs_alone():
             for block in self.read_in_order():
                 yield from task(block)
@@ -189,6 +191,30 @@ class Chunks:
         """
         other = copy.copy(self)
         other._whole = True
+        return other
+
+    def convert(self, function: Callable[..., tuple[Any, ...]]) -> Chunks:
+        """Makes the same chunks, whose blocks a function makes of theirs, where a part is read.
+
+        Args:
+            function: Called with a block as a job would be, with X and y or with a table alone; it
+                makes of its rows, each by itself, what a job takes: a pair (X, y), or (X,).
+
+        Returns:
+            Chunks of the same parts.
+
+        Raises:
+            ParameterError: function cannot be called.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast.data import Chunks
+            >>> chunks = Chunks([np.ones((5, 3))]).convert(lambda X: (X[:, :2], X[:, 2]))
+            >>> [part.shape for part in chunks.first()]
+            [(5, 2), (5,)]
+        """
+        other = copy.copy(self)
+        other._change = check_function("function", function)
         return other
 
     def peek(self) -> Any:
@@ -236,7 +262,8 @@ class Chunks:
             Exception: As in fold.
         """
         block, order = self._take(self.peek())
-        return names_of(block[0]) if order is None else order
+        converted = order is None or self._change is not None
+        return names_of(block[0]) if converted else order
 
     def of_people(self) -> tuple[Chunks, Persons]:
         """Reads whose row each one is, and chooses those that are used, by a pass over the parts.
@@ -289,7 +316,7 @@ class Chunks:
         self._require_each_once()
         total: State | None = None
         empty: tuple[Any, ...] | None = None
-        for state, block in self.map(partial(_fold_blocks, function("fold", fold))):
+        for state, block in self.map(partial(_fold_blocks, check_function("fold", fold))):
             empty = block if empty is None else empty
             if state is not None:
                 total = state if total is None else total + state
@@ -322,7 +349,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        return (result for _, result in self._run(function("task", task)))
+        return (result for _, result in self._run(check_function("task", task)))
 
     def gather(self, task: Callable[[Iterable[tuple[Any, ...]], str | None], T]) -> list[T]:
         """Runs a task on each part, as map does, and puts the results in the order of the parts.
@@ -336,7 +363,7 @@ class Chunks:
         Raises:
             Exception: As in fold.
         """
-        results = dict(self._run(function("task", task)))
+        results = dict(self._run(check_function("task", task)))
         return [results[place] for place in range(len(self))]
 
     def _run(
@@ -362,7 +389,8 @@ class Chunks:
     @property
     def _take(self) -> _Take:
         columns, label, ids = self._columns, self._label, self._ids
-        return partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        take = partial(_take, columns=columns, label=label, ids=ids, whole=self._whole)
+        return take if self._change is None else partial(_convert, take=take, change=self._change)
 
 
 def fold_all(fold: Callable[..., State], *records: Any) -> State:
@@ -528,6 +556,14 @@ def _take(
     columns_of_x = [table.column(name).row_numbers() for name in names]
     X = np.stack(columns_of_x, axis=1) if names else np.empty((table.rows, 0))
     return (X, labels), tuple(names)
+
+
+def _convert(
+    block: Any, *, take: _Take, change: Callable[..., tuple[Any, ...]]
+) -> tuple[tuple[Any, ...], tuple[str, ...] | None]:
+    """What the function makes of a block; columns of other orders are refused before."""
+    taken, order = take(block)
+    return change(*taken), order
 
 
 def _values_of(column: Column) -> NDArray[Any]:

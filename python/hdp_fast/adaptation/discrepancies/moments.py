@@ -185,6 +185,14 @@ def unit_of(bounds: RecordBounds, units: int, d: int) -> float:
     return 1 / float(_core.adaptation_integers(empty, d, bounds.norm, float(units), None)[1])
 
 
+def keeps_bounds(sample: Sample, bounds: RecordBounds) -> bool:
+    """Return whether projecting the sample into its bounds would change nothing."""
+    most = _most_norm(bounds, sample.X.shape[1])
+    return bool(np.abs(sample.y).max() <= bounds.label) and all(
+        float(_norms(block).max()) <= most for block, _ in _blocks(sample)
+    )
+
+
 def project_sample(sample: Sample, bounds: RecordBounds) -> tuple[NDArray[Any], Floats]:
     """Return copies of rows and labels, projected into their bounds; rows keep their precision."""
     rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
@@ -259,11 +267,15 @@ def _norms(X: Floats) -> Floats:
     return norms
 
 
+def _most_norm(bounds: RecordBounds, d: int) -> float:
+    """The norm that longer rows are shrunk to: rounding must not leave one beyond the bound."""
+    return bounds.norm * (1 - 4 * (d + 8) * UNIT)
+
+
 def _project(X: Floats, y: Floats, bounds: RecordBounds) -> tuple[Floats, Floats]:
     """Shrink rows to the bound, in place; return their norms and the labels, clipped."""
     norms = _norms(X)
-    # Rounding must not leave a row beyond the bound.
-    most = bounds.norm * (1 - 4 * (X.shape[1] + 8) * UNIT)
+    most = _most_norm(bounds, X.shape[1])
     if norms.max() > most:
         X *= (most / np.maximum(norms, most))[:, None]
         np.minimum(norms, most, out=norms)
