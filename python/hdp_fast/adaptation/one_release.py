@@ -42,6 +42,7 @@ from .residual_moments import (
     note_signal,
     release_residuals,
     signal_of,
+    weigh_constants,
 )
 from .source_optimum import (
     Directions,
@@ -62,7 +63,7 @@ _LEAST_CLIP = 0.2
 _LEAST_WHOLE = 0.5
 # Parts of the source's coefficients that the target may be near, and their probabilities before the
 # release.
-_KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.5, 0.4, 0.1)
+_KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.85, 0.05, 0.1)
 _MOST_DIRECTIONS = 4_096
 
 
@@ -82,14 +83,20 @@ class _ReleaseSettings(NamedTuple):
 class MomentAdaptation(Estimator):
     """A linear predictor for a private target, from a public source and one noisy release.
 
-    fit takes the ridge regression of the public source, whose coefficients are `source_coef_`. Each
-    record (x, y) of the target has the features z = A x of norm at most 1 and the residual r = y -
-    <source_coef_, x>. The sums of z r and of z z' over the target are released once, with noise for
-    one Gaussian budget. All that follows is computed from released numbers and costs nothing: the
-    change of the coefficients is the posterior mean of a Gaussian model of the release, averaged
-    over prior variances, over how these go with the directions' second moments, and over whether
-    the target is near the source's coefficients, half of them or zero, each weighed by its
-    evidence.
+    fit takes the ridge regression of the public source, whose intercept is not penalized; its
+    coefficients are `source_coef_`. Each record (x, y) of the target has the features z = A x of
+    norm at most 1 and the residual r = y - <source_coef_, x>. The sums of z r and of z z' over the
+    target are released once, with noise for one Gaussian budget. All that follows is computed from
+    released numbers and costs nothing: the change of the coefficients is the posterior mean of a
+    Gaussian model of the release, averaged over prior variances of slopes and of the intercept,
+    over how those go with the directions' second moments, and over whether the target is near the
+    source's slopes, half of them or none, each weighed by its evidence.
+
+    A column that is a constant other than 0 in the source makes an intercept. Where there are
+    several, such as a column that tells the two domains apart, the source cannot say which of them
+    is a constant of the target, too: a number takes their place in residuals, each of them is
+    looked at in the release, and the intercept goes to those that are constants of the target by
+    its evidence; the others are left out. Put the constant last, where it is expected.
 
     There is nothing to tune: neither a radius nor a share of the source, and no bound on rows or
     labels. What the settings leave open is taken from the public source, by rules that read no
@@ -98,8 +105,9 @@ class MomentAdaptation(Estimator):
     - The source's penalty is the largest one that predicts eighths of consecutive source records,
       left out in turn, within one standard error of the best. It therefore helps to leave the
       records in their order of time or place.
-    - A goes along the principal directions of the source, at most 30 of them, and makes their
-      second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
+    - A goes along the principal directions of the source around its means, at most 30 of them, and
+      makes their second moments equal; the intercept is a coordinate of its own. It is scaled so
+      that nine tenths of the source have a norm of at most 1.
     - Residuals are clipped at 1.5 times the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
       a classification they are clipped at 1.25. The released sums are divided by the share of the
@@ -114,8 +122,9 @@ class MomentAdaptation(Estimator):
         delta: Privacy parameter in (0, 1).
         task: "regression" for real labels. "classification" for labels 0 and 1, which are learned
             as -1 and 1 by least squares; a score of at least 0 predicts 1.
-        directions: Number k of directions, from 1 to 4,096; None takes 30. More than there are
-            columns, or directions with a positive second moment, stand for all of these.
+        directions: Number k of directions beside the intercept, from 1 to 4,096; None takes 30.
+            More than there are columns, or directions with a positive second moment, stand for all
+            of these.
         whitening: How far the second moments of the directions are made equal, from 0 (not) to 1.
         clip: Magnitude to which residuals are clipped, in [1e-30, 1e30] and in units of the labels;
             for a classification these are -1 and 1. None takes the rule above.
@@ -124,7 +133,8 @@ class MomentAdaptation(Estimator):
         ratio: Standard deviation of the noise on the diagonal of the sum of z z' over that on the
             sum of z r / clip, in [0.01, 100].
         coef_: The adapted coefficients after fit, float64 of shape (d,), read-only.
-        source_coef_: The public optimum after fit, float64 of shape (d,), read-only.
+        source_coef_: The public optimum after fit, float64 of shape (d,), read-only. Where the
+            source has several constants, the release says which of them have its intercept.
         signal_: Squared norm of the released residual sums over that of their noise, after fit.
         result_: The MomentResult after fit.
         statistics_: The released moments after fit, a ReleasedStatistics that may be published.
@@ -264,10 +274,14 @@ class MomentAdaptation(Estimator):
             target.fold,
             target.n,
             ResidualSettings(clip, settings.ratio, privacy),
+            optimum.intercept,
         )
         problem = _state_problem(statistics, directions, source, optimum, settings)
         posterior = average_posterior(problem)
-        self._problem, self._matrix = problem, directions.matrix
+        self._problem, self._matrix, self._optimum = problem, directions.matrix, optimum
+        self._weights = np.ones(len(optimum.constants.columns))
+        if len(self._weights) > 1:
+            self._weights = weigh_constants(statistics, problem.constants)
         self._keep(optimum, posterior, statistics)
         self.feature_names_in_ = target.names or source.names
         if settings.privacy.protects:
@@ -299,21 +313,20 @@ class MomentAdaptation(Estimator):
         moments = denoise(problem)[0] / problem.size
         moments = moments + positive("penalty", penalty) * np.eye(len(moments))
         change = np.linalg.solve(moments, problem.sums / problem.size)
-        coef: Floats = self.source_coef_ + self._matrix @ change
-        return coef
+        return self._join(self._optimum, self._matrix @ change)
 
     def _keep(
         self, optimum: SourceOptimum, posterior: ChangePosterior, statistics: ReleasedStatistics
     ) -> None:
         """Keep the results."""
         # What the directions do not reach goes with the center at zero.
-        beyond = optimum.coef + self._matrix @ self._problem.centers[-1]
+        beyond = self._matrix @ self._problem.centers[-1] - _to_constant(optimum)
         kept = float(posterior.centers @ np.array(_KEPT))
-        coef = optimum.coef + self._matrix @ posterior.change - (1 - kept) * beyond
+        coef = self._join(optimum, self._matrix @ posterior.change - (1 - kept) * beyond)
         assert statistics.label_bound is not None
         self.result_ = MomentResult(
             coef=read_only(coef),
-            source_coef=read_only(optimum.coef),
+            source_coef=read_only(self._join(optimum, np.zeros(len(beyond)))),
             source_penalty=optimum.penalty,
             clip=statistics.label_bound,
             signal=signal_of(statistics),
@@ -323,6 +336,11 @@ class MomentAdaptation(Estimator):
         self.statistics_, self.record_ = statistics, statistics.record
         self.coef_, self.source_coef_ = self.result_.coef, self.result_.source_coef
         self.signal_ = self.result_.signal
+
+    def _join(self, optimum: SourceOptimum, change: Floats) -> Floats:
+        """The public optimum with a change of it, the intercept's last, as coefficients."""
+        others, intercept = optimum.coef + change[:-1], optimum.intercept + float(change[-1])
+        return optimum.constants.join(others, intercept, self._weights)
 
     def _validate_settings(
         self, budget: Budget | None, random_state: RandomState
@@ -335,6 +353,17 @@ class MomentAdaptation(Estimator):
         names = ("directions", "whitening", "clip", "source_penalty", "ratio")
         parameters = {name: fields[name] for name in names}
         return _ReleaseSettings(set_privacy(fields, budget, random_state), self.loss, **parameters)
+
+
+def _to_constant(optimum: SourceOptimum) -> Floats:
+    """The change from the public optimum to the mean label; to 0 without an intercept."""
+    places, values = optimum.constants
+    change = -np.append(optimum.coef, optimum.intercept)
+    if len(places) == 1:
+        change[places] += optimum.mean / values
+    elif optimum.constants:
+        change[-1] += optimum.mean
+    return change
 
 
 def _choose_clip(optimum: SourceOptimum, settings: _ReleaseSettings) -> float:
@@ -360,20 +389,24 @@ def _state_problem(
     assert moments is not None
     # A residual that is clipped does not follow the coefficients: the sums fall short by this
     # share.
-    public, whole = measure_features(source, directions.features, optimum.coef, clip)
+    public, whole = measure_features(source, directions.features, optimum, clip)
     scale = clip / max(whole, _LEAST_WHOLE)
     # A clip of the caller's says how large residuals are expected to be.
     usual = _CLASS_CLIP if settings.loss == "logistic" else _CLIP
-    to_zero = -np.linalg.lstsq(directions.matrix, optimum.coef, rcond=None)[0]
+
+    to_zero = np.linalg.lstsq(directions.matrix, _to_constant(optimum), rcond=None)[0]
+    k = len(to_zero)
     return MomentProblem(
-        sums=statistics.cross_moments[:, 0] * scale,
-        moments=moments,
+        sums=statistics.cross_moments[:k, 0] * scale,
+        moments=moments[:k, :k],
         size=statistics.n,
         sums_deviation=statistics.sums_deviation * scale,
         moments_deviation=statistics.moments_deviation,
-        source_moments=public,
+        source_moments=public[:k, :k],
         shape=directions.shape,
         variance=(clip / usual) ** 2,
         centers=np.array([(1 - kept) * to_zero for kept in _KEPT]),
         priors=np.array(_PRIORS),
+        constants=statistics.n * public[k - 1, k:],
+        intercept=1 / directions.unit if optimum.constants else None,
     )
