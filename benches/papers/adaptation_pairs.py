@@ -276,9 +276,7 @@ def main() -> None:
     accept_seeds()
     pairs = PAIRS[2:4] if arguments.quick else PAIRS
     splits = 2 if arguments.quick else arguments.splits
-    print(
-        "| pair, the column that splits it | source | private | columns |", " | ".join(NAMES), "|"
-    )
+    print("| pair, the column that splits it | m | n | columns |", " | ".join(NAMES), "|")
     print("| --- |" + " ---: |" * (3 + len(NAMES)))
     results = []
     for pair in select_present(pairs, arguments.only):

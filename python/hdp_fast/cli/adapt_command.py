@@ -18,9 +18,8 @@ from .._support.notes import note
 from .._support.types import Floats
 from ..adaptation import ConvexAdaptation, MomentAdaptation, NonConvexAdaptation, ScaledFeatures
 from ..budget.account import Budget
-from ..data.chunks import Chunks
+from ..data import Chunks, read_frame
 from ..data.column_kinds import require_label
-from ..data.frames import take_columns
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
@@ -241,7 +240,7 @@ def _make_records(
 ) -> tuple[Floats, NDArray[Any]]:
     """The rows and labels of a table, or of a block of one."""
     schema = features.schema
-    table = take_columns("a part", table, [*schema.reads, require_label(schema.label).column])
+    table = read_frame(table, public=public)
     labels = schema.float_labels(table)
     if public:
         _check_bounds(table, domain, schema)
