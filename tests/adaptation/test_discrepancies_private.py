@@ -207,6 +207,8 @@ def test_parts_have_the_bits_of_one_array(tmp_path, private, noise):
         ({"X_target": Chunks([np.zeros((3, 2))])}, ParameterError, "the parts have no labels"),
         ({"X_target": Chunks([(np.zeros((3, 1)), [0, 0, 0])])}, ShapeError, "1 feature"),
         ({"X_source": Chunks([(np.ones((3, 2)), [0, 0, 0])])}, ParameterError, "a longer row"),
+        ({"X_target": Chunks([(np.ones((0, 2)), [])])}, ShapeError, "X_target has no row"),
+        ({"X_source": Chunks([(np.ones((0, 2)), [])])}, ShapeError, "X_source has no row"),
         ({"X_target": Chunks([(np.full((3, 2), np.nan), [0, 0, 0])])}, ParameterError, "target: X"),
     ],
 )

@@ -221,6 +221,14 @@ def test_one_constant_alone_is_a_column_as_any_other():
     assert np.isfinite(model.coef_).all()
 
 
+@pytest.mark.parametrize("value", [1e-300, 1e-12, 1e12])
+def test_constants_of_any_size_leave_finite_coefficients(value):
+    X, y, Z, t = split_by_columns(200, 50, "last", 1.0)
+    X[:, -2], Z[:, -2] = value, 0.0
+    model = MomentAdaptation(epsilon=1.0, delta=1e-3).fit(X, y, Z, t, random_state=0)
+    assert np.isfinite(model.coef_).all()
+
+
 def test_noise_alone_leaves_what_the_source_says():
     """Ten private records at epsilon = 1: the mean over draws is not far behind the source."""
     coins = np.random.default_rng(3)

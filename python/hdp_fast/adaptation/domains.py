@@ -152,7 +152,10 @@ def _open_parts(
         name, np.zeros((1, *np.shape(array("X", _to_array(head)))[1:]))
     ).shape[1]
     read = partial(_read_block, name=name, loss=loss, names=named, order=None if named else order)
-    return Domain(name, names or own, columns, chunks.count(), persons, chunks, read)
+    n = chunks.count()
+    if not n:
+        raise ShapeError(f"X_{name} has no row, but there must be one at least")
+    return Domain(name, names or own, columns, n, persons, chunks, read)
 
 
 def _read_block(

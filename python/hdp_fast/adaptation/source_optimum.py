@@ -23,6 +23,7 @@ _PENALTIES = 10.0 ** np.arange(-6, 1.01, 0.5)
 # Rows that are made float64 at a time.
 _CHUNK = 1 << 14
 _LARGEST_LABEL = 1e30
+_LEAST_CONSTANT = 1e-15
 # The share of the source whose features have a norm of at most 1 before they are shrunk to it.
 _WHOLE = 0.9
 _NORMS = (1e-30, 1e30)
@@ -282,8 +283,9 @@ def _add_moments(source: Domain) -> tuple[list[SourceMoments], float, Constants]
     sizes = [high - low for low, high in pairwise(cuts)]
     sums = zip(second, cross, sizes, strict=True)
     moments = [SourceMoments(two / n, one / n, n) for two, one, n in sums]
-    # One record makes nothing a constant.
-    places = np.flatnonzero((low == high) & (low != 0) & (source.n > 1))
+    # One record makes nothing a constant, and one far below other entries is lost among them.
+    least = _LEAST_CONSTANT * max(float(np.abs(low).max()), float(np.abs(high).max()))
+    places = np.flatnonzero((low == high) & (np.abs(low) > least) & (source.n > 1))
     return moments, labels / source.n, Constants(places, low[places])
 
 
