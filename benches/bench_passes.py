@@ -156,6 +156,25 @@ def make_targets(n: int) -> Job:
     return lambda: ours.fit(X, y), lambda: Ridge().fit(X, y)
 
 
+def make_adaptation(n: int, method: str) -> Job:
+    """Adaptation from as many public records to a tenth as many private ones."""
+    from sklearn.linear_model import Ridge
+
+    from hdp_fast.adaptation import ConvexAdaptation, MomentAdaptation, release_discrepancy
+
+    X = (numbers(n, FEATURES) - 0.5) * (2 / FEATURES**0.5)
+    y = X[:, 0] + X[:, 1]
+    Z, t = X[: n // 10] * 0.9, y[: n // 10] * 0.8
+    jobs: dict[str, Callable[[], Any]] = {
+        "moments": lambda: MomentAdaptation(**PRICE).fit(X, y, Z, t),
+        "descent": lambda: ConvexAdaptation(**PRICE).fit(X, y, Z, t),
+        "discrepancy": lambda: release_discrepancy(
+            X, y, Z, t, radius=1.0, norm_bound=1.0, epsilon=1.0
+        ),
+    }
+    return jobs[method], lambda: Ridge().fit(X, y)
+
+
 def make_file(n: int, suffix: str) -> Job:
     """Statistics of a file on the command line, and its reading alone."""
     import pyarrow
@@ -350,6 +369,10 @@ WITHOUT: dict[str, Callable[..., Any]] = {
 ESTIMATORS: dict[str, Callable[[int], Job]] = {
     f"PrivateClassifier, {FEATURES} columns": make_classes,
     f"PrivateRegressor, {FEATURES} columns": make_targets,
+    **{
+        f"adaptation by {method}, {FEATURES} columns": partial(make_adaptation, method=method)
+        for method in ("moments", "descent", "discrepancy")
+    },
 }
 FILES: dict[str, Callable[[int], Job]] = {
     f"hdp-fast stats, {FILE_COLUMNS} columns of .csv": partial(make_file, suffix=".csv"),

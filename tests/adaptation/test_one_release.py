@@ -12,9 +12,14 @@ import pytest
 from adaptation_problems import fit
 
 from hdp_fast import accounting
-from hdp_fast.adaptation import MomentAdaptation
+from hdp_fast.adaptation import MomentAdaptation, source_optimum
 from hdp_fast.adaptation.privacy import Privacy
-from hdp_fast.adaptation.residual_moments import ResidualSettings, release_residuals
+from hdp_fast.adaptation.residual_moments import (
+    ResidualSettings,
+    denoise,
+    release_residuals,
+    weigh_constants,
+)
 from hdp_fast.budget import Budget
 from hdp_fast.data import Chunks
 from hdp_fast.data.goal import Goal
@@ -168,6 +173,110 @@ def test_without_noise_it_is_as_good_as_training_on_the_target():
     assert model.record_ is None
     assert model.signal_ == math.inf
     np.testing.assert_allclose(model.coef_, best, atol=0.06)
+
+
+def split_by_columns(m, n, place, other, seed=0):
+    """A constant, and a column that is one in the source and another number in the target."""
+    coins = np.random.default_rng(seed)
+    X, Z = coins.uniform(-1, 1, size=(m, 4)), coins.uniform(-1, 1, size=(n, 4))
+    w = np.array([0.5, -0.3, 0.2, 0.0])
+    pairs = [[np.ones(m), np.ones(m)], [np.ones(n), np.full(n, other)]]
+    rows = [
+        np.column_stack([part, *(pair if place == "first" else pair[::-1])]) / math.sqrt(6)
+        for part, pair in zip((X, Z), pairs, strict=True)
+    ]
+    labels = [part @ w + 0.6 + 0.1 * coins.normal(size=len(part)) for part in (X, Z)]
+    return rows[0], labels[0], rows[1], labels[1]
+
+
+@pytest.mark.parametrize("other", [-1.0, 0.0])
+@pytest.mark.parametrize(("place", "epsilon", "n"), [("last", 1.0, 300), ("first", 4.0, 2_000)])
+def test_a_column_that_only_the_source_holds_constant_is_left_out(place, epsilon, n, other):
+    """The intercept's column is the last one, or the release finds it; the other gets nothing."""
+    X, y, Z, t = split_by_columns(2_000, n, place, other)
+    for seed in range(5):
+        model = MomentAdaptation(epsilon=epsilon).fit(X, y, Z, t, random_state=seed)
+        for coef in (model.coef_, model.source_coef_):
+            assert np.square(Z @ coef - t).mean() < 0.1 * t.var()
+        inside, outside = (-2, -1) if place == "first" else (-1, -2)
+        assert abs(model.source_coef_[outside]) < 0.05 * abs(model.source_coef_[inside])
+
+
+def test_without_noise_the_intercept_goes_where_it_holds():
+    X, y, Z, t = split_by_columns(500, 100, "first", 0.0)
+    model = MomentAdaptation(epsilon=math.inf).fit(X, y, Z, t)
+    assert model.coef_[-1] == 0
+    assert abs(model.coef_[-2] / math.sqrt(6) - 0.6) < 0.05
+    assert model.solve(penalty=1.0)[-1] == 0
+
+
+def test_one_constant_alone_is_a_column_as_any_other():
+    """Where it is none in the target, residuals and predictions use the same number."""
+    X, y, Z, t = split_by_columns(2_000, 3_000, "first", 0.0)
+    X, Z = np.delete(X, -2, axis=1), np.delete(Z, -2, axis=1)
+    model = MomentAdaptation(epsilon=math.inf, clip=2).fit(X, y, Z, t)
+    np.testing.assert_allclose(X @ model.source_coef_, y, atol=0.5)
+    # All rows of the target have 0 there: no intercept can be learned, and slopes stay.
+    np.testing.assert_allclose(model.coef_[:4], model.source_coef_[:4], atol=0.2)
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e-12, 1e12])
+def test_constants_of_any_size_leave_finite_coefficients(value):
+    X, y, Z, t = split_by_columns(200, 50, "last", 1.0)
+    X[:, -2], Z[:, -2] = value, 0.0
+    model = MomentAdaptation(epsilon=1.0, delta=1e-3).fit(X, y, Z, t, random_state=0)
+    assert np.isfinite(model.coef_).all()
+
+
+def test_noise_alone_leaves_what_the_source_says():
+    """Ten private records at epsilon = 1: the mean over draws is not far behind the source."""
+    coins = np.random.default_rng(3)
+    X = np.column_stack([coins.uniform(-1, 1, size=(3_000, 9)), np.ones(3_000)])
+    w = np.append(coins.normal(size=9) / 5, 0.3)
+    y = X @ w + 0.2 * coins.normal(size=3_000)
+    model, errors = MomentAdaptation(epsilon=1.0), []
+    for seed in range(20):
+        coef = model.fit(X[:1_000], y[:1_000], X[1_000:1_010], y[1_000:1_010], random_state=seed)
+        errors.append(np.square(X[1_010:] @ coef.coef_ - y[1_010:]).mean() / y.var())
+    own = np.square(X[1_010:] @ model.source_coef_ - y[1_010:]).mean() / y.var()
+    assert np.mean(errors) < own + 0.1
+
+
+def test_weights_of_constants_are_those_of_bayes_rule():
+    """Against the same posterior by a sum over a grid of what the target may hold."""
+    from types import SimpleNamespace
+
+    expected, deviation = np.array([40.0, 40.0, 40.0]), 12.0
+    for seen in ([38.0, -30.0, 5.0], [-41.0, 44.0, 39.0], [10.0, 20.0, 15.0]):
+        moments = np.zeros((5, 5))
+        moments[1, 2:] = seen
+        release = SimpleNamespace(
+            second_moments=moments, moments_deviation=deviation * math.sqrt(2)
+        )
+        grid = np.linspace(-40, 40, 20_001)
+        normal = lambda x: np.exp(-np.square(x / deviation) / 2)  # noqa: E731
+        ratios = np.array([normal(x - 40) / normal(x - grid).mean() for x in seen])
+        want = np.array([0.025, 0.025, 0.95]) * ratios
+        got = weigh_constants(release, expected)
+        np.testing.assert_allclose(got, want / want.sum(), rtol=1e-3)
+
+
+def test_moments_follow_the_means_that_are_released():
+    """A target far from the source's means: the estimate of its moments is nearer than before."""
+    coins = np.random.default_rng(0)
+    X = np.column_stack([coins.normal(size=(2_000, 6)), np.ones(2_000)])
+    Z = X[:500] + np.append(np.full(6, 0.7), 0)
+    model = MomentAdaptation(epsilon=2.0).fit(X, X[:, 0], Z, Z[:, 0] + 1, random_state=0)
+    problem = model._problem
+    z = model.statistics_.features(Z)
+    truth, k = z.T @ z, len(problem.sums)
+    found, left = denoise(problem)
+    alone, _ = denoise(problem._replace(intercept=None))
+    assert np.linalg.norm(found - truth[:k, :k]) < np.linalg.norm(alone - truth[:k, :k])
+    assert 0 < left <= problem.moments_deviation
+    exact = problem._replace(moments_deviation=0.0)
+    np.testing.assert_array_equal(denoise(exact)[0], problem.moments)
 
 
 def test_classes_are_learned():
@@ -332,6 +441,41 @@ def test_a_target_in_parts_has_the_bits_of_one_array(tmp_path, task, epsilon):
         Chunks(files[::-1], columns=list("abcd"), label="y", workers=2),
     ):
         assert model.fit(*source, chunks, random_state=1).result_.to_json() == whole
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_a_source_in_parts_has_the_bits_of_one_array(tmp_path, monkeypatch, task):
+    # Blocks that no part's end meets.
+    monkeypatch.setattr(source_optimum, "_CHUNK", 96)
+    labels = [SOURCE_Y, TARGET_Y]
+    if task == "classification":
+        labels = [(y > 0).astype(int) for y in labels]
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5, task=task)
+    arrays = SOURCE_X, labels[0], TARGET_X, labels[1]
+    whole = model.fit(*arrays, random_state=1).result_.to_json()
+    frame = pd.DataFrame(SOURCE_X, columns=list("abcd")).assign(y=labels[0])
+    cuts = list(itertools.pairwise((0, 0, 1, 97, 300, 500)))
+    for place, (start, end) in enumerate(cuts[1:]):
+        frame[start:end][list("dcbay")].to_csv(tmp_path / f"{place}.csv", index=False)
+    pairs = [(SOURCE_X[start:end], labels[0][start:end]) for start, end in cuts]
+    target = Chunks([frame_of_target(labels[1])], columns=list("abcd"), label="y")
+    for chunks in (Chunks(pairs), Chunks(tmp_path, label="y", workers=2)):
+        ours = model.fit(chunks, None, target, random_state=1)
+        assert ours.result_.to_json() == whole
+    assert ours.feature_names_in_ == tuple("abcd")
+
+
+def test_a_source_of_people_or_other_columns_is_refused():
+    frame = pd.DataFrame(SOURCE_X, columns=list("abcd")).assign(y=SOURCE_Y, person=1)
+    target = frame_of_target(TARGET_Y)[list("abcd")]
+    model = MomentAdaptation(epsilon=2.0, delta=1e-5)
+    for settings, text in (
+        ({"ids": "person"}, "protects rows and not people"),
+        ({}, "X_source also has 'person'"),
+        ({"columns": list("abc")}, "X_source lacks 'd'"),
+    ):
+        with pytest.raises(ParameterError, match=text):
+            model.fit(Chunks([frame], label="y", **settings), None, target, TARGET_Y)
 
 
 def test_people_in_parts_of_the_target_are_those_of_one_array():

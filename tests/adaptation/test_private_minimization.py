@@ -8,7 +8,15 @@ from adaptation_problems import fit
 
 import hdp_fast
 from hdp_fast import accounting
-from hdp_fast.adaptation import DiscrepancyMinimization, PrivateDiscrepancyMinimization
+from hdp_fast.adaptation import (
+    ConvexAdaptation,
+    DiscrepancyMinimization,
+    KernelMeanMatching,
+    NonConvexAdaptation,
+    PrivateDiscrepancyMinimization,
+    TargetSGD,
+)
+from hdp_fast.data import Chunks
 from hdp_fast.exceptions import ParameterError, ShapeError
 
 PRIVATE = {"epsilon": 1.0, "delta": 1e-5}
@@ -73,6 +81,55 @@ def test_noise_is_what_the_promise_needs(numerics):
     record = model.record_
     assert (record.epsilon, record.delta, record.numerics) == (1.0, 1e-5, numerics)
     assert "PrivateDiscrepancyMinimization" in record.mechanism
+
+
+@pytest.mark.parametrize("numerics", ["exact", "idealized"])
+def test_a_target_in_parts_has_the_bits_of_one_array(numerics):
+    source, y_source, target, y_target = domains()
+    model = PrivateDiscrepancyMinimization(**PRIVATE, numerics=numerics)
+    whole = model.fit(source, y_source, target, random_state=3)
+    moment, coef = whole.moment_, whole.coef_
+    parts = [(target[cut], y_target[cut]) for cut in (slice(7, 400), slice(7), slice(0, 0))]
+    for chunks in (Chunks(parts), Chunks([rows for rows, _ in parts])):
+        ours = model.fit(source, y_source, chunks, random_state=3)
+        np.testing.assert_array_equal(ours.moment_, moment)
+        np.testing.assert_array_equal(ours.coef_, coef)
+
+
+def test_people_in_parts_are_those_of_one_array():
+    pd = pytest.importorskip("pandas")
+    source, y_source, target, _ = domains()
+    people = np.random.default_rng(1).integers(0, 90, 400)
+    model = PrivateDiscrepancyMinimization(**PRIVATE)
+    options = {"random_state": 3, "ids": people, "rows_per_person": 2}
+    moment = model.fit(source, y_source, target, **options).moment_
+    frame = pd.DataFrame(target, columns=list("abc")).assign(who=people)
+    budget = hdp_fast.Budget(1.0, 1e-5, neighbors="replace_person")
+    chunks = Chunks([frame[:50], frame[50:]], ids="who", rows_per_person=2)
+    ours = model.fit(source, y_source, chunks, random_state=3, budget=budget)
+    np.testing.assert_array_equal(ours.moment_, moment)
+    assert (ours.record_.neighbors, budget.spent.epsilon) == ("replace_person", 1.0)
+
+
+REFUSING = {
+    ConvexAdaptation: ({"epsilon": 1.0, "delta": 1e-5}, "each step reads all records"),
+    NonConvexAdaptation: ({"epsilon": 1.0, "delta": 1e-5}, "each step reads all records"),
+    TargetSGD: ({"epsilon": 1.0, "delta": 1e-5}, "draws of records need all rows"),
+    KernelMeanMatching: ({}, "it weighs each record"),
+    DiscrepancyMinimization: ({}, "it weighs each record"),
+    PrivateDiscrepancyMinimization: (PRIVATE, "it weighs each record of the source"),
+}
+
+
+@pytest.mark.parametrize("kind", REFUSING)
+def test_what_cannot_be_folded_is_refused_by_name(kind):
+    source, y_source, target, y_target = domains()
+    settings, text = REFUSING[kind]
+    with pytest.raises(ParameterError, match=f"X_source = <Chunks of 1 part>, but {text}"):
+        kind(**settings).fit(Chunks([(source, y_source)]), None, target, y_target)
+    if kind is not PrivateDiscrepancyMinimization:
+        with pytest.raises(ParameterError, match=f"X_target = <Chunks of 1 part>, but {text}"):
+            kind(**settings).fit(source, y_source, Chunks([(target, y_target)]), None)
 
 
 def test_labels_of_the_target_are_never_read():

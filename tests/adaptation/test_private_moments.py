@@ -10,6 +10,7 @@ import hdp_fast
 from hdp_fast import _core, accounting
 from hdp_fast.adaptation import PrivateDiscrepancyMinimization, privacy
 from hdp_fast.adaptation.baselines.private import MomentSums
+from hdp_fast.adaptation.domains import open_domain
 from hdp_fast.adaptation.privacy import Privacy, calibrate_noise
 from hdp_fast.data.goal import Goal
 from hdp_fast.exceptions import BudgetExceeded
@@ -48,6 +49,10 @@ def draws(monkeypatch):
     return drawn
 
 
+def add_up(rows, noise=None):
+    return MomentSums.of(open_domain("target", rows, None, None), 1.0, noise or NOISE)
+
+
 def integers(matrix):
     assert (matrix == np.rint(matrix)).all()
     return [[int(x) for x in row] for row in matrix]
@@ -57,9 +62,7 @@ def spent(rows, others, draws):
     """Half mu**2 of the release between neighbors: all (change / deviation)**2 / 2 that has
     noise."""
     draws.clear()
-    one, other = (
-        integers(MomentSums.from_rows(X, 1.0, NOISE).add_noise(NOISE, None)) for X in (rows, others)
-    )
+    one, other = (integers(add_up(X).add_noise(NOISE, None)) for X in (rows, others))
     (above, pairs), (diagonal, d) = draws[:2]
     assert draws[2:] == draws[:2]
     assert (pairs, d) == (len(one) * (len(one) - 1) // 2, len(one))
@@ -93,7 +96,7 @@ def test_orthogonal_rows_need_all_the_noise(draws, pair):
 
 def exact_sum(rows, noise):
     """Of the same integer rows, by integers that have no bounds; and the units of their norm."""
-    units = MomentSums.from_rows(rows, 1.0, noise).norm
+    units = float(add_up(rows, noise).norm)
     entries, columns = rows.reshape(-1), rows.shape[1]
     found, _ = _core.adaptation_integers(entries, columns, 1.0, units, None)
     whole = found.reshape(rows.shape).astype(int).astype(object)
@@ -108,17 +111,15 @@ def test_sums_are_exact_in_any_order(kind, n):
     rows = coins.standard_normal((n, 3)).astype(kind)
     # Products that are all positive add up to the most.
     rows[:, 2] = 100
-    found = MomentSums.from_rows(rows, 1.0, NOISE).matrix
+    found = add_up(rows).matrix
     assert (found == exact_sum(rows, NOISE)).all()
     assert abs(found).max() < 2**53
-    np.testing.assert_array_equal(
-        found, MomentSums.from_rows(coins.permutation(rows), 1.0, NOISE).matrix
-    )
+    np.testing.assert_array_equal(found, add_up(coins.permutation(rows)).matrix)
 
 
 def test_much_noise_leaves_room_for_itself():
     noise = calibrate_noise(Privacy(Goal(1e-6, 1e-5), "exact"), 1, 0.0)
-    sums = MomentSums.from_rows(np.ones((5, 2)), 1.0, noise)
+    sums = add_up(np.ones((5, 2)), noise)
     assert noise.multiple * math.sqrt(2) * sums.norm**2 < 2**50
 
 

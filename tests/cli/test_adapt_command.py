@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import fails
 from processes import wait_until
@@ -94,6 +95,41 @@ def test_the_default_is_one_release(capsys, folder):
     assert model["record"]["mechanism"].startswith("adaptation.MomentAdaptation")
     assert model["coefficients"]["size"] == pytest.approx(0.26, abs=0.02)
     assert model["signal"] > 5
+
+
+def cut(path, folder, lines):
+    """Writes parts of a table with columns in another order, and a column that nothing reads."""
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    folder.mkdir()
+    for place, some in enumerate((table[:lines], table[lines:])):
+        some.iloc[:, ::-1].assign(more="z").to_csv(folder / f"{place}.csv", index=False)
+
+
+@pytest.mark.parametrize("schema", ["schema.json", "binary.json"])
+def test_folders_of_parts_have_the_bits_of_two_files(capsys, folder, schema):
+    for name in ("source", "target"):
+        cut(f"{name}.csv", folder / name, 70)
+    loss = [*PRIVATE, *SEED, "--schema", schema]
+    loss += ["--loss", "logistic"] * (schema == "binary.json")
+    whole = run(capsys, *loss)
+    # Workers that another test has started are in its folder.
+    parts = {"source": str(folder / "source"), "target": f"{folder}/target/*.csv"}
+    assert run(capsys, *loss, "--workers", 2, **parts) == whole
+    assert main([*command(*loss, source="source", target="target")]) == 0
+    captured = capsys.readouterr()
+    assert "protected: target, epsilon = 4" in captured.err
+
+
+def test_parts_that_do_not_fit_are_refused(capsys, folder):
+    for name in ("source", "target"):
+        cut(f"{name}.csv", folder / name, 70)
+    line = refused(capsys, *PRIVATE, *DESCENT, source="source")
+    assert "SOURCE = 'source', but --method descent reads all rows at each step" in line
+    line = refused(capsys, *PRIVATE, "--label-bounds", 0, 30, source="source")
+    assert "column 'price' of SOURCE holds others" in line
+    (folder / "above.json").write_text(schema_text({"above": 1000}))
+    line = refused(capsys, *PRIVATE, "--schema", "above.json", source="source")
+    assert "makes no row a positive one" in line
 
 
 def test_rows_are_scaled_by_the_schema_alone(folder):

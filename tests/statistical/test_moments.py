@@ -9,6 +9,7 @@ from normal_cells import normal_case, normal_law
 
 from hdp_fast import accounting
 from hdp_fast.adaptation.baselines.private import release_moment
+from hdp_fast.adaptation.domains import open_domain
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.data.goal import Goal
 
@@ -21,8 +22,9 @@ DEVIATION = BOUND**2 / accounting.gaussian_mu(EPSILON, DELTA)
 def test_noise_on_and_off_the_diagonal_follows_its_normal_law(numerics):
     row = np.random.default_rng(0).standard_normal((1, COLUMNS))
     row *= 0.999 * BOUND / np.linalg.norm(row)
+    domain = open_domain("target", row, None, None)
     noise = np.array([
-        release_moment(row, BOUND, Privacy(Goal(EPSILON, DELTA), numerics)).matrix
+        release_moment(domain, BOUND, Privacy(Goal(EPSILON, DELTA), numerics)).matrix
         - row.T @ row
         for _ in range(RELEASES)
     ])  # fmt: skip

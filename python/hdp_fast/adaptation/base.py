@@ -3,39 +3,44 @@
 from __future__ import annotations
 
 import importlib
-import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NamedTuple, NoReturn, Self, TypeVar
+from collections.abc import Callable
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._support import progress as progress_module
-from .._support.feature_names import FeatureNames, check_names, names_of
+from .._support.feature_names import FeatureNames
 from .._support.notes import note, note_large_delta
 from .._support.parameters import SettableParameters
 from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
-from .._support.validate import array
 from ..budget.account import Budget
-from ..data.persons import Persons, read_persons
-from ..exceptions import HdpFastError, ParameterError, ShapeError
-from ..learners.linear_model import validate_labels, validate_rows
+from ..data.persons import Persons
+from ..exceptions import HdpFastError, ParameterError
+from ..learners.linear_model import validate_rows
 from ..record import PrivacyRecord
 from .baselines.reweighting import Loss
 from .discrepancies.exact import Private
 from .discrepancies.moments import Sample, shrink_rows
+from .domains import align_source, bound_records, check_columns, refuse_parts
 from .privacy import Privacy
 from .problem import AdaptationProblem, Data, SourceMap, apply_feature_map
 
+# Rows that are prepared for a prediction at a time.
+_BLOCK = 1 << 14
 
-class DomainRecords(NamedTuple):
-    """Validated records: float X (n, d), and float64 y (n,), -1 or 1 for the logistic loss."""
 
-    X: NDArray[Any]
-    y: Floats
+def multiply(
+    rows: NDArray[Any], coef: Floats, prepare: Callable[[NDArray[Any]], NDArray[Any]]
+) -> Floats:
+    """Return the products of prepared rows with coefficients, without a copy of all rows."""
+    scores: Floats = np.empty((len(rows), *coef.shape[1:]))
+    for start in range(0, len(rows), _BLOCK):
+        some = slice(start, start + _BLOCK)
+        scores[some] = prepare(rows[some]) @ coef
+    return scores
 
 
 class Estimator(SettableParameters):
@@ -75,8 +80,7 @@ class Estimator(SettableParameters):
             raise HdpFastError(f"{type(self).__name__} has not learned yet: call fit first")
         rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, len(self.coef_))
-        scores: Floats = self._prepare_rows(rows) @ self.coef_
-        return scores
+        return multiply(rows, self.coef_, self._prepare_rows)
 
     def _prepare_rows(self, rows: NDArray[Any]) -> NDArray[Any]:
         """Return the rows that the coefficients are multiplied with."""
@@ -154,76 +158,6 @@ class BoundedEstimator(Estimator):
         return shrink_rows(rows, self.norm_bound)
 
 
-def bound_records(
-    X: Any, y: Any, ids: ArrayLike | None, rows_per_person: int
-) -> tuple[Any, Any, Persons]:
-    """The private records that are used, and who owns them.
-
-    Raises: ShapeError unless there is an id for each of n records; ParameterError as read_persons.
-    """
-    if ids is None:
-        return X, y, read_persons(None, rows_per_person, 0)
-    shape = np.shape(array("X", X))
-    n = shape[0] if shape else 1
-    if y is not None and np.shape(array("y", y)) != shape[:1]:
-        raise ShapeError(f"the private labels are not as many as their {n:,} records")
-    persons = read_persons(ids, rows_per_person, n)
-    return persons.select(X), None if y is None else persons.select(y), persons
-
-
-def validate_domain(name: str, X: ArrayLike, y: ArrayLike, loss: Loss) -> DomainRecords:
-    """Validate the records of a domain; errors name the domain.
-
-    Raises: ShapeError, ParameterError.
-    """
-    rows = validate_features(name, X)
-    with _naming(name):
-        labels = validate_labels(y, len(rows), None if loss == "logistic" else math.inf)
-    return DomainRecords(rows, labels.astype(np.float64, copy=False))
-
-
-def align_source(
-    X_source: Any, X_target: Any, feature_map: object = None
-) -> tuple[Any, FeatureNames]:
-    """Return the source's records with their columns in the target's order, and the names of these.
-
-    Two frames must have the same names, in any order, unless a feature map makes other features.
-
-    Raises: ParameterError.
-    """
-    names = names_of(X_target)
-    if feature_map is not None:
-        return X_source, names
-    return check_names(names, X_source, "X_source"), names or names_of(X_source)
-
-
-def validate_features(name: str, X: ArrayLike) -> NDArray[Any]:
-    """Validate the features of a domain, float (n, d); errors name the domain.
-
-    Raises: ShapeError, ParameterError.
-    """
-    with _naming(name):
-        return validate_rows(X).entries
-
-
-@contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Put the domain's name in front of errors."""
-    try:
-        yield
-    except HdpFastError as error:
-        raise type(error)(f"{name}: {error}") from None
-
-
-def check_columns(name: str, rows: NDArray[Any], d: int) -> None:
-    """Refuse records that do not have d features.
-
-    Raises: ShapeError.
-    """
-    if rows.shape[1] != d:
-        raise ShapeError(f"{name} has {rows.shape[1]} columns, but there must be {d}")
-
-
 # Above this share of the source, the target's records hardly count.
 _LARGEST_SHARE = 0.95
 
@@ -265,6 +199,7 @@ class DescentEstimator(BoundedEstimator):
     ) -> Self:
         """Fit, with notes and logs of the stages, and with a bar where progress is wanted."""
         settings = self._validate_settings(budget, random_state)
+        refuse_parts("each step reads all records", X_source=data[0], X_target=data[2])
         data, persons = self._bound(data, owners)
         settings = settings._replace(privacy=settings.privacy.change(persons=persons))
         problem, names = self._state_problem(settings, data)

@@ -88,7 +88,7 @@ def run_without_noise(
     alpha = problem.choose_alpha(settings.alpha, discrepancy)
     weightings = problem.sample_weightings(alpha, settings.penalties.kappa_1, discrepancy)
     bounds = problem.bounds
-    records = as_float_rows(problem.public_sample, bounds.record_bounds)
+    records = as_float_rows(problem.public_sample, bounds.record_bounds, shared=True)
     gradient = NoisyGradient.from_sample(problem.private_sample, bounds.record_bounds, None)
     if settings.variant == "tight":
         domains = [(records, weightings[0]), (gradient.records, weightings[1])]
@@ -108,7 +108,7 @@ def run_with_noise(settings: ConvexSettings, problem: AdaptationProblem, bar: An
     """
     steps, bounds, goal = _count_steps(settings), problem.bounds, settings.privacy.goal
     noise = calibrate_noise(settings.privacy, steps, settings.share, _joint_sensitivity(settings))
-    records = as_float_rows(problem.public_sample, bounds.record_bounds)
+    records = as_float_rows(problem.public_sample, bounds.record_bounds, shared=True)
     gradient = NoisyGradient.from_sample(problem.private_sample, bounds.record_bounds, noise)
     mechanism = f"adaptation.ConvexAdaptation, {settings.variant}, {steps} steps"
     record = make_record(settings.privacy, noise, mechanism, _SOURCE)

@@ -26,9 +26,10 @@ from ..budget.account import Budget
 from ..exceptions import HdpFastError, ParameterError, ShapeError
 from ..learners.linear_model import validate_rows
 from ..learners.noisy_steps import Numerics
-from .base import DescentEstimator, check_columns
+from .base import DescentEstimator, multiply
 from .discrepancies.exact import Private
 from .discrepancies.moments import shrink_rows
+from .domains import check_columns
 from .nonconvex_descent import LossBounds, NonConvexPenalties, PerExample
 from .nonconvex_run import (
     NonConvexSettings,
@@ -293,8 +294,7 @@ class NonConvexAdaptation(DescentEstimator):
             raise HdpFastError("NonConvexAdaptation has no scores of a callable: use coef_")
         rows = validate_rows(X, self.feature_names_in_).entries
         check_columns("X", rows, self.coef_.shape[-1])
-        scores: Floats = shrink_rows(rows, self.norm_bound) @ self.coef_.T
-        return scores
+        return multiply(rows, self.coef_.T, lambda some: shrink_rows(some, self.norm_bound))
 
     def predict(self, X: ArrayLike) -> Floats | NDArray[Any]:
         """Predicts the likeliest label of every record.

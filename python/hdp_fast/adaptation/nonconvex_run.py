@@ -204,7 +204,7 @@ def _make_domain(
     rng: Rng,
 ) -> Domain:
     if callable(settings.loss):
-        records = as_float_rows(sample, bounds.record_bounds)
+        records = as_float_rows(sample, bounds.record_bounds, shared=noise is None)
         return CallableDomain(settings.loss, records, bound_loss(settings, bounds), noise, rng)
     gradient = NoisyGradient.from_sample(sample, bounds.record_bounds, noise)
     classes = settings.classes if settings.loss == "softmax" else 1

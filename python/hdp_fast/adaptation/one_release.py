@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
 from .._support.progress import log_stage
 from .._support.types import Floats, RandomState
 from .._support.validate import (
-    array,
     bounded,
     bounded_positive,
     one_of,
@@ -27,38 +25,31 @@ from .._support.validate import (
     unit_interval,
 )
 from ..budget.account import Budget
-from ..data.chunks import Chunks, settle_owners
-from ..data.frames import read_labels_as_numbers
-from ..data.persons import Persons
-from ..data.states import State
-from ..exceptions import HdpFastError, ParameterError
-from ..learners.feature_maps import FeatureMap
+from ..data.chunks import Chunks
+from ..exceptions import HdpFastError, ShapeError
 from ..learners.released_statistics import ReleasedStatistics
-from .base import (
-    DomainRecords,
-    Estimator,
-    align_source,
-    bound_records,
-    check_columns,
-    validate_domain,
-    validate_features,
-)
+from .base import Estimator
 from .baselines.reweighting import Loss
+from .domains import Domain, open_domain
 from .privacy import Privacy, set_privacy
 from .residual_moments import (
     ChangePosterior,
-    Fold,
     MomentProblem,
     MomentResult,
     ResidualSettings,
-    SourceOptimum,
     average_posterior,
     denoise,
-    fit_source,
     note_signal,
     release_residuals,
-    residuals,
     signal_of,
+    weigh_constants,
+)
+from .source_optimum import (
+    Directions,
+    SourceOptimum,
+    choose_directions,
+    fit_source,
+    measure_features,
 )
 
 Task = Literal["regression", "classification"]
@@ -72,9 +63,7 @@ _LEAST_CLIP = 0.2
 _LEAST_WHOLE = 0.5
 # Parts of the source's coefficients that the target may be near, and their probabilities before the
 # release.
-_KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.5, 0.4, 0.1)
-# A direction with less than this share of the largest second moment is left to the source.
-_LEAST_MOMENT = 1e-9
+_KEPT, _PRIORS = (1.0, 0.5, 0.0), (0.85, 0.05, 0.1)
 _MOST_DIRECTIONS = 4_096
 
 
@@ -94,14 +83,20 @@ class _ReleaseSettings(NamedTuple):
 class MomentAdaptation(Estimator):
     """A linear predictor for a private target, from a public source and one noisy release.
 
-    fit takes the ridge regression of the public source, whose coefficients are `source_coef_`. Each
-    record (x, y) of the target has the features z = A x of norm at most 1 and the residual r = y -
-    <source_coef_, x>. The sums of z r and of z z' over the target are released once, with noise for
-    one Gaussian budget. All that follows is computed from released numbers and costs nothing: the
-    change of the coefficients is the posterior mean of a Gaussian model of the release, averaged
-    over prior variances, over how these go with the directions' second moments, and over whether
-    the target is near the source's coefficients, half of them or zero, each weighed by its
-    evidence.
+    fit takes the ridge regression of the public source, whose intercept is not penalized; its
+    coefficients are `source_coef_`. Each record (x, y) of the target has the features z = A x of
+    norm at most 1 and the residual r = y - <source_coef_, x>. The sums of z r and of z z' over the
+    target are released once, with noise for one Gaussian budget. All that follows is computed from
+    released numbers and costs nothing: the change of the coefficients is the posterior mean of a
+    Gaussian model of the release, averaged over prior variances of slopes and of the intercept,
+    over how those go with the directions' second moments, and over whether the target is near the
+    source's slopes, half of them or none, each weighed by its evidence.
+
+    A column that is a constant other than 0 in the source makes an intercept. Where there are
+    several, such as a column that tells the two domains apart, the source cannot say which of them
+    is a constant of the target, too: a number takes their place in residuals, each of them is
+    looked at in the release, and the intercept goes to those that are constants of the target by
+    its evidence; the others are left out. Put the constant last, where it is expected.
 
     There is nothing to tune: neither a radius nor a share of the source, and no bound on rows or
     labels. What the settings leave open is taken from the public source, by rules that read no
@@ -110,8 +105,9 @@ class MomentAdaptation(Estimator):
     - The source's penalty is the largest one that predicts eighths of consecutive source records,
       left out in turn, within one standard error of the best. It therefore helps to leave the
       records in their order of time or place.
-    - A goes along the principal directions of the source, at most 30 of them, and makes their
-      second moments equal. It is scaled so that nine tenths of the source have a norm of at most 1.
+    - A goes along the principal directions of the source around its means, at most 30 of them, and
+      makes their second moments equal; the intercept is a coordinate of its own. It is scaled so
+      that nine tenths of the source have a norm of at most 1.
     - Residuals are clipped at 1.5 times the root of their mean square on the source, but at no
       less than a fifth of the standard deviation of the source's labels. For the labels -1 and 1 of
       a classification they are clipped at 1.25. The released sums are divided by the share of the
@@ -126,8 +122,9 @@ class MomentAdaptation(Estimator):
         delta: Privacy parameter in (0, 1).
         task: "regression" for real labels. "classification" for labels 0 and 1, which are learned
             as -1 and 1 by least squares; a score of at least 0 predicts 1.
-        directions: Number k of directions, from 1 to 4,096; None takes 30. More than there are
-            columns, or directions with a positive second moment, stand for all of these.
+        directions: Number k of directions beside the intercept, from 1 to 4,096; None takes 30.
+            More than there are columns, or directions with a positive second moment, stand for all
+            of these.
         whitening: How far the second moments of the directions are made equal, from 0 (not) to 1.
         clip: Magnitude to which residuals are clipped, in [1e-30, 1e30] and in units of the labels;
             for a classification these are -1 and 1. None takes the rule above.
@@ -136,7 +133,8 @@ class MomentAdaptation(Estimator):
         ratio: Standard deviation of the noise on the diagonal of the sum of z z' over that on the
             sum of z r / clip, in [0.01, 100].
         coef_: The adapted coefficients after fit, float64 of shape (d,), read-only.
-        source_coef_: The public optimum after fit, float64 of shape (d,), read-only.
+        source_coef_: The public optimum after fit, float64 of shape (d,), read-only. Where the
+            source has several constants, the release says which of them have its intercept.
         signal_: Squared norm of the released residual sums over that of their noise, after fit.
         result_: The MomentResult after fit.
         statistics_: The released moments after fit, a ReleasedStatistics that may be published.
@@ -157,7 +155,8 @@ class MomentAdaptation(Estimator):
 
     Cost:
         `O((m + n) d**2 + d**3)` for the source and the release, and some hundred solutions of k
-        equations. Chunks of the target are read twice, once to count them.
+        equations. Chunks of the target are read twice, once to count them; those of the source six
+        times, one part after the other, with eight bytes a record in memory.
 
     Source:
         Wang 2018 (AdaSSP) for released moments of linear regression; Balle and Wang 2018 for the
@@ -202,8 +201,8 @@ class MomentAdaptation(Estimator):
     @keep_result
     def fit(
         self,
-        X_source: ArrayLike,
-        y_source: ArrayLike,
+        X_source: ArrayLike | Chunks,
+        y_source: ArrayLike | None,
         X_target: ArrayLike | Chunks,
         y_target: ArrayLike | None = None,
         *,
@@ -219,9 +218,11 @@ class MomentAdaptation(Estimator):
         and where the released residual sums look like noise alone.
 
         Args:
-            X_source: Public records, finite real numbers of shape (m, d); m and d at least 1. A
-                constant column makes an intercept.
-            y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1.
+            X_source: Public records, finite real numbers of shape (m, d), m and d at least 1; or
+                data.Chunks of them with their labels, in order. A constant column makes an
+                intercept.
+            y_source: Labels of the source, shape (m,): finite real numbers, or 0 and 1. None beside
+                Chunks.
             X_target: Private records, finite real numbers of shape (n, d), n at least 1; or
                 data.Chunks of them with their labels.
             y_target: Labels of the target, shape (n,). None beside Chunks.
@@ -252,30 +253,39 @@ class MomentAdaptation(Estimator):
             budget is spent where fit raises.
         """
         settings = self._validate_settings(budget, random_state)
-        target = _open_target(X_target, y_target, (ids, rows_per_person), settings.loss)
-        X_source, names = align_source(X_source, target.head)
-        source = validate_domain("source", X_source, y_source, settings.loss)
-        check_columns("X_source", source.X, target.columns)
-        m, n = len(source.y), target.n
-        log_stage("adaptation.MomentAdaptation: %d source and %d target records", m, n)
-        optimum = fit_source(source.X, source.y, settings.source_penalty)
-        features, matrix, shape = _choose_directions(source, optimum, settings)
-        clip = _choose_clip(source, optimum, settings)
+        owners = ids, rows_per_person
+        target = open_domain("target", X_target, y_target, settings.loss, owners=owners)
+        source = open_domain("source", X_source, y_source, settings.loss, names=target.names)
+        if source.columns != target.columns:
+            rule = f"there must be {target.columns}"
+            raise ShapeError(f"X_source has {source.columns} columns, but {rule}")
+        log_stage(
+            "adaptation.MomentAdaptation: %d source and %d target records", source.n, target.n
+        )
+        optimum = fit_source(source, settings.source_penalty)
+        directions = choose_directions(
+            source, optimum, settings.directions or _DIRECTIONS, settings.whitening
+        )
+        clip = _choose_clip(optimum, settings)
         privacy = settings.privacy.change(persons=target.persons)
         statistics = release_residuals(
-            features,
+            directions.features,
             optimum.coef,
             target.fold,
-            n,
+            target.n,
             ResidualSettings(clip, settings.ratio, privacy),
+            optimum.intercept,
         )
-        problem = _state_problem(statistics, features, matrix, shape, source, optimum, settings)
+        problem = _state_problem(statistics, directions, source, optimum, settings)
         posterior = average_posterior(problem)
-        self._problem, self._matrix = problem, matrix
+        self._problem, self._matrix, self._optimum = problem, directions.matrix, optimum
+        self._weights = np.ones(len(optimum.constants.columns))
+        if len(self._weights) > 1:
+            self._weights = weigh_constants(statistics, problem.constants)
         self._keep(optimum, posterior, statistics)
-        self.feature_names_in_ = names
+        self.feature_names_in_ = target.names or source.names
         if settings.privacy.protects:
-            note_signal(self.signal_, features.columns)
+            note_signal(self.signal_, directions.features.columns)
         log_stage("adaptation.MomentAdaptation: fitted")
         return self
 
@@ -303,21 +313,20 @@ class MomentAdaptation(Estimator):
         moments = denoise(problem)[0] / problem.size
         moments = moments + positive("penalty", penalty) * np.eye(len(moments))
         change = np.linalg.solve(moments, problem.sums / problem.size)
-        coef: Floats = self.source_coef_ + self._matrix @ change
-        return coef
+        return self._join(self._optimum, self._matrix @ change)
 
     def _keep(
         self, optimum: SourceOptimum, posterior: ChangePosterior, statistics: ReleasedStatistics
     ) -> None:
         """Keep the results."""
         # What the directions do not reach goes with the center at zero.
-        beyond = optimum.coef + self._matrix @ self._problem.centers[-1]
+        beyond = self._matrix @ self._problem.centers[-1] - _to_constant(optimum)
         kept = float(posterior.centers @ np.array(_KEPT))
-        coef = optimum.coef + self._matrix @ posterior.change - (1 - kept) * beyond
+        coef = self._join(optimum, self._matrix @ posterior.change - (1 - kept) * beyond)
         assert statistics.label_bound is not None
         self.result_ = MomentResult(
             coef=read_only(coef),
-            source_coef=read_only(optimum.coef),
+            source_coef=read_only(self._join(optimum, np.zeros(len(beyond)))),
             source_penalty=optimum.penalty,
             clip=statistics.label_bound,
             signal=signal_of(statistics),
@@ -327,6 +336,11 @@ class MomentAdaptation(Estimator):
         self.statistics_, self.record_ = statistics, statistics.record
         self.coef_, self.source_coef_ = self.result_.coef, self.result_.source_coef
         self.signal_ = self.result_.signal
+
+    def _join(self, optimum: SourceOptimum, change: Floats) -> Floats:
+        """The public optimum with a change of it, the intercept's last, as coefficients."""
+        others, intercept = optimum.coef + change[:-1], optimum.intercept + float(change[-1])
+        return optimum.constants.join(others, intercept, self._weights)
 
     def _validate_settings(
         self, budget: Budget | None, random_state: RandomState
@@ -341,85 +355,31 @@ class MomentAdaptation(Estimator):
         return _ReleaseSettings(set_privacy(fields, budget, random_state), self.loss, **parameters)
 
 
-class _Target(NamedTuple):
-    """The private records that are used: what is public of them, and how they are folded."""
-
-    head: Any
-    columns: int
-    n: int
-    persons: Persons
-    fold: Fold
-
-
-def _open_target(X: Any, y: Any, owners: tuple[ArrayLike | None, int], loss: Loss) -> _Target:
-    """The records of the target, in one array or in parts.
-
-    Raises: ShapeError, ParameterError.
-    """
-    if isinstance(X, Chunks):
-        if y is not None:
-            raise ParameterError("y_target was passed beside Chunks, which hold the labels")
-        chunks, persons = settle_owners(X, *owners)
-        head = chunks.first()[0]
-        # Of its shape alone: no entry of a record that is left out may raise.
-        columns = validate_features("target", np.zeros((1, *np.shape(array("X", head))[1:])))
-
-        def fold_parts(task: Callable[[Any, Any], State]) -> State:
-            state: State = chunks.fold(partial(_fold_part, task=task, loss=loss))
-            return state
-
-        return _Target(head, columns.shape[1], chunks.count(), persons, fold_parts)
-    if y is None:
-        raise ParameterError("y_target = None, but arrays of records must come with their labels")
-    X, y, persons = bound_records(X, y, *owners)
-    target = validate_domain("target", X, y, loss)
-    return _Target(
-        X, target.X.shape[1], len(target.y), persons, lambda task: task(target.X, target.y)
-    )
+def _to_constant(optimum: SourceOptimum) -> Floats:
+    """The change from the public optimum to the mean label; to 0 without an intercept."""
+    places, values = optimum.constants
+    change = -np.append(optimum.coef, optimum.intercept)
+    if len(places) == 1:
+        change[places] += optimum.mean / values
+    elif optimum.constants:
+        change[-1] += optimum.mean
+    return change
 
 
-def _fold_part(X: Any, y: Any = None, *, task: Callable[[Any, Any], State], loss: Loss) -> State:
-    if y is None:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
-    return task(*validate_domain("target", X, read_labels_as_numbers(y), loss))
-
-
-def _choose_directions(
-    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
-) -> tuple[FeatureMap, Floats, Floats]:
-    """Return the map to features, the matrix that it multiplies rows with, and its directions.
-
-    The last are the directions' second moments over the largest.
-    """
-    moments = np.linalg.eigvalsh(optimum.second)[::-1]
-    shape = np.maximum(moments / moments[0], 0.0)
-    useful = int((shape > _LEAST_MOMENT).sum())
-    count = min(settings.directions or _DIRECTIONS, useful)
-    pool = np.asarray(source.X, np.float64)
-    features = FeatureMap.whitening(pool, power=settings.whitening, components=count)
-    assert features.matrix is not None
-    return features, features.matrix * features.factor[:, None], shape[:count]
-
-
-def _choose_clip(
-    source: DomainRecords, optimum: SourceOptimum, settings: _ReleaseSettings
-) -> float:
+def _choose_clip(optimum: SourceOptimum, settings: _ReleaseSettings) -> float:
     """Return the bound on residuals, from public records alone."""
     if settings.clip is not None:
         return settings.clip
     if settings.loss == "logistic":
         return _CLASS_CLIP
     # Where the source has hardly any residuals, the target may well have some.
-    return min(max(_CLIP * optimum.residual, _LEAST_CLIP * float(source.y.std()), 1e-30), 1e30)
+    return min(max(_CLIP * optimum.residual, _LEAST_CLIP * optimum.deviation, 1e-30), 1e30)
 
 
 def _state_problem(
     statistics: ReleasedStatistics,
-    features: FeatureMap,
-    matrix: Floats,
-    shape: Floats,
-    source: DomainRecords,
+    directions: Directions,
+    source: Domain,
     optimum: SourceOptimum,
     settings: _ReleaseSettings,
 ) -> MomentProblem:
@@ -427,23 +387,26 @@ def _state_problem(
     clip, moments = statistics.label_bound, statistics.second_moments
     assert clip is not None
     assert moments is not None
-    public: NDArray[Any] = features(source.X)
     # A residual that is clipped does not follow the coefficients: the sums fall short by this
     # share.
-    whole = float((np.abs(residuals(source.X, source.y, optimum.coef)) <= clip).mean())
+    public, whole = measure_features(source, directions.features, optimum, clip)
     scale = clip / max(whole, _LEAST_WHOLE)
     # A clip of the caller's says how large residuals are expected to be.
     usual = _CLASS_CLIP if settings.loss == "logistic" else _CLIP
-    to_zero = -np.linalg.lstsq(matrix, optimum.coef, rcond=None)[0]
+
+    to_zero = np.linalg.lstsq(directions.matrix, _to_constant(optimum), rcond=None)[0]
+    k = len(to_zero)
     return MomentProblem(
-        sums=statistics.cross_moments[:, 0] * scale,
-        moments=moments,
+        sums=statistics.cross_moments[:k, 0] * scale,
+        moments=moments[:k, :k],
         size=statistics.n,
         sums_deviation=statistics.sums_deviation * scale,
         moments_deviation=statistics.moments_deviation,
-        source_moments=public.T @ public / len(public),
-        shape=shape,
+        source_moments=public[:k, :k],
+        shape=directions.shape,
         variance=(clip / usual) ** 2,
         centers=np.array([(1 - kept) * to_zero for kept in _KEPT]),
         priors=np.array(_PRIORS),
+        constants=statistics.n * public[k - 1, k:],
+        intercept=1 / directions.unit if optimum.constants else None,
     )

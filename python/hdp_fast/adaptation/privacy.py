@@ -14,7 +14,7 @@ import numpy as np
 from .. import accounting
 from .._support.parameters import Rules
 from .._support.random_state import check_random_state, make_generator
-from .._support.types import Floats, RandomState
+from .._support.types import Floats, Integers, RandomState
 from .._support.validate import one_of, positive_or_infinite, probability, refuse
 from ..budget.account import Budget
 from ..data.goal import Goal
@@ -191,7 +191,9 @@ def sum_bits(noise: DescentNoise, n: int) -> int:
     return bits
 
 
-def add_noise(values: Floats, sensitivity: float, noise: DescentNoise, rng: Rng) -> Floats:
+def add_noise(
+    values: Floats | Integers, sensitivity: float, noise: DescentNoise, rng: Rng
+) -> Floats:
     """Add noise for this sensitivity to sums, (k,).
 
     Where the noise is exact, the sums are integers and the sensitivity holds for them: what is

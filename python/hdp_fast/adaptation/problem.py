@@ -25,6 +25,7 @@ from .discrepancies.exact import LABEL_BOUND, Private, discrepancy
 from .discrepancies.moments import (
     RecordBounds,
     Sample,
+    keeps_bounds,
     project_sample,
     refuse_beyond,
     validate_samples,
@@ -83,8 +84,14 @@ class ScaledRecords(NamedTuple):
         return self.X.reshape(-1), self.X.shape[1], self.y
 
 
-def as_float_rows(sample: Sample, bounds: RecordBounds) -> ScaledRecords:
-    """Return the records of a sample, projected into their bounds, as floats."""
+def as_float_rows(sample: Sample, bounds: RecordBounds, *, shared: bool = False) -> ScaledRecords:
+    """Return the records of a sample, projected into their bounds, as floats.
+
+    shared: whether rows that keep their bounds are read where they are. Private ones are not: a
+    caller's array may change between two steps.
+    """
+    if shared and sample.X.flags.c_contiguous and keeps_bounds(sample, bounds):
+        return ScaledRecords(sample.X, sample.y, 1.0)
     return ScaledRecords(*project_sample(sample, bounds), 1.0)
 
 
@@ -355,7 +362,8 @@ class NoisyGradient(NamedTuple):
         Raises: ParameterError where that is too coarse.
         """
         if noise is None or not noise.exact:
-            return cls(as_float_rows(sample, bounds), bounds.norm, None, noise)
+            rows = as_float_rows(sample, bounds, shared=noise is None)
+            return cls(rows, bounds.norm, None, noise)
         grid = choose_grid(noise, len(sample.y))
         records = round_to_grid(sample, bounds, grid)
         return cls(records, grid.rows * records.unit, grid, noise)

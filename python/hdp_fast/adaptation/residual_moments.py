@@ -1,4 +1,4 @@
-"""The moments of residuals around the public optimum: the optimum, their release, what it says."""
+"""The moments of residuals around the public optimum: their release, and what it says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from .._support.notes import note, note_large_delta
 from .._support.types import Floats
 from ..budget.account import spend
 from ..data.states import State
-from ..exceptions import ParameterError
 from ..learners.feature_maps import FeatureMap
 from ..learners.released_statistics import ReleasedStatistics
 from ..learners.statistics_noise import LEVEL, MOST_BITS, chi_square_quantile, least_records
@@ -32,29 +31,7 @@ from ..learners.sufficient_statistics import (
 )
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .privacy import Privacy
-
-# Blocks of consecutive records that are left out in turn.
-BLOCKS = 8
-# Penalties, as shares of the largest second moment.
-_PENALTIES = 10.0 ** np.arange(-6, 1.01, 0.5)
-# Rows that are made float64 at a time.
-_CHUNK = 1 << 14
-_LARGEST_LABEL = 1e30
-
-
-class SourceMoments(NamedTuple):
-    """What ridge regression needs of public records: means of x x' and of x y, and how many."""
-
-    second: Floats
-    cross: Floats
-    size: int
-
-    def minus(self, other: SourceMoments) -> SourceMoments:
-        """Return the moments of the records that are not among the others."""
-        size = self.size - other.size
-        second = self.second * self.size - other.second * other.size
-        cross = self.cross * self.size - other.cross * other.size
-        return SourceMoments(second / size, cross / size, size)
+from .source_optimum import residuals
 
 
 class ResidualSettings(NamedTuple):
@@ -72,104 +49,6 @@ class ResidualSettings(NamedTuple):
     privacy: Privacy
 
 
-class SourceOptimum(NamedTuple):
-    """The public optimum.
-
-    Attributes:
-        coef: Its coefficients, float64 (d,).
-        penalty: The penalty, as a share of the largest second moment.
-        residual: Root of the mean squared residual on the source.
-        second: Mean of x x' over the source, float64 (d, d).
-    """
-
-    coef: Floats
-    penalty: float
-    residual: float
-    second: Floats
-
-
-def fit_source(X: NDArray[Any], y: Floats, penalty: float | None) -> SourceOptimum:
-    """Fit ridge regression to the source, with the penalty that choose_penalty takes for None.
-
-    Raises: ParameterError where the rows are too large for their squares, or all 0.
-    """
-    whole = _moments(X, y)
-    if not np.isfinite(whole.second).all() or not np.isfinite(whole.cross).all():
-        raise ParameterError("X_source has entries beyond 1e150, but their squares must be finite")
-    if not np.abs(y).max() <= _LARGEST_LABEL:
-        raise ParameterError("y_source has entries beyond 1e30, but all must lie within")
-    largest = float(np.linalg.eigvalsh(whole.second)[-1])
-    if not largest > 0:
-        raise ParameterError("X_source has only entries of 0, but some must differ from 0")
-    if penalty is None:
-        penalty = _choose_penalty(X, y, whole, largest)
-    coef = _ridge_path(whole, largest, np.array([penalty]))[:, 0]
-    residual = math.sqrt(float(np.square(residuals(X, y, coef)).mean()))
-    return SourceOptimum(coef, penalty, residual, whole.second)
-
-
-def residuals(X: NDArray[Any], y: Floats, coef: Floats) -> Floats:
-    """Return y - <coef, x> for every record; what overflows becomes 0.
-
-    einsum adds up every row alone, in an order that does not depend on other rows.
-    """
-    left = np.empty(len(y))
-    with np.errstate(all="ignore"):
-        for start in range(0, len(y), _CHUNK):
-            rows = np.ascontiguousarray(X[start : start + _CHUNK], np.float64)
-            part = slice(start, start + len(rows))
-            left[part] = y[part] - np.einsum("ij,j->i", rows, coef)
-    left[np.isnan(left)] = 0.0
-    return left
-
-
-def _moments(X: NDArray[Any], y: Floats) -> SourceMoments:
-    d = X.shape[1]
-    second, cross = np.zeros((d, d)), np.zeros(d)
-    with np.errstate(all="ignore"):
-        for start in range(0, len(y), _CHUNK):
-            rows = np.array(X[start : start + _CHUNK], np.float64)
-            second += rows.T @ rows
-            cross += rows.T @ y[start : start + _CHUNK]
-    return SourceMoments(second / len(y), cross / len(y), len(y))
-
-
-def _ridge_path(moments: SourceMoments, largest: float, penalties: Floats) -> Floats:
-    """Return the coefficients for each penalty, (d, penalties)."""
-    values, vectors = np.linalg.eigh(moments.second)
-    shrunk = np.maximum(values, 0.0)[:, None] + penalties * largest
-    path: Floats = vectors @ ((vectors.T @ moments.cross)[:, None] / shrunk)
-    return path
-
-
-def _choose_penalty(X: NDArray[Any], y: Floats, whole: SourceMoments, largest: float) -> float:
-    """Return the largest penalty that predicts blocks left out about as well as the best one.
-
-    The blocks are consecutive records, so that in a table by time or place they differ from each
-    other as populations do. "About" is one standard error of the differences between blocks.
-    """
-    count = min(BLOCKS, len(y))
-    if count < 2:
-        return float(_PENALTIES[-1])
-    cuts = np.arange(count + 1) * len(y) // count
-    losses = np.array(
-        [_left_out(X[start:stop], y[start:stop], whole, largest) for start, stop in pairwise(cuts)]
-    )
-    best = int(losses.mean(axis=0).argmin())
-    excess = losses - losses[:, [best]]
-    allowed = excess.std(axis=0, ddof=1) / math.sqrt(count)
-    while best + 1 < len(_PENALTIES) and excess[:, best + 1].mean() <= allowed[best + 1]:
-        best += 1
-    return float(_PENALTIES[best])
-
-
-def _left_out(X: NDArray[Any], y: Floats, whole: SourceMoments, largest: float) -> Floats:
-    """Return the mean squared error on a block of what the others learn, for each penalty."""
-    path = _ridge_path(whole.minus(_moments(X, y)), largest, _PENALTIES)
-    errors: Floats = np.square(np.asarray(X, np.float64) @ path - y[:, None]).mean(axis=0)
-    return errors
-
-
 _SOURCE = (
     "Gaussian mechanism with the curve of Balle and Wang 2018; released moments as in Wang 2018"
 )
@@ -180,11 +59,16 @@ Fold = Callable[[Callable[[Any, Any], State]], State]
 
 
 def release_residuals(
-    features: FeatureMap, coef: Floats, fold: Fold, n: int, settings: ResidualSettings
+    features: FeatureMap,
+    coef: Floats,
+    fold: Fold,
+    n: int,
+    settings: ResidualSettings,
+    intercept: float = 0.0,
 ) -> ReleasedStatistics:
     """Release the sums of z r and of z z' over n private records, with noise.
 
-    z are the features of a row, of norm at most 1, and r = y - <coef, x> the residuals.
+    z are the features of a row, of norm at most 1, and r = y - intercept - <coef, x> the residuals.
 
     Raises: ParameterError, BudgetExceeded.
     """
@@ -201,19 +85,26 @@ def release_residuals(
         note_large_delta(privacy.delta, n)
         _note_before(n, deviations[0], features.columns, goal.epsilon)
     bits = MOST_BITS if drawn is None else drawn.bits
-    state = fold(partial(_fold_residuals, description=description, coef=coef, bits=bits))
+    residuals_of = partial(residuals, coef=coef, intercept=intercept)
+    task = partial(_fold_residuals, description=description, residuals_of=residuals_of, bits=bits)
+    state = fold(task)
     sums = PrivateSums(state.sums["sums"], state.sums["moments"])
     with nullcontext() if record is None else spend(goal.budget, record):
         return add_noise(description, sums, n, bits, drawn, record, goal.random_state)
 
 
 def _fold_residuals(
-    X: NDArray[Any], y: Floats, *, description: SufficientStatistics, coef: Floats, bits: int
+    X: NDArray[Any],
+    y: Floats,
+    *,
+    description: SufficientStatistics,
+    residuals_of: Callable[[Any, Floats], Floats],
+    bits: int,
 ) -> State:
     clip = description.label_bound
     assert clip is not None
     # Clipped before they are divided, so that none overflows.
-    targets = residuals(X, y, coef).clip(-clip, clip) / clip
+    targets = residuals_of(X, y).clip(-clip, clip) / clip
     return fold_settled(description, X, targets, bits)
 
 
@@ -278,8 +169,8 @@ class MomentResult(JsonText):
         clip: Magnitude to which the residuals were clipped.
         signal: Squared norm of the released residual sums over that of their noise; about 1 where
             they hold nothing but noise.
-        trust: Part of the source's coefficients, in [0, 1], that the target is near: the mean over
-            all, a half and none of them, by the released numbers; 0.7 without any release.
+        trust: Part of the source's slopes, in [0, 1], that the target is near: the mean over all, a
+            half and none of them, by the released numbers; 0.875 without any release.
         record: The PrivacyRecord of the target; None without privacy.
 
     Examples:
@@ -302,9 +193,14 @@ class MomentResult(JsonText):
 
 
 # Prior deviations of a prediction's change, in residuals of the source.
-_SCALES = 10.0 ** np.arange(-3, 1.51, 0.125)
+_SCALES = 10.0 ** np.arange(-3, 1.51, 0.25)
 # Exponents of the second moment with which the prior variance of a direction goes.
 _POWERS = (0.0, 0.5, 1.0)
+# Prior deviations of a change of the intercept, in residuals of the source.
+_SHIFTS = (0.0, 0.1, 0.3, 1.0, 3.0)
+# Densities of both deviations fall off from such ones on, by these powers: most of the probability
+# is on changes too small to matter, so that noise alone moves little.
+_USUAL, _SCALE_POWER, _SHIFT_POWER = 0.05, 1.5, 0.5
 
 
 class MomentProblem(NamedTuple):
@@ -322,6 +218,9 @@ class MomentProblem(NamedTuple):
         variance: Expected square of a clipped residual.
         centers: Changes of the coefficients that the target may be near, float64 (centers, k).
         priors: Probability of each before the release, float64 (centers,).
+        constants: What the sums of products of the last coordinate with the constants that follow
+            are, if these are constants of the target.
+        intercept: What 1 of the last coordinate adds to a prediction; None without an intercept.
     """
 
     sums: Floats
@@ -334,6 +233,8 @@ class MomentProblem(NamedTuple):
     variance: float
     centers: Floats
     priors: Floats
+    constants: Floats
+    intercept: float | None
 
 
 class ChangePosterior(NamedTuple):
@@ -365,6 +266,40 @@ def average_posterior(problem: MomentProblem) -> ChangePosterior:
     return ChangePosterior(weights @ np.array(changes), shares)
 
 
+# How likely the last of several constants is the intercept, before the release.
+_LAST = 0.95
+
+
+def weigh_constants(statistics: ReleasedStatistics, expected: Floats) -> Floats:
+    """Return how likely each of several constants of the source is one in the target, too.
+
+    expected: the sums of products with the number, if they all are.
+
+    The last of k coordinates is a number, and behind it are the constants. Where one of these is
+    none in the target, its sum of products with the number is anywhere between what is expected
+    and its negative.
+    """
+    moments = statistics.second_moments
+    assert moments is not None
+    k = len(moments) - len(expected)
+    apart, most = expected - moments[k - 1, k:], 2 * float(expected.max())
+    deviation = max(statistics.moments_deviation / math.sqrt(2), 1e-6 * most)
+    prior = np.full(len(apart), (1 - _LAST) / (len(apart) - 1))
+    prior[-1] = _LAST
+    anywhere = np.array([_log_spread(float(x), most, deviation) for x in apart])
+    logs = np.log(prior) - np.square(apart / deviation) / 2 - anywhere
+    weights = np.exp(logs - logs.max())
+    shares: Floats = weights / weights.sum()
+    return shares
+
+
+def _log_spread(x: float, most: float, deviation: float) -> float:
+    """Log density, times the deviation and sqrt(2 pi), of noise on a number from [0, most]."""
+    low, high = -x / deviation, (most - x) / deviation
+    inside = (math.erfc(-high / math.sqrt(2)) - math.erfc(-low / math.sqrt(2))) / 2
+    return math.log(max(inside, 1e-300) * math.sqrt(2 * math.pi) * deviation / most)
+
+
 def denoise(problem: MomentProblem) -> tuple[Floats, float]:
     """Estimate the target's sum of z z', and the deviation of the noise that stays in it.
 
@@ -375,14 +310,44 @@ def denoise(problem: MomentProblem) -> tuple[Floats, float]:
     """
     if not problem.moments_deviation:
         return problem.moments, 0.0
-    expected = problem.size * problem.source_moments
-    values, vectors = np.linalg.eigh(problem.moments - expected)
+    expected, part = _expect_moments(problem)
+    inner = slice(None) if problem.intercept is None else slice(-1)
+    values, vectors = np.linalg.eigh((problem.moments - expected)[inner, inner])
     edge = problem.moments_deviation * math.sqrt(2 * len(values))
     kept = np.sign(values) * np.maximum(np.abs(values) - edge, 0.0)
-    total = expected + (vectors * kept) @ vectors.T
-    values, vectors = np.linalg.eigh(total)
+    expected[inner, inner] += (vectors * kept) @ vectors.T
+    left = (float((kept != 0).sum()) + part) / len(expected)
+    values, vectors = np.linalg.eigh(expected)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return positive, problem.moments_deviation * math.sqrt(float((kept != 0).mean()))
+    return positive, problem.moments_deviation * math.sqrt(left)
+
+
+def _expect_moments(problem: MomentProblem) -> tuple[Floats, float]:
+    """The sum of z z' of the source's moments around the target's means, and how much noise it has.
+
+    The released products with the intercept's coordinate, a number, are the target's means. Their
+    distance from the source's is shrunk by what noise adds to its square (James and Stein 1961).
+    """
+    expected = problem.size * problem.source_moments
+    if problem.intercept is None:
+        return expected, 0.0
+    before, square = expected[-1, :-1].copy(), float(expected[-1, -1])
+    # Rows of the target that are longer than the source's are shrunk, and their constant with them.
+    seen = float(problem.moments[-1, -1]) + 2 * problem.moments_deviation
+    square = expected[-1, -1] = min(square, max(seen, 1e-3 * square))
+    apart = problem.moments[-1, :-1] - before
+    noise = len(apart) * problem.moments_deviation**2 / 2
+    part = max(1 - noise / max(float(apart @ apart), 1e-300), 0.0)
+    after = before + part * apart
+    expected[:-1, :-1] += (np.outer(after, after) - np.outer(before, before)) / square
+    expected[-1, :-1] = expected[:-1, -1] = after
+    return expected, part
+
+
+def _log_prior(scale: float, shift: float) -> float:
+    """Log probability of the prior with these deviations, up to a constant."""
+    falls = _SCALE_POWER * math.log1p(scale / _USUAL)
+    return -falls - _SHIFT_POWER * math.log1p(shift / (2 * _USUAL))
 
 
 def _posteriors(
@@ -394,21 +359,24 @@ def _posteriors(
     base = problem.variance * moments
     base.flat[:: len(base) + 1] += max(noise, 1e-12 * float(np.trace(base)), 1e-300)
     scale = 1 / np.sqrt(np.maximum(np.diag(problem.source_moments), 1e-300))
-    for power in _POWERS:
+    shifts = (0.0,) if problem.intercept is None else _SHIFTS
+    for power, shift in product(_POWERS, shifts):
         widths = problem.shape ** (power / 2) * scale
-        whitened = np.linalg.cholesky(base)
-        spread = left**2 / 2 * float(widths @ widths)
+        widths[problem.shape == 0] = 0.0
         for t in _SCALES:
-            variance = t**2 * problem.variance
-            if spread:
-                inflated = base.copy()
-                inflated.flat[:: len(base) + 1] += spread * variance
-                whitened = np.linalg.cholesky(inflated)
-            part = np.linalg.solve(whitened, moments * widths)
+            deviations = t * widths
+            if problem.intercept is not None:
+                deviations[-1] = shift * problem.intercept
+            deviations *= math.sqrt(problem.variance)
+            inflated = base.copy()
+            inflated.flat[:: len(base) + 1] += left**2 / 2 * float(deviations @ deviations)
+            whitened = np.linalg.cholesky(inflated)
+            part = np.linalg.solve(whitened, moments * deviations)
             target = np.linalg.solve(whitened, sums)
-            inner = np.eye(len(widths)) + variance * (part.T @ part)
-            mean = np.linalg.solve(inner, variance * (part.T @ target))
+            inner = np.eye(len(deviations)) + part.T @ part
+            mean = np.linalg.solve(inner, part.T @ target)
             # The density of the sums, whose variance is that of base and of the prior together.
             fit = target @ target - (part.T @ target) @ mean
             volume = np.linalg.slogdet(inner)[1] / 2 + np.log(np.diag(whitened)).sum()
-            yield center + widths * mean, float(-fit / 2 - volume)
+            log = float(-fit / 2 - volume) + _log_prior(t, shift)
+            yield center + deviations * mean, log

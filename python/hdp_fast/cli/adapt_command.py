@@ -6,7 +6,8 @@ import argparse
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +16,25 @@ from numpy.typing import NDArray
 
 from .._support.notes import note
 from .._support.types import Floats
+from ..data.chunks import Chunks, count_rows
 from ..data.column_kinds import require_label
+from ..data.frames import read_frame
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .output import add_plot, coefficient_table, describe_interrupt, record_of, say_protected
 from .parser import add_price, read_price
 from .predict_command import add_predict_options, deliver_predictor, place_results, read_request
-from .tables import FILE_HELP, add_delimiter, describe_label, read, read_schema
+from .tables import (
+    FILE_HELP,
+    PARTS_HELP,
+    add_delimiter,
+    add_workers,
+    describe_label,
+    open_parts,
+    open_workers,
+    read_schema,
+)
 
 if TYPE_CHECKING:
     from ..adaptation import (
@@ -48,7 +60,8 @@ are divided by the root of the number of columns, so that no row is longer than 
 their bounds are clipped, private labels too; public labels must keep them. What comes out is the
 predictor by the
 names, and in the units, of the table: intercept + the sum of coefficients times features is the
-label, or at least 0 for label 1."""
+label, or at least 0 for label 1. With --method moments SOURCE and TARGET may each be a folder or a
+pattern of files, which are read part by part."""
 # For each loss the penalty of its estimator: records whose loss exceeds it weigh less.
 _LOSSES = {"squared": "kappa_1", "logistic": "lambda_1"}
 # What --method moments takes for each loss.
@@ -64,8 +77,9 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast adapt."""
     parser.description = _TEXT
     add = parser.add_argument
-    add("source", type=Path, metavar="SOURCE", help=FILE_HELP)
+    add("source", type=Path, metavar="SOURCE", help=f"{FILE_HELP}; or {PARTS_HELP}")
     add("target", type=Path, metavar="TARGET", help="the same, with labels, too")
+    add_workers(parser)
     add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
     add_price(parser, "the private file")
     add("--private", choices=("target", "source"), default="target", help="[target]")
@@ -103,12 +117,13 @@ def _adapt(arguments: argparse.Namespace) -> None:
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     features = ScaledFeatures(_read_label_schema(arguments))
     request = read_request(arguments, features.schema, features.rows)
-    with describe_interrupt(places, budget):
-        data = [
+    with open_workers(arguments), describe_interrupt(places, budget):
+        data: list[Any] = [
             *_read_records(arguments, "source", features),
             *_read_records(arguments, "target", features),
         ]
-        _say_roles(arguments, [len(rows) for rows in data[::2]])
+        rows = [each.count() if isinstance(each, Chunks) else len(each) for each in data[::2]]
+        _say_roles(arguments, rows)
         learner.fit(*data, budget=budget, random_state=arguments.seed)
         summary = _summarize(learner, features)
         deliver_predictor(
@@ -199,25 +214,67 @@ def _read_label_schema(arguments: argparse.Namespace) -> Schema:
 
 def _read_records(
     arguments: argparse.Namespace, domain: str, features: ScaledFeatures
-) -> tuple[Floats, NDArray[Any]]:
+) -> tuple[Floats | Chunks, NDArray[Any] | None]:
+    """The rows and labels of a domain, or its parts, which have both."""
     public = arguments.private != domain or not _protects(arguments)
-    table = read(getattr(arguments, domain), arguments, public=public)
-    labels = features.schema.float_labels(table)
+    path, whole = getattr(arguments, domain), arguments.method == "descent"
+    table = open_parts([path], arguments, whole=whole, public=public)
+    if isinstance(table, Chunks) and whole:
+        rule = "--method descent reads all rows at each step: it must be one file"
+        raise ParameterError(f"{domain.upper()} = {str(path)!r}, but {rule}")
+    is_class = arguments.loss == "logistic"
+    make = partial(
+        _make_records, features=features, domain=domain, public=public, is_class=is_class
+    )
+    if not isinstance(table, Chunks):
+        rows, labels = make(table)
+        kinds: Collection[Any] = np.unique(labels).tolist()
+        records: tuple[Floats | Chunks, NDArray[Any] | None] = rows, labels
+    else:
+        parts = table.with_blocks(make)
+        # Only classes are looked at: a pass over the parts costs what reading them does.
+        is_rule = require_label(features.schema.label).bounds is None
+        kinds = set().union(*parts.map(_list_kinds)) if public and is_rule else ()
+        records = parts, None
+    if public and domain == "source":
+        _check_kinds(features.schema, kinds)
+    return records
+
+
+def _list_kinds(blocks: Iterable[tuple[Any, ...]], _: Any) -> set[Any]:
+    """The different labels of a part."""
+    labels = [block[1] for block in blocks if count_rows(block)]
+    return {kind for some in labels for kind in np.unique(some).tolist()}
+
+
+def _make_records(
+    table: Any, *, features: ScaledFeatures, domain: str, public: bool, is_class: bool
+) -> tuple[Floats, NDArray[Any]]:
+    """The rows and labels of a table, or of a block of one."""
+    schema = features.schema
+    table = read_frame(table, public=public)
+    labels = schema.float_labels(table)
     if public:
-        _check_labels(table, domain, features.schema, labels)
-    return features.rows(table), (labels > 0) if arguments.loss == "logistic" else labels
+        _check_bounds(table, domain, schema)
+    return features.rows(table), (labels > 0) if is_class else labels
 
 
-def _check_labels(table: Table, domain: str, schema: Schema, labels: Floats) -> None:
-    """Refuses public labels, which nothing protects, beyond their bounds or all alike."""
+def _check_kinds(schema: Schema, kinds: Collection[Any]) -> None:
+    """Refuses a public source whose labels are all alike."""
+    label = require_label(schema.label)
+    if label.bounds is None and len(kinds) == 1:
+        kind = "every" if max(kinds) > 0 else "no"
+        fields = json.dumps(describe_label(schema))
+        rule = f"the schema's label, {fields}, must tell its rows apart"
+        where = f"column {label.column!r} of SOURCE"
+        raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
+
+
+def _check_bounds(table: Table, domain: str, schema: Schema) -> None:
+    """Refuses public labels, which nothing protects, beyond their bounds."""
     label = require_label(schema.label)
     where = f"column {label.column!r} of {domain.upper()}"
     if label.bounds is None:
-        if domain == "source" and len(np.unique(labels)) == 1:
-            kind = "every" if labels[0] > 0 else "no"
-            fields = json.dumps(describe_label(schema))
-            rule = f"the schema's label, {fields}, must tell its rows apart"
-            raise ParameterError(f"{where} makes {kind} row a positive one, but {rule}")
         return
     low, high = label.bounds
     numbers = table.column(label.column).numbers()

@@ -65,6 +65,12 @@ def add_parts(parser: argparse.ArgumentParser, word: str = "PRIVATE") -> None:
     """Adds the private table of a command, which may lie in parts, and who reads them."""
     add = parser.add_argument
     add("private", type=Path, nargs="+", metavar=word, help=f"{FILE_HELP}; or {PARTS_HELP}")
+    add_workers(parser)
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """Adds who reads parts."""
+    add = parser.add_argument
     add("--workers", type=int, metavar="N", help="processes that read parts, by joblib [1]")
     add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
 
@@ -87,12 +93,29 @@ def read_parts(
     paths: list[Path] = arguments.private
     if len(paths) > 1 and any(map(is_standard, paths)):
         raise ParameterError("a file is - beside others, but the standard input must come alone")
+    return open_parts(paths, arguments, whole=whole, may_be_empty=may_be_empty, longest=longest)
+
+
+def open_parts(
+    paths: list[Path],
+    arguments: argparse.Namespace,
+    *,
+    whole: bool = False,
+    may_be_empty: bool = False,
+    longest: int = _LONG,
+    public: bool = False,
+) -> Table | Chunks:
+    """A table: whole where it is one file that is short or must be, else its parts.
+
+    longest: as read_parts has it.
+    public: whether errors may name the file's columns.
+    """
     # The standard input can be read once, and by this process alone.
     asked = may_be_empty or arguments.workers is not None or arguments.dask is not None
     is_one = len(paths) == 1 and not asked and is_file(paths[0])
     is_short = whole or _is_short(paths[0], longest, arguments.max_bytes)
     if is_standard(paths[0]) or (is_one and is_short):
-        return read(paths[0], arguments)
+        return read(paths[0], arguments, public=public)
     workers = None if arguments.dask is not None else arguments.workers
     from ..data.chunks import Chunks  # Help and a wrong flag do not wait for it.
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.feature_names import names_of
 from .._support.parallel import run_jobs, runs_alone
 from .._support.validate import function, list_texts, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
@@ -160,14 +161,26 @@ class Chunks:
         """
         function("task", task)
         if self._workers in (None, 1) and runs_alone():
-            orders: set[tuple[str, ...]] = set()
-            for pair in self._pairs():
-                for block in filter(count_rows, _read_part(self._take, *pair, orders)):
-                    _check_orders(orders)
-                    yield from task(block)
+            for block in self.read_in_order():
+                yield from task(block)
         else:
             for results in self.map(partial(_list_results, task)):
                 yield from results
+
+    def read_in_order(self) -> Iterator[tuple[Any, ...]]:
+        """Reads the blocks that have a row one after the other, in this process.
+
+        Returns:
+            An iterator of the blocks, tuples (X, y) or (table,), in the order of the parts.
+
+        Raises:
+            Exception: As in fold.
+        """
+        orders: set[tuple[str, ...]] = set()
+        for pair in self._pairs():
+            for block in filter(count_rows, _read_part(self._take, *pair, orders)):
+                _check_orders(orders)
+                yield block
 
     def with_tables(self) -> Chunks:
         """Makes the same chunks, whose blocks have a Table beside labels, and no array.
@@ -205,6 +218,13 @@ class Chunks:
 
         Raises:
             ParameterError: make cannot be called.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast.data import Chunks
+            >>> chunks = Chunks([np.ones((5, 3))]).with_blocks(lambda X: (X[:, :2], X[:, 2]))
+            >>> [part.shape for part in chunks.first()]
+            [(5, 2), (5,)]
         """
         other = copy.copy(self)
         other._make = function("make", make)
@@ -243,6 +263,20 @@ class Chunks:
             Exception: As in fold.
         """
         return self._take(self.peek())[0]
+
+    def columns(self) -> tuple[str, ...] | None:
+        """Reads what the columns of X are called, of the first block that has a row.
+
+        Returns:
+            The names in the order of the columns; None where they have none, as those of arrays.
+
+        Raises:
+            ShapeError: There is no block.
+            Exception: As in fold.
+        """
+        block, order = self._take(self.peek())
+        converted = order is None or self._make is not None
+        return names_of(block[0]) if converted else order
 
     def of_people(self) -> tuple[Chunks, Persons]:
         """Reads whose row each one is, and chooses those that are used, by a pass over the parts.

@@ -23,7 +23,8 @@ from ..._support.validate import (
     refuse,
 )
 from ...exceptions import ShapeError
-from ..base import Estimator, align_source, check_columns, validate_domain
+from ..base import Estimator
+from ..domains import align_source, check_columns, refuse_parts, validate_domain
 from .reweighting import (
     LOSSES,
     MOST_STEPS,
@@ -96,6 +97,7 @@ class _Reweighted(Estimator):
             loss; and the search for weights of a reweighting estimator.
         """
         fields = check_fields(self)
+        refuse_parts("it weighs each record", X_source=X_source, X_target=X_target)
         X_source, names = align_source(X_source, X_target)
         source = validate_domain("source", X_source, y_source, self.loss)
         target = validate_domain("target", X_target, y_target, self.loss)

@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..._support.feature_names import check_names, names_of
 from ..._support.notes import keep_result, note_large_delta
 from ..._support.parameters import Rules, check_fields, optional
-from ..._support.types import Floats, RandomState
+from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import (
     bounded_positive,
     one_of,
@@ -23,25 +24,34 @@ from ..._support.validate import (
     read_only,
 )
 from ...budget.account import Budget, spend
+from ...data.chunks import Chunks
 from ...data.persons import read_persons
+from ...data.states import State
+from ...exceptions import ShapeError
 from ...learners.linear_model import ValidRows
 from ...learners.noisy_steps import Numerics
 from ...learners.sgd import PrivateSGD
 from ...record import PrivacyRecord
-from ..base import (
-    BoundedEstimator,
-    align_source,
-    bound_records,
-    check_columns,
-    validate_domain,
-    validate_features,
+from ..base import BoundedEstimator
+from ..discrepancies.moments import (
+    RecordBounds,
+    Sample,
+    choose_units,
+    fold_moments,
+    refuse_beyond,
+    unit_of,
 )
-from ..convex_descent import second_moments
-from ..discrepancies.moments import RecordBounds, Sample, refuse_beyond
+from ..domains import (
+    Domain,
+    align_source,
+    check_columns,
+    open_domain,
+    refuse_parts,
+    validate_domain,
+)
 from ..privacy import (
     NUMERICS,
     DescentNoise,
-    Grid,
     Privacy,
     Rng,
     add_noise,
@@ -51,7 +61,6 @@ from ..privacy import (
     set_privacy,
     sum_bits,
 )
-from ..problem import as_float_rows, round_to_grid
 from .reweighting import LOSSES, MOST_STEPS, Loss, fit_weighted, match_moment
 
 
@@ -170,6 +179,7 @@ class TargetSGD(BoundedEstimator):
             public. No budget is spent where fit raises.
         """
         fields = check_fields(self)
+        refuse_parts("draws of records need all rows", X_source=X_source, X_target=X_target)
         X_source, names = align_source(X_source, X_target)
         d = validate_domain("source", X_source, y_source, self.loss).X.shape[1]
         target = validate_domain("target", X_target, y_target, self.loss)
@@ -211,42 +221,45 @@ _ROOT = math.nextafter(math.sqrt(2), 2.0)
 
 
 class MomentSums(NamedTuple):
-    """The sum of z z' over private rows z.
+    """The exact sum of z z' over private rows z, as integers.
 
     Attributes:
-        matrix: The sum, float64 (d, d), in squared units; it is exact where the noise is.
+        matrix: The sum, int64 (d, d), in squared units.
         norm: Bound on the norm of any row, in units.
         unit: The number that an entry of 1 stands for.
     """
 
-    matrix: Floats
-    norm: float
+    matrix: Integers
+    norm: int
     unit: float
 
     @classmethod
-    def from_rows(cls, rows: NDArray[Any], norm_bound: float, noise: DescentNoise) -> MomentSums:
-        """Return the sum over rows shrunk to norm_bound, on as fine a grid as exact noise allows.
+    def of(cls, target: Domain, norm_bound: float, noise: DescentNoise) -> MomentSums:
+        """Return the sum over rows shrunk to norm_bound, on as fine a grid as the noise allows.
 
-        Raises: ParameterError where that is too coarse.
+        Raises: ParameterError where that is too coarse; what reading parts raises.
         """
-        bounds = RecordBounds(norm_bound, 0.0)
-        sample = Sample("target", rows, np.zeros(len(rows)))
-        if not noise.exact:
-            return cls(second_moments(as_float_rows(sample, bounds), 1.0), norm_bound, 1.0)
-        # A product of two entries is no larger than the squared norm of a row.
-        units = 1 << sum_bits(noise, len(rows)) // 2
-        records = round_to_grid(sample, bounds, Grid(units, 1))
-        # In float64, where sums of integers below 2**53 are exact in any order.
-        return cls(second_moments(records._replace(unit=1.0), 1.0), float(units), records.unit)
+        units = choose_units(target.n)
+        if noise.exact:
+            # A product of two entries is no larger than the squared norm of a row.
+            units = min(units, 1 << sum_bits(noise, target.n) // 2)
+        bounds = RecordBounds(norm_bound, 1.0)
+        state = target.fold(partial(_fold_rows, bounds=bounds, units=units))
+        return cls(state.sums["moments"], units, unit_of(bounds, units, target.columns))
 
     def add_noise(self, noise: DescentNoise, rng: Rng) -> Floats:
         """Return the sum, its upper triangle with the noise of release_moment."""
-        upper, square = np.triu_indices(len(self.matrix), 1), self.norm**2
+        upper, square = np.triu_indices(len(self.matrix), 1), float(self.norm) ** 2
         above = add_noise(self.matrix[upper], square, noise, rng)
         matrix = np.diag(add_noise(self.matrix.diagonal(), _ROOT * square, noise, rng))
         matrix[upper] = above
         matrix.T[upper] = above
         return matrix
+
+
+def _fold_rows(X: NDArray[Any], y: Floats, *, bounds: RecordBounds, units: int) -> State:
+    job = "adaptation.PrivateDiscrepancyMinimization"
+    return fold_moments(job, Sample("target", X, y), bounds, units, labels=False)
 
 
 class ReleasedMoment(NamedTuple):
@@ -264,8 +277,8 @@ class ReleasedMoment(NamedTuple):
     record: PrivacyRecord
 
 
-def release_moment(rows: NDArray[Any], norm_bound: float, privacy: Privacy) -> ReleasedMoment:
-    """Release the mean of z z' over rows (n, d) shrunk to norm_bound, with noise.
+def release_moment(target: Domain, norm_bound: float, privacy: Privacy) -> ReleasedMoment:
+    """Release the mean of z z' over n rows shrunk to norm_bound, with noise.
 
     Let r = norm_bound. Replacing a row by z' moves the sum by a matrix D whose Frobenius norm is at
     most `sqrt(2) r**2`, since `|z z'|_F = |z|**2` and the inner product of two such matrices is a
@@ -279,14 +292,15 @@ def release_moment(rows: NDArray[Any], norm_bound: float, privacy: Privacy) -> R
     Raises: ParameterError, BudgetExceeded.
     """
     noise = calibrate_noise(privacy, 1, 0.0)
-    sums = MomentSums.from_rows(rows, norm_bound, noise)
+    sums = MomentSums.of(target, norm_bound, noise)
     mechanism = "adaptation.PrivateDiscrepancyMinimization, 1 step"
     source = "Bassily, Mohri and Suresh 2022; Gaussian mechanism on the second moments"
     record = make_record(privacy, noise, mechanism, source)
     with spend(privacy.goal.budget, record):
         matrix = sums.add_noise(noise, open_stream(privacy.goal.random_state))
-    scale = sums.unit**2 / len(rows)
-    return ReleasedMoment(matrix * scale, noise.multiple * sums.norm**2 * scale, record)
+    scale = sums.unit**2 / target.n
+    deviation = noise.multiple * float(sums.norm) ** 2 * scale
+    return ReleasedMoment(matrix * scale, deviation, record)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -326,15 +340,17 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         fit is (epsilon, delta)-DP for the target under "replace_one"; the source is public. A
         record moves the sum of z z' by at most `sqrt(2) norm_bound**2` in the Frobenius norm.
         Gaussian noise of deviation `s = norm_bound**2 / mu` on each entry above the diagonal and
-        sqrt(2) s on it adds up to a budget of mu (proved), and is the least for this matrix.
-        numerics="exact" rounds the target's rows to integers. The sums of products are exact and
-        get rounded Gaussian noise, which keeps the curve of Gaussian DP. numerics="idealized" adds
-        Gaussian noise in floats, accounted by the same curve as if floats were real numbers. Rows
-        of the target beyond the bound are shrunk to it, silently. The running time is not
-        protected.
+        sqrt(2) s on it adds up to a budget of mu (proved), and is the least for this matrix. Each
+        of the target's rows is rounded by itself to integers, whose norm is checked in integers;
+        one that is beyond the bound all the same counts as zeros. The sums of their products are
+        exact. With numerics="exact" they get rounded Gaussian noise, which keeps the curve of
+        Gaussian DP; "idealized" adds Gaussian noise in floats, accounted by the same curve as if
+        floats were real numbers. Rows of the target beyond the bound are shrunk to it, silently.
+        The running time is not protected.
 
     Cost:
-        `O(n d**2)` once, then that of DiscrepancyMinimization.
+        `O(n d**2)` once, then that of DiscrepancyMinimization. Chunks of the target are read twice,
+        once to count them.
 
     Source:
         Bassily, Mohri and Suresh 2022, Private Domain Adaptation from a Public Source, who pose
@@ -378,7 +394,7 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         self,
         X_source: ArrayLike,
         y_source: ArrayLike,
-        X_target: ArrayLike,
+        X_target: ArrayLike | Chunks,
         y_target: ArrayLike | None = None,
         *,
         ids: ArrayLike | None = None,
@@ -397,11 +413,11 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
             y_source: Labels of the source, shape (m,): finite real numbers, or integers 0 and 1 for
                 the logistic loss.
             X_target: Records of the private target, finite real numbers of shape (n, d), n at
-                least 1. Only their shape and finiteness are validated.
-            y_target: Never read; it may be None.
+                least 1; or data.Chunks of them. Only their shape and finiteness are validated.
+            y_target: Never read; it may be None. Labels in Chunks are not read either.
             ids: Whose record it is, for each record of the target, as data.bound_rows takes
                 them: the guarantee is then for people, who may have several records. None protects
-                each record.
+                each record. Chunks name a column of ids themselves.
             rows_per_person: The most records of a person that are used, the others being left out;
                 public.
             budget: What fit is charged to before any coin is drawn; None charges nothing.
@@ -424,15 +440,18 @@ class PrivateDiscrepancyMinimization(BoundedEstimator):
         """
         fields = check_fields(self)
         norm_bound, l2 = fields["norm_bound"], fields["l2"]
-        X_target, _, persons = bound_records(X_target, None, ids, rows_per_person)
-        privacy = set_privacy(fields, budget, random_state).change(persons=persons)
-        X_source, names = align_source(X_source, X_target)
+        refuse_parts("it weighs each record of the source", X_source=X_source)
+        target = open_domain("target", X_target, None, None, owners=(ids, rows_per_person))
+        privacy = set_privacy(fields, budget, random_state).change(persons=target.persons)
+        X_source = check_names(target.names, X_source, "X_source")
+        names = target.names or names_of(X_source)
         source = validate_domain("source", X_source, y_source, self.loss)
         refuse_beyond(Sample("source", *source), RecordBounds(norm_bound, math.inf))
-        rows = validate_features("target", X_target)
-        check_columns("X_target", rows, source.X.shape[1])
-        note_large_delta(privacy.delta, len(rows))
-        released = release_moment(rows, norm_bound, privacy)
+        if source.X.shape[1] != target.columns:
+            rule = f"there must be {source.X.shape[1]}"
+            raise ShapeError(f"X_target has {target.columns} columns, but {rule}")
+        note_large_delta(privacy.delta, target.n)
+        released = release_moment(target, norm_bound, privacy)
         result = match_moment(
             source.X, released.matrix, steps=fields["steps"], tolerance=fields["tolerance"]
         )

@@ -1,4 +1,4 @@
-"""Validated samples, balls of weights, and second moments of rows with a bound on their errors."""
+"""Validated samples, balls of weights, and second moments of rows, in floats or exact."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ... import _core
 from ..._support.feature_names import check_names, names_of
 from ..._support.numbers import floats
 from ..._support.types import Floats
 from ..._support.validate import MOST, array, bounded_positive, numbers, shorten
+from ...data.states import State, describe_settings
 from ...exceptions import ParameterError, ShapeError
 
 # Rows per block: they stay in the cache, and sums of block sums lose fewer digits.
@@ -26,6 +28,9 @@ _LARGEST_SQUARE = 1e300
 _LEAST_ERROR = 1e-290
 # Relative error allowed to rows that a caller has scaled to a norm.
 _TOLERANCE = 1e-9
+# Integers of so many bits have products of which a float holds the sum over a block of rows.
+_MOST_BITS = 21
+_SUM_BITS = 62
 
 
 class Sample(NamedTuple):
@@ -136,6 +141,58 @@ def moments(sample: Sample, bounds: RecordBounds, ball: Ball) -> Moments:
     return Moments(total / n, error)
 
 
+def choose_units(n: int) -> int:
+    """Return the largest norm of integer rows at which the sums over n records stay below 2**62."""
+    return 1 << min(_MOST_BITS, (_SUM_BITS - n.bit_length()) // 2)
+
+
+def fold_moments(
+    job: str, sample: Sample, bounds: RecordBounds, units: int, *, labels: bool
+) -> State:
+    """Add up v v' over the records of a sample, exactly; v is the row x, and after it the label.
+
+    Each record becomes integers by itself: x is shrunk to the norm of the bounds and rounded, and a
+    row whose integers are beyond the norm `units` counts as zeros; the label is clipped and rounded
+    to a multiple of 1 / units of its bound.
+
+    job: what the state is of. units: at most 2**21, so that a block's sums are exact in floats.
+    labels: whether labels count; without them v is x alone.
+
+    Cost: O(n d**2), in blocks.
+    """
+    d = sample.X.shape[1]
+    total = np.zeros((d + labels, d + labels), np.int64)
+    room = np.empty((min(len(sample.y), BLOCK), d + labels))
+    for X, y in _slices(sample):
+        rows = room[: len(X)]
+        entries = np.require(X, None, ["C", "A"]).reshape(-1)
+        integers, _ = _core.adaptation_integers(entries, d, bounds.norm, float(units), None)
+        rows[:, :d] = integers.reshape(X.shape)
+        if labels:
+            rows[:, d] = np.rint(y.clip(-bounds.label, bounds.label) * (units / bounds.label))
+        total += (rows.T @ rows).astype(np.int64)
+    settings = describe_settings(norm_bound=bounds.norm, units=units, columns=d)
+    return State(job, settings, len(sample.y), {"moments": total})
+
+
+def unit_of(bounds: RecordBounds, units: int, d: int) -> float:
+    """Return the number that 1 stands for in the integers of rows.
+
+    It leaves room for the rounding of d entries, so that integers of norm `units` stand for rows a
+    little longer than the bound.
+    """
+    empty = np.zeros(d)
+    return 1 / float(_core.adaptation_integers(empty, d, bounds.norm, float(units), None)[1])
+
+
+def keeps_bounds(sample: Sample, bounds: RecordBounds) -> bool:
+    """Return whether projecting the sample into its bounds would change nothing."""
+    most = _most_norm(bounds, sample.X.shape[1])
+    return bool(np.abs(sample.y).max() <= bounds.label) and all(
+        float(_norms(block).max()) <= most for block, _ in _blocks(sample)
+    )
+
+
 def project_sample(sample: Sample, bounds: RecordBounds) -> tuple[NDArray[Any], Floats]:
     """Return copies of rows and labels, projected into their bounds; rows keep their precision."""
     rows, labels = np.empty(sample.X.shape, sample.X.dtype), np.empty(len(sample.y))
@@ -210,11 +267,15 @@ def _norms(X: Floats) -> Floats:
     return norms
 
 
+def _most_norm(bounds: RecordBounds, d: int) -> float:
+    """The norm that longer rows are shrunk to: rounding must not leave one beyond the bound."""
+    return bounds.norm * (1 - 4 * (d + 8) * UNIT)
+
+
 def _project(X: Floats, y: Floats, bounds: RecordBounds) -> tuple[Floats, Floats]:
     """Shrink rows to the bound, in place; return their norms and the labels, clipped."""
     norms = _norms(X)
-    # Rounding must not leave a row beyond the bound.
-    most = bounds.norm * (1 - 4 * (X.shape[1] + 8) * UNIT)
+    most = _most_norm(bounds, X.shape[1])
     if norms.max() > most:
         X *= (most / np.maximum(norms, most))[:, None]
         np.minimum(norms, most, out=norms)

@@ -1,35 +1,44 @@
-"""A private discrepancy: it is rounded to a grid, so that its noise is drawn exactly."""
+"""A private discrepancy: of exact sums, on a grid, so that its noise is drawn exactly."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ... import accounting
 from ..._support.json_text import JsonText
 from ..._support.notes import keep_result
 from ..._support.random_state import check_random_state
-from ..._support.types import RandomState
+from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import bounded_positive, number, one_of, probability, refuse, shorten
 from ...accounting.mechanisms import DiscreteLaplace, GaussianMechanism, Mechanism
 from ...budget.account import Budget, spend
-from ...exceptions import ParameterError
+from ...data.chunks import Chunks
+from ...data.states import State
+from ...exceptions import ParameterError, ShapeError
 from ...noise import discrete_laplace, rounded_gaussian
 from ...record import PrivacyRecord, rng_of
-from .exact import (
-    DOMAINS,
-    LABEL_BOUND,
-    DiscrepancyProblem,
-    Private,
-    gap_bound,
-    solve,
-    validate_problem,
+from ..domains import open_domain
+from .exact import DOMAINS, LABEL_BOUND, Private, gap_bound, maximize_magnitude
+from .moments import (
+    UNIT,
+    Ball,
+    RecordBounds,
+    Sample,
+    choose_units,
+    fold_moments,
+    refuse_beyond,
+    restrict_ball,
+    unit_of,
+    validate_samples,
 )
-from .moments import moments_error
 
 # The sensitivity in steps of the grid: rounding is small beside the noise, and the accountants
 # compose integer noise of such a sensitivity.
@@ -80,9 +89,16 @@ class ReleasedDiscrepancy(JsonText):
 
 
 class _DiscrepancyGrid(NamedTuple):
-    """The largest loss, and the grid on which a record moves the value by at most GRID_STEPS."""
+    """The grid on which a record moves the value by at most GRID_STEPS.
+
+    Attributes:
+        loss_bound: The largest loss of records within their bounds.
+        gap: Bound on the distance of the computed value from the supremum.
+        step: The distance of two points of the grid.
+    """
 
     loss_bound: Fraction
+    gap: Fraction
     step: Fraction
 
 
@@ -99,10 +115,10 @@ class _DiscrepancyNoise(NamedTuple):
 
 @keep_result
 def release_discrepancy(
-    X_source: ArrayLike,
-    y_source: ArrayLike,
-    X_target: ArrayLike,
-    y_target: ArrayLike,
+    X_source: ArrayLike | Chunks,
+    y_source: ArrayLike | None,
+    X_target: ArrayLike | Chunks,
+    y_target: ArrayLike | None = None,
     *,
     radius: float,
     norm_bound: float,
@@ -121,11 +137,13 @@ def release_discrepancy(
     in discrepancy. Exactly one of epsilon and mu must be set.
 
     Args:
-        X_source: Records of the source, finite real numbers of shape (m, d), m and d at least 1.
-            Columns of a frame are put into the target's order.
-        y_source: Labels of the source, finite real numbers of shape (m,).
-        X_target: Records of the target, finite real numbers of shape (n, d), n at least 1.
-        y_target: Labels of the target, finite real numbers of shape (n,).
+        X_source: Records of the source, finite real numbers of shape (m, d), m and d at least 1; or
+            data.Chunks of them with their labels. Columns that have names are put into the target's
+            order.
+        y_source: Labels of the source, finite real numbers of shape (m,). None beside Chunks.
+        X_target: Records of the target, finite real numbers of shape (n, d), n at least 1; or
+            data.Chunks of them with their labels.
+        y_target: Labels of the target, finite real numbers of shape (n,). None beside Chunks.
         radius: Public bound on the norm of the weights, in [1e-30, 1e30].
         norm_bound: Public bound on the norm of the rows, in [1e-30, 1e30]. Rows of the private
             sample are shrunk to this norm and its labels are clipped to [-1, 1], silently; the
@@ -155,20 +173,29 @@ def release_discrepancy(
             or label exceeds its bound, not exactly one of epsilon and mu is set, only one of around
             and local_radius is, or the frames of both samples have different columns.
         BudgetExceeded: The budget has less than the release's epsilon or delta left.
+        Exception: What the functions of Chunks raise; nothing is spent then.
 
     Guarantee:
         The release is epsilon-DP, or mu-Gaussian differentially private, for the private sample
-        under "replace_one"; its random draws are exact. With n private records, and weights of norm
-        up to R, one record moves the supremum by at most B / n, where `B = (R norm_bound + 1)**2`,
-        and the computed value by at most 2 xi more (proved). xi is public: it is computed from m,
-        n, d and B, because a gap that was computed from the records would show in the noise. That
-        the gap is below xi rests on numpy.linalg.eigh, whose error would have to be 50 times the
-        largest one seen; this is measured, not proved. The value is rounded to a grid of 1024 steps
-        to B / n + 2 xi, so that the integer sensitivity is exactly 1024. No coin is drawn and no
-        budget spent where the call raises. The running time is not protected.
+        under "replace_one"; its random draws are exact. Each record of either sample becomes
+        integers by itself: the row is shrunk to norm_bound and rounded to multiples of a public
+        unit, at most U of them long, which is checked in integers; the label is clipped and rounded
+        to a multiple of 1 / U. The sums of their products are exact, so that neither the order of
+        the records nor how they are cut into parts moves a bit. With d columns, `U unit` is
+        `norm_bound / (1 - (1 + sqrt(d) / 2) / U)`; U is `2**21` for up to a million records. For
+        weights of norm up to R a record's loss lies in [0, B], where `B = (R U unit + 1)**2`.
+        Replacing one of n private records therefore moves the mean loss of all weights, and with it
+        the supremum, by at most B / n, and the computed value by at most 2 xi more (proved). xi
+        bounds the distance of the computed value from the supremum of these integers; it is public:
+        it is computed from d and B, because a gap that was computed from the records would show in
+        the noise. That the gap is below xi rests on numpy.linalg.eigh, whose error would have to be
+        50 times the largest one seen; this is measured, not proved. The value is rounded to a grid
+        of 1024 steps to B / n + 2 xi, so that the integer sensitivity is exactly 1024. No coin is
+        drawn and no budget spent where the call raises. The running time is not protected.
 
     Cost:
-        That of discrepancy.
+        `O((m + n) d**2)` by BLAS in a pass over the rows, in blocks, and `O(d**3)`. Chunks are read
+        twice, once to count them.
 
     Source:
         Bassily, Cortes, Mao and Mohri 2024, Section 4, whose Laplace noise, of scale 2 B / (epsilon
@@ -188,9 +215,11 @@ def release_discrepancy(
     noise = _calibrate_noise(epsilon, mu, probability("delta", delta))
     one_of("private", private, DOMAINS)
     bound = bounded_positive("norm_bound", norm_bound)
-    data = X_source, y_source, X_target, y_target
-    problem = validate_problem(data, radius, bound, private, around, local_radius)
-    grid = _choose_grid(problem, private)
+    largest = bounded_positive("radius", radius)
+    domains = _open_domains(X_source, y_source, X_target, y_target)
+    ball, _ = restrict_ball(domains[1].columns, largest, around, local_radius)
+    bounds = RecordBounds(bound, LABEL_BOUND)
+    grid = _choose_grid(domains, bounds, ball, private)
     record = PrivacyRecord(
         mechanism="adaptation.release_discrepancy",
         source="Bassily, Cortes, Mao and Mohri 2024, Section 4, with an exact supremum",
@@ -201,17 +230,18 @@ def release_discrepancy(
         rng=rng_of(random_state),
     )
     # Nothing is released before the noise: a refused budget costs only time.
-    exact = solve(problem)
+    difference = _compare_losses(domains, bounds, ball, private)
+    value = maximize_magnitude(difference, "exact").value
     with spend(budget, record):
-        steps = _round_to_grid(exact.value, grid) + _draw_noise(noise, random_state)
+        steps = _round_to_grid(value, grid) + _draw_noise(noise, random_state)
     return ReleasedDiscrepancy(
         value=float(min(max(steps * grid.step, Fraction(0)), grid.loss_bound)),
         deviation=noise.deviation * float(grid.step),
         loss_bound=float(grid.loss_bound),
         mechanism=noise.mechanism,
         record=record,
-        sizes=(len(problem.source.y), len(problem.target.y)),
-        radius=problem.ball.outer_radius,
+        sizes=(domains[0].n, domains[1].n),
+        radius=ball.outer_radius,
         norm_bound=bound,
     )
 
@@ -246,15 +276,102 @@ def _validate_parameter(name: str, value: float | None) -> float:
     return parameter
 
 
-def _choose_grid(problem: DiscrepancyProblem, private: Private) -> _DiscrepancyGrid:
+class _Domain(NamedTuple):
+    """Records of a domain: what is public of them, and how the states of their parts add up."""
+
+    name: str
+    n: int
+    columns: int
+    fold: Callable[[Callable[..., State]], State]
+
+
+def _open_domains(X_source: Any, y_source: Any, X_target: Any, y_target: Any) -> list[_Domain]:
+    """The records of both domains, in one array or in parts.
+
+    Raises: ShapeError, ParameterError.
+    """
+    if not isinstance(X_source, Chunks) and not isinstance(X_target, Chunks):
+        for name, labels in (("y_source", y_source), ("y_target", y_target)):
+            if labels is None:
+                rule = "arrays of records must come with their labels"
+                raise ParameterError(f"{name} = None, but {rule}")
+        samples = validate_samples(X_source, y_source, X_target, y_target)
+        return [_Domain(name, len(y), X.shape[1], partial(_apply, X, y)) for name, X, y in samples]
+    target = open_domain("target", X_target, y_target, "squared")
+    source = open_domain("source", X_source, y_source, "squared", names=target.names)
+    if source.columns != target.columns:
+        features = f"X_target has {target.columns:,} features"
+        raise ShapeError(f"{features}, but X_source has {source.columns:,}")
+    return [_Domain(each.name, each.n, each.columns, each.fold) for each in (source, target)]
+
+
+def _apply(X: Any, y: Floats, task: Callable[..., State]) -> State:
+    return task(X, y)
+
+
+def _fold_records(
+    X: Any, y: Floats, *, name: str, bounds: RecordBounds, units: int, public: bool
+) -> State:
+    """The state of some records; public ones must keep the bounds."""
+    sample = Sample(name, X, y)
+    if public:
+        refuse_beyond(sample, bounds)
+    return fold_moments("adaptation.release_discrepancy", sample, bounds, units, labels=True)
+
+
+def _compare_losses(
+    domains: list[_Domain], bounds: RecordBounds, ball: Ball, private: Private
+) -> Floats:
+    """The difference of the domains' mean losses, as _mean_losses has them, from exact sums."""
+    matrices = []
+    for name, n, d, fold in domains:
+        units, public = choose_units(n), name != private
+        task = partial(_fold_records, name=name, bounds=bounds, units=units, public=public)
+        sums = fold(task).sums["moments"]
+        matrices.append(_mean_losses(sums, n, unit_of(bounds, units, d), units, ball))
+    difference: Floats = matrices[1] - matrices[0]
+    return difference
+
+
+def _mean_losses(sums: Integers, n: int, unit: float, units: int, ball: Ball) -> Floats:
+    """Return H such that v'Hv is the mean loss at v = (z, -1), for weights center + radius z."""
+    means, (center, radius) = sums / n, ball
+    second, cross = means[:-1, :-1] * unit**2, means[:-1, -1] * (unit / units)
+    along = second @ center
+    H: Floats = np.empty_like(means)
+    H[:-1, :-1] = second * radius**2
+    H[:-1, -1] = H[-1, :-1] = radius * (cross - along)
+    H[-1, -1] = means[-1, -1] / units**2 - 2 * (center @ cross) + center @ along
+    return H
+
+
+def _losses_error(d: int) -> float:
+    """Return a bound on the error of v'Hv for the difference of two such H, in units of B.
+
+    It holds for |z| <= 1. Entries of the means have at most 6 roundings, products with the center d
+    more each. With every magnitude in place of its number, v'Hv is at most the square of the
+    largest |w| |x| + |y|, since the matrix of the |mean of x_i x_j| has at most the Frobenius norm
+    mean |x|**2.
+    """
+    return 1.01 * UNIT * 2 * (2 * d + 26)
+
+
+def _choose_grid(
+    domains: list[_Domain], bounds: RecordBounds, ball: Ball, private: Private
+) -> _DiscrepancyGrid:
     """Return B and the grid of step (B / n + 2 xi) / GRID_STEPS, from public numbers alone."""
-    m, n, d = len(problem.source.y), len(problem.target.y), len(problem.ball.center)
-    largest_score = Fraction(problem.ball.outer_radius) * Fraction(problem.bounds.norm)
-    loss_bound = (largest_score + Fraction(LABEL_BOUND)) ** 2
-    # No residual exceeds the root of B; the errors are in units of its square.
-    xi = loss_bound * Fraction(gap_bound(d) + moments_error(m, d) + moments_error(n, d))
-    sensitivity = loss_bound / (n if private == "target" else m) + 2 * xi
-    return _DiscrepancyGrid(loss_bound, sensitivity / GRID_STEPS)
+    d = domains[0].columns
+    radius = Fraction(ball.outer_radius)
+    losses = {}
+    for name, n, _, _ in domains:
+        units = choose_units(n)
+        # Rounding may make a row this much longer than its bound.
+        norm = units * Fraction(unit_of(bounds, units, d))
+        losses[name] = (radius * norm + Fraction(LABEL_BOUND)) ** 2
+    xi = max(losses.values()) * Fraction(gap_bound(d) + _losses_error(d))
+    n = next(domain.n for domain in domains if domain.name == private)
+    loss_bound = (radius * Fraction(bounds.norm) + Fraction(LABEL_BOUND)) ** 2
+    return _DiscrepancyGrid(loss_bound, xi, (losses[private] / n + 2 * xi) / GRID_STEPS)
 
 
 def _round_to_grid(value: float, grid: _DiscrepancyGrid) -> int:
