@@ -32,6 +32,7 @@ from .bounded_columns import (
     read_bounds,
     read_columns,
     read_members,
+    whole_columns,
 )
 from .covariances import add_products, release_products
 from .moment_sums import (
@@ -44,7 +45,7 @@ from .moment_sums import (
     release_sums,
     settle_columns,
 )
-from .ranks import MOST_STEPS, Choice, count_points, plan_quantiles
+from .ranks import MOST_STEPS, Choice, Grid, count_points, plan_quantiles, settle_points
 from .tallies import choose_largest, count_cells, read_bins, release_counts
 
 _MOMENTS: Mapping[str, Callable[[PublicColumns], Moment]] = {
@@ -76,7 +77,8 @@ class Job(Checked):
         high: Public upper bound, likewise.
         edges: Public ends of the bins of a histogram of numbers.
         categories: Public values of a histogram of categories, or of "top_k".
-        steps: Steps of the grid of quantiles.
+        steps: Steps of the grid of quantiles, as that function takes them. None takes integers for
+            columns of bool or an integer type, which all parts must then have.
         groups: Public keys of groups; None makes no groups.
         neighbors: "replace_one" or "add_remove".
         columns: The columns of tables that are read: a list of names, or one name for a vector.
@@ -105,7 +107,7 @@ class Job(Checked):
     high: Any = None
     edges: Any = None
     categories: Any = None
-    steps: int = 1 << 20
+    steps: int | None = None
     groups: Any = None
     neighbors: str = "replace_one"
     columns: Any = None
@@ -113,7 +115,7 @@ class Job(Checked):
 
     RULES: ClassVar[Rules] = {
         "statistic": partial(one_of, allowed=_STATISTICS),
-        "steps": partial(positive_int, most=MOST_STEPS),
+        "steps": optional(partial(positive_int, most=MOST_STEPS)),
         "neighbors": curator_relation,
         "by": optional(partial(instance, kind=str, what="the name of a column")),
     }
@@ -164,8 +166,9 @@ class Job(Checked):
         rows, names = read_columns(values)
         members = read_members(by, self.groups, len(rows))
         public = self._settle(names, rows.shape[1], max(len(rows), 1))
-        sums, tallies = self._add_up(rows, public, members)
-        settings = self._describe(names if names is None else list(names), rows.shape[1])
+        grid = Grid(public.bounds, settle_points(self.steps, public.bounds, whole_columns(rows)))
+        sums, tallies = self._add_up(rows, public, grid, members)
+        settings = self._describe(names if names is None else list(names), rows.shape[1], grid)
         return State(self._name, settings, len(rows), sums, part_names(part), tallies)
 
     @keep_result
@@ -225,7 +228,9 @@ class Job(Checked):
             goal = goal._replace(persons=persons)
         state = fold_all(self.fold, values)
         names, width = self._read_names(state)
-        state.require(self._name, self._describe(names, width), "a state must be made by this job")
+        grid = self._read_grid(state, names, width)
+        settings = self._describe(names, width, grid)
+        state.require(self._name, settings, "a state must be made by this job")
         check_number(state.rows, neighbors, grouped=self.groups is not None)
         if self.statistic in ("variance", "covariance") and neighbors == "replace_one":
             positive_int("the number of records", state.rows, _MOST_OF_SQUARES)
@@ -241,12 +246,15 @@ class Job(Checked):
             return release_counts(counts, bins, keys, goal, n=state.rows)
         public = self._settle(None if names is None else tuple(names), width or 1, state.rows)
         none = None if keys is None else Groups(keys, np.empty(0, np.int64))
-        zeros, tallies = self._add_up(np.empty((0, public.width)), public, none)
+        grid = grid or Grid(
+            public.bounds, settle_points(self.steps, public.bounds, [False] * public.width)
+        )
+        zeros, tallies = self._add_up(np.empty((0, public.width)), public, grid, none)
         require_shapes(state, {name: values.shape for name, values in zeros.items()}, tallies)
         if self.statistic == "quantiles":
             choice = Choice(levels, self.steps, interval)
-            plan = plan_quantiles(choice, public.bounds, keys, goal, n=state.rows)
-            return plan.release(self._untally(state, public), public.names, keys)
+            plan = plan_quantiles(choice, grid, keys, goal, n=state.rows)
+            return plan.release(self._untally(state, grid), public.names, keys)
         sums = state.sums["sums"]
         if self.statistic == "covariance":
             return release_products(sums, public, goal)
@@ -268,13 +276,16 @@ class Job(Checked):
         bounds = read_bounds(*ends, names, width)
         return settle_columns(names, bounds, self._keys, self.neighbors, n)
 
-    def _describe(self, names: list[str] | None, width: int | None = None) -> dict[str, str]:
+    def _describe(
+        self, names: list[str] | None, width: int | None = None, grid: Grid | None = None
+    ) -> dict[str, str]:
         listed = {name: _list(getattr(self, name)) for name in ("edges", "categories", "groups")}
-        grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
         ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
         settings = describe_settings(
-            **ends, **listed, **grid, neighbors=self.neighbors, read=self._read_column, by=self.by
+            **ends, **listed, neighbors=self.neighbors, read=self._read_column, by=self.by
         )
+        if self.statistic == "quantiles" and grid is not None:
+            settings["steps"] = json.dumps(grid.points)
         # Names are read back from a state, and stand there in full.
         return {**settings, "columns": json.dumps(width if names is None else names)}
 
@@ -301,6 +312,20 @@ class Job(Checked):
             refuse("columns", columns, "a state must be made by this job")
         return None, columns
 
+    def _read_grid(self, state: State, names: list[str] | None, width: int | None) -> Grid | None:
+        """The grid of a state of quantiles: that of whole numbers, or the usual one."""
+        if self.statistic != "quantiles" or width is None:
+            return None
+        public = self._settle(None if names is None else tuple(names), width, state.rows)
+        grids = [settle_points(self.steps, public.bounds, [kind] * width) for kind in (True, False)]
+        points = None
+        with suppress(ValueError, RecursionError):
+            points = json.loads(state.settings.get("steps", "null"))
+        if not isinstance(points, list) or len(points) != width:
+            return Grid(public.bounds, grids[1])
+        whole = [point == integers for point, integers in zip(points, grids[0], strict=True)]
+        return Grid(public.bounds, settle_points(self.steps, public.bounds, whole))
+
     # Records -------------------------------------------------------------------------------------
 
     def _choose(self, values: Any, by: Any) -> tuple[Any, Any]:
@@ -319,7 +344,9 @@ class Job(Checked):
             if len(names) != 1:
                 refuse("columns", names, f"a {self.statistic} takes one column")
             return self._entries(table.column(names[0])), by
-        return {name: table.column(name).row_numbers() for name in names}, by
+        whole = self.statistic == "quantiles"
+        columns = {name: table.column(name) for name in names}
+        return {name: numbers_of(column, whole=whole) for name, column in columns.items()}, by
 
     def _entries(self, column: Column) -> Any:
         if self.categories is None:
@@ -327,31 +354,44 @@ class Job(Checked):
         return _entries_of(column)
 
     def _add_up(
-        self, rows: NDArray[Any], public: PublicColumns, members: Groups | None
+        self, rows: NDArray[Any], public: PublicColumns, grid: Grid, members: Groups | None
     ) -> tuple[dict[str, Any], dict[str, Tally]]:
         if self.statistic == "covariance":
             return {"sums": add_products(rows, public, members)}, {}
         if self.statistic in _MOMENTS:
             moment = _MOMENTS[self.statistic](public)
             return {"sums": add_up(rows, moment.count, members)}, {}
-        counted = count_points(rows, public.bounds, self.steps, members)
+        counted = count_points(rows, grid, members)
         places, values, start = [], [], 0
-        for one in (one for columns in counted for one in columns):
-            places.append(one.places + start)
-            values.append(one.values)
-            start += self.steps + 1
+        for columns in counted:
+            for one, points in zip(columns, grid.points, strict=True):
+                places.append(one.places + start)
+                values.append(one.values)
+                start += points + 1
         return {}, {"points": Tally(np.concatenate(places), np.concatenate(values))}
 
-    def _untally(self, state: State, public: PublicColumns) -> Sequence[Sequence[Tally]]:
+    def _untally(self, state: State, grid: Grid) -> Sequence[Sequence[Tally]]:
         """How many records stand at the points of each column of each group."""
-        tally, grid = state.tallies["points"], self.steps + 1
-        many = public.width * (1 if public.keys is None else len(public.keys))
-        ends = np.searchsorted(tally.places, grid * np.arange(many + 1))
+        tally, groups = state.tallies["points"], 1 if self._keys is None else len(self._keys)
+        starts = [0, *itertools.accumulate(points + 1 for points in groups * grid.points)]
+        ends = np.searchsorted(tally.places, starts)
         each = [
-            Tally(tally.places[start:stop] - grid * place, tally.values[start:stop])
-            for place, (start, stop) in enumerate(itertools.pairwise(ends))
+            Tally(tally.places[start:stop] - first, tally.values[start:stop])
+            for first, (start, stop) in zip(starts, itertools.pairwise(ends), strict=False)
         ]
-        return [each[start : start + public.width] for start in range(0, many, public.width)]
+        width = len(grid.points)
+        return [each[start : start + width] for start in range(0, groups * width, width)]
+
+
+def numbers_of(column: Column, *, whole: bool) -> NDArray[Any]:
+    """The numbers of a column, in floats.
+
+    whole: keeps integers where the type of the column, which is public, has no other values; a type
+    that lets an integer be missing makes floats, whether one is missing or not.
+    """
+    if whole and isinstance(column, NumberColumn) and column.holds_integers:
+        return column.values if column.missing is None else column.row_numbers()
+    return column.row_numbers()
 
 
 def _plain(bound: Any) -> Any:

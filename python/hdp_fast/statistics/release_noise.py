@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -68,6 +69,34 @@ class Noise:
     def __str__(self) -> str:
         names = {"laplace": "discrete Laplace, scale", "gaussian": "rounded normal, deviation"}
         return f"{names[self.law]} {float(self.scale):.6g} on integers"
+
+
+def bound_sum(scale: Fraction | float, parts: Sequence[tuple[float, int]], beta: float) -> float:
+    """A number that a weighted sum of discrete Laplace draws exceeds with probability beta at most.
+
+    It is Chernoff's bound, at the best of some exponents.
+
+    Args:
+        scale: The scale of the draws, which are independent.
+        parts: Weights of at least 0, and how many draws have each.
+        beta: The probability, on one side.
+    """
+    largest = max((weight for weight, many in parts if many), default=0.0)
+    if not largest:
+        return 0.0
+    rate, best = 1 / float(scale), math.inf
+    for share in range(1, 100):
+        slope = share / 100 * rate / largest
+        moments = sum(
+            many * (2 * math.log(-math.expm1(-rate)) - _log_tails(rate, weight * slope))
+            for weight, many in parts
+        )
+        best = min(best, (moments - math.log(beta)) / slope)
+    return best * _SLACK
+
+
+def _log_tails(rate: float, slope: float) -> float:
+    return math.log(-math.expm1(slope - rate)) + math.log(-math.expm1(-slope - rate))
 
 
 class Sensitivity(NamedTuple):
