@@ -15,7 +15,7 @@ from frequencies import Case, misfits
 from hdp_fast import statistics
 from hdp_fast.data.states import Tally
 from hdp_fast.exceptions import UtilityWarning
-from hdp_fast.statistics import cuts, ranks
+from hdp_fast.statistics import cuts, release_noise
 from hdp_fast.statistics.cuts import Recursion
 
 # Three points with two keys each; the bounds count twice as often.
@@ -301,10 +301,12 @@ def test_sums_of_laplace_noise_have_the_bound_of_chernoff():
     law = mass
     for _ in range(4):
         law = np.convolve(law, mass)
-    bound = ranks.bound_sum(Fraction(3), [(1.0, 5), (0.0, 3)], 0.01)
-    tail = law[len(law) // 2 + math.floor(bound) + 1 :].sum()
+    weights, many = np.array([[1.0, -1.0, 2.0], [0.0, 1.0, 0.0]]), np.array([[5, 2, 0], [3, 3, 4]])
+    bounds = release_noise.bound_sums(Fraction(3), weights, many, 0.01)
+    tail = law[len(law) // 2 + math.floor(bounds[0]) + 1 :].sum()
     assert 0.0005 < tail <= 0.01
-    assert ranks.bound_sum(3, [(0.0, 4), (1.0, 0)], 0.01) == 0
+    assert bounds[1] == bounds[0]
+    assert bounds[2] == 0
 
 
 def test_few_levels_are_chosen_one_by_one():

@@ -512,7 +512,8 @@ class _Keys(NamedTuple):
         """The keys from low to the one before high."""
         first = int(np.searchsorted(self.end, low, side="right"))
         last = int(np.searchsorted(self.start, high))
-        start, end, mass, weight = (values[first:last] for values in self)
+        start, end = self.start[first:last], self.end[first:last]
+        mass, weight = self.mass[first:last], self.weight[first:last]
         return _Keys(np.maximum(start, low), np.minimum(end, high), mass, weight)
 
     def draw(self, cut: Cut, stream: np.random.Generator | None) -> int:
@@ -550,10 +551,9 @@ class _Keys(NamedTuple):
             return self
         piece = np.repeat(np.arange(len(width)), many)
         place = np.arange(len(piece)) - np.repeat(np.cumsum(many) - many, many)
-        ends = (
-            self.start[piece] + width[piece] * step // many[piece] for step in (place, place + 1)
-        )
-        return _Keys(*ends, self.mass[piece], self.weight[piece])
+        first = self.start[piece]
+        start, end = (first + width[piece] * step // many[piece] for step in (place, place + 1))
+        return _Keys(start, end, self.mass[piece], self.weight[piece])
 
 
 def _weight_of_bound(points: int) -> int:

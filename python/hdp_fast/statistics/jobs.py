@@ -22,6 +22,7 @@ from ..data.chunks import Chunks, fold_all
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
 from ..data.goal import check_goal
+from ..data.rows import Bounds
 from ..data.states import State, Tally, describe_settings, part_names, require_shapes
 from ..data.table import Table
 from ..exceptions import ParameterError
@@ -35,6 +36,7 @@ from .bounded_columns import (
     whole_columns,
 )
 from .covariances import add_products, release_products
+from .distributions import MOST_CELLS, USUAL_CELLS, release_distributions
 from .moment_sums import (
     Moment,
     PublicColumns,
@@ -58,7 +60,8 @@ _OF_BINS = ("histogram", "top_k")
 _MOST_COLUMNS = 1 << 20
 # Squares are integers up to 2**30, and sums of more of them may wrap around.
 _MOST_OF_SQUARES = 1 << 33
-_STATISTICS = (*_MOMENTS, "covariance", "quantiles", *_OF_BINS)
+_OF_POINTS = ("quantiles", "distribution")
+_STATISTICS = (*_MOMENTS, "covariance", *_OF_POINTS, *_OF_BINS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,15 +73,15 @@ class Job(Checked):
     function of the same name on all the records together.
 
     Attributes:
-        statistic: "count", "sum", "mean", "variance", "covariance", "quantiles", "histogram" or
-            "top_k", as the functions of this package.
+        statistic: "count", "sum", "mean", "variance", "covariance", "quantiles", "distribution",
+            "histogram" or "top_k", as the functions of this package.
         low: Public lower bound of the columns, as that function takes it; not for "count",
             "histogram" and "top_k".
         high: Public upper bound, likewise.
         edges: Public ends of the bins of a histogram of numbers.
         categories: Public values of a histogram of categories, or of "top_k".
-        steps: Steps of the grid of quantiles, as that function takes them. None takes integers for
-            columns of bool or an integer type, which all parts must then have.
+        steps: Steps of the grid of quantiles or a distribution, as these take them. None takes
+            integers for columns of bool or an integer type, which all parts must then have.
         groups: Public keys of groups; None makes no groups.
         neighbors: "replace_one" or "add_remove".
         columns: The columns of tables that are read: a list of names, or one name for a vector.
@@ -134,6 +137,8 @@ class Job(Checked):
             for name in ("edges", "categories"):
                 if getattr(self, name) is not None:
                     refuse(name, getattr(self, name), f"it is no setting of a {self.statistic}")
+        if self.statistic == "distribution" and self.steps is not None:
+            positive_int("steps", self.steps, MOST_CELLS)
         if (self.by is not None) and self.groups is None:
             refuse("by", self.by, "groups must list its public keys")
 
@@ -166,7 +171,7 @@ class Job(Checked):
         rows, names = read_columns(values)
         members = read_members(by, self.groups, len(rows))
         public = self._settle(names, rows.shape[1], max(len(rows), 1))
-        grid = Grid(public.bounds, settle_points(self.steps, public.bounds, whole_columns(rows)))
+        grid = Grid(public.bounds, self._settle_points(public.bounds, whole_columns(rows)))
         sums, tallies = self._add_up(rows, public, grid, members)
         settings = self._describe(names if names is None else list(names), rows.shape[1], grid)
         return State(self._name, settings, len(rows), sums, part_names(part), tallies)
@@ -191,7 +196,7 @@ class Job(Checked):
             values: The State of all records, or data.Chunks of them, which are folded first; or
                 what fold takes.
             epsilon: As the function of the statistic.
-            delta: As the function of the statistic; None for quantiles and "top_k".
+            delta: As the function of the statistic; None for "top_k", quantiles and distributions.
             levels: The levels of quantiles.
             interval: Whether quantiles come with intervals.
             k: How many categories "top_k" chooses.
@@ -219,7 +224,7 @@ class Job(Checked):
         Cost:
             That of the noise; for Chunks a pass over the parts.
         """
-        if delta is not None and self.statistic in ("quantiles", "top_k"):
+        if delta is not None and self.statistic in (*_OF_POINTS, "top_k"):
             refuse("delta", delta, f"{self.statistic} is pure: it must be None")
         neighbors: Any = self.neighbors
         goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
@@ -255,6 +260,9 @@ class Job(Checked):
             choice = Choice(levels, self.steps, interval)
             plan = plan_quantiles(choice, grid, keys, goal, n=state.rows)
             return plan.release(self._untally(state, grid), public.names, keys)
+        if self.statistic == "distribution":
+            counted = self._untally(state, grid)
+            return release_distributions(counted, grid, public.names, keys, goal, n=state.rows)
         sums = state.sums["sums"]
         if self.statistic == "covariance":
             return release_products(sums, public, goal)
@@ -284,7 +292,7 @@ class Job(Checked):
         settings = describe_settings(
             **ends, **listed, neighbors=self.neighbors, read=self._read_column, by=self.by
         )
-        if self.statistic == "quantiles" and grid is not None:
+        if self.statistic in _OF_POINTS and grid is not None:
             settings["steps"] = json.dumps(grid.points)
         # Names are read back from a state, and stand there in full.
         return {**settings, "columns": json.dumps(width if names is None else names)}
@@ -314,17 +322,22 @@ class Job(Checked):
 
     def _read_grid(self, state: State, names: list[str] | None, width: int | None) -> Grid | None:
         """The grid of a state of quantiles: that of whole numbers, or the usual one."""
-        if self.statistic != "quantiles" or width is None:
+        if self.statistic not in _OF_POINTS or width is None:
             return None
         public = self._settle(None if names is None else tuple(names), width, state.rows)
-        grids = [settle_points(self.steps, public.bounds, [kind] * width) for kind in (True, False)]
+        grids = [self._settle_points(public.bounds, [kind] * width) for kind in (True, False)]
         points = None
         with suppress(ValueError, RecursionError):
             points = json.loads(state.settings.get("steps", "null"))
         if not isinstance(points, list) or len(points) != width:
             return Grid(public.bounds, grids[1])
         whole = [point == integers for point, integers in zip(points, grids[0], strict=True)]
-        return Grid(public.bounds, settle_points(self.steps, public.bounds, whole))
+        return Grid(public.bounds, self._settle_points(public.bounds, whole))
+
+    def _settle_points(self, bounds: Bounds, whole: Sequence[bool]) -> tuple[int, ...]:
+        if self.statistic == "distribution":
+            return settle_points(self.steps, bounds, whole, USUAL_CELLS, MOST_CELLS)
+        return settle_points(self.steps, bounds, whole)
 
     # Records -------------------------------------------------------------------------------------
 
@@ -344,7 +357,7 @@ class Job(Checked):
             if len(names) != 1:
                 refuse("columns", names, f"a {self.statistic} takes one column")
             return self._entries(table.column(names[0])), by
-        whole = self.statistic == "quantiles"
+        whole = self.statistic in _OF_POINTS
         columns = {name: table.column(name) for name in names}
         return {name: numbers_of(column, whole=whole) for name, column in columns.items()}, by
 

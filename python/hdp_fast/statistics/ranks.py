@@ -36,11 +36,11 @@ from .bounded_columns import (
     whole_columns,
 )
 from .cuts import DEVIATION, FEW_POINTS, Recursion, choose, cut_at_records, draw_ends
-from .release_noise import bound_sum, note_noise
+from .release_noise import bound_sums, note_noise
 from .results import Quantiles
 
 MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
-_USUAL_STEPS = 1 << 20
+USUAL_STEPS = 1 << 20
 _LARGEST_SCALE = 1 << 50
 _FEW_LEVELS = 2
 _NOISE = {
@@ -197,15 +197,21 @@ class Grid(NamedTuple):
     points: tuple[int, ...]
 
 
-def settle_points(steps: int | None, bounds: Bounds, whole: Sequence[bool]) -> tuple[int, ...]:
+def settle_points(
+    steps: int | None,
+    bounds: Bounds,
+    whole: Sequence[bool],
+    usual: int = USUAL_STEPS,
+    most: int = MOST_STEPS,
+) -> tuple[int, ...]:
     """The steps of each column's grid; those of whole numbers are integers where none are asked."""
     if steps is not None:
         return (int(steps),) * len(whole)
     spans = zip(bounds.low.tolist(), bounds.high.tolist(), whole, strict=True)
     return tuple(
         int(high - low)
-        if kind and low.is_integer() and high.is_integer() and high - low <= MOST_STEPS
-        else _USUAL_STEPS
+        if kind and low.is_integer() and high.is_integer() and high - low <= most
+        else usual
         for low, high, kind in spans
     )
 
@@ -450,8 +456,8 @@ class QuantilePlan:
         value = (1 - weight) * before - weight * after
         if self.n is not None:
             value += (weight - float(level)) * self.n
-        parts = [(1 - weight, cells), (weight, rest)]
-        return value, bound_sum(self._scale, parts, self.goal.beta / 2)
+        weights, many = np.array([[1 - weight], [weight]]), np.array([[cells], [rest]])
+        return value, float(bound_sums(self._scale, weights, many, self.goal.beta / 2)[0])
 
     def _measure_error(self, chosen: Integers, marks: Integers, noisy: Integers) -> float:
         """By how many ranks a chosen point is off at most, as the counts say."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from .. import accounting, noise
 from .._support.notes import note, note_large_delta
 from .._support.random_state import make_stream
-from .._support.types import Integers
+from .._support.types import Floats, Integers
 from .._support.validate import refuse
 from ..accounting.discrete_gaussian import gaussian_sigma
 from ..budget.account import spend
@@ -23,6 +24,8 @@ from ..record import PrivacyRecord, gaussian_law, rng_of
 
 _LARGEST_SCALE = 1 << 50
 _SLACK = 1 + 1e-9
+# Exponents of Chernoff's bound, as parts of the largest.
+_EXPONENTS = [place / 32 for place in range(1, 32)]
 
 
 @dataclass(frozen=True)
@@ -71,32 +74,31 @@ class Noise:
         return f"{names[self.law]} {float(self.scale):.6g} on integers"
 
 
-def bound_sum(scale: Fraction | float, parts: Sequence[tuple[float, int]], beta: float) -> float:
-    """A number that a weighted sum of discrete Laplace draws exceeds with probability beta at most.
+def bound_sums(scale: Fraction | float, weights: Floats, many: Floats, beta: float) -> Floats:
+    """What weighted sums of discrete Laplace draws exceed with probability beta at most, each.
 
     It is Chernoff's bound, at the best of some exponents.
 
     Args:
         scale: The scale of the draws, which are independent.
-        parts: Weights of at least 0, and how many draws have each.
+        weights: The weights of sums, shape (k, m): each stands for as many draws as `many` says.
+        many: How many draws have each weight, of the same shape.
         beta: The probability, on one side.
+
+    Returns:
+        The bounds of the m sums.
     """
-    largest = max((weight for weight, many in parts if many), default=0.0)
-    if not largest:
-        return 0.0
-    rate, best = 1 / float(scale), math.inf
-    for share in range(1, 100):
-        slope = share / 100 * rate / largest
-        moments = sum(
-            many * (2 * math.log(-math.expm1(-rate)) - _log_tails(rate, weight * slope))
-            for weight, many in parts
-        )
-        best = min(best, (moments - math.log(beta)) / slope)
-    return best * _SLACK
-
-
-def _log_tails(rate: float, slope: float) -> float:
-    return math.log(-math.expm1(slope - rate)) + math.log(-math.expm1(-slope - rate))
+    rate = 1 / float(scale)
+    sizes = np.where(many > 0, np.abs(weights), 0.0)
+    largest = sizes.max(axis=0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)
+    best = np.full(largest.shape, math.inf)
+    for share in _EXPONENTS:
+        slopes = share * rate * sizes / unit
+        tails = np.log(-np.expm1(slopes - rate)) + np.log(-np.expm1(-slopes - rate))
+        moments = (many * (2 * math.log(-math.expm1(-rate)) - tails)).sum(axis=0)
+        best = np.minimum(best, (moments - math.log(beta)) * unit / (share * rate))
+    return np.where(largest > 0, best * _SLACK, 0.0)
 
 
 class Sensitivity(NamedTuple):

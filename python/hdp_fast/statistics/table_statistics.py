@@ -421,7 +421,7 @@ class _Releases:
         if task.statistic in _ALONE:
             (kind,) = kinds
             if isinstance(kind, Number):
-                settings["edges"] = _edges(kind)
+                settings["edges"] = bin_edges(kind)
             else:
                 settings["categories"] = range(len(kind.values))
         elif kinds:
@@ -511,7 +511,8 @@ class _Releases:
         return [f"{low:.12g} to {high:.12g}" for low, high in pairs]
 
 
-def _edges(kind: Number) -> list[float]:
+def bin_edges(kind: Number) -> list[float]:
+    """The ends of the bins of a number: its bounds, and the cuts between them."""
     return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
 
 
