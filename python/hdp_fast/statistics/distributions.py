@@ -32,6 +32,8 @@ from .results import Distribution
 USUAL_CELLS, MOST_CELLS = (1 << 12) - 1, 1 << 14
 # With fewer cells than this blocks of them cost more than they spare.
 _FEW_CELLS = 48
+# What sums of floats may be off, as a share of the largest.
+_ROUNDING = 1e-9
 
 
 @keep_result
@@ -195,13 +197,14 @@ def _release_column(
     outer = _bound_shares(sums, wider, n)
     least = n if n is not None else max(float(sums[-1] - wider[-1]), 0.0)
     beyond = math.sqrt(math.log(4 / goal.beta) / (2 * least)) if least else 1.0
-    shares = [value, low, high, (outer[0] - beyond).clip(0), (outer[1] + beyond).clip(0, 1)]
-    for each in shares:
+    wider_low, wider_high = (outer[0] - beyond).clip(0), (outer[1] + beyond).clip(0, 1)
+    for each in (value, low, high, wider_low, wider_high):
         # No record is above the last point.
         each[-1] = 1.0
     start, end = float(grid.bounds.low[place]), float(grid.bounds.high[place])
     points = (start + np.arange(plan.cells) * (end - start) / grid.points[place]).clip(start, end)
-    return Distribution(points, *shares, goal.confidence, record)
+    bands = low, high, wider_low, wider_high
+    return Distribution(points, value, *bands, goal.confidence, record)
 
 
 def _bound_shares(sums: Floats, bounds: Floats, n: int | None) -> tuple[Floats, Floats]:
@@ -210,6 +213,7 @@ def _bound_shares(sums: Floats, bounds: Floats, n: int | None) -> tuple[Floats, 
     As shares never fall, each is also above the lower ends before it.
     """
     total = float(sums[-1])
+    bounds = bounds + _ROUNDING * max(abs(total), 1.0)
     most = float(n) if n is not None else total + bounds[-1]
     least = float(n) if n is not None else max(total - bounds[-1], 0.0)
     low = (sums - bounds) / max(most, 1.0)
