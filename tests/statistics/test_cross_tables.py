@@ -196,9 +196,9 @@ def test_shares_are_the_weights_of_a_survey():
     )
     assert result["y"].kind == "post-stratified"
     assert result["y"].value == pytest.approx(1 / 3, abs=0.05)
-    cells = released.shares("home", "age")
+    cells = released.shares(("home", "age"))
     assert list(cells)[:2] == ["town, 0 to 30", "town, 30 to 60"]
-    flipped = released.shares("age", "home")
+    flipped = released.shares(["age", "home"])
     assert flipped["0 to 30, town"] == pytest.approx(cells["town, 0 to 30"])
 
 
@@ -206,7 +206,7 @@ def test_shares_are_the_weights_of_a_survey():
 def test_shares_need_columns_that_stand_together(columns):
     released = statistics.tables(PEOPLE, SCHEMA, epsilon=1.0)
     with pytest.raises(ParameterError, match="columns"):
-        released.shares(*columns)
+        released.shares(columns)
     with pytest.raises(ParameterError, match="names"):
         released.shares("age", names=[["young"]])
     with pytest.raises(ParameterError, match="columns"):
@@ -219,7 +219,7 @@ def test_shares_of_tables_without_a_count_are_even():
         neighbors="add_remove", random_state=4,
     )  # fmt: skip
     for one in released.tables:
-        assert math.fsum(released.shares(*one.columns).values()) == pytest.approx(1)
+        assert math.fsum(released.shares(one.columns).values()) == pytest.approx(1)
 
 
 ODD = {

@@ -302,7 +302,7 @@ def test_sums_of_laplace_noise_have_the_bound_of_chernoff():
     for _ in range(4):
         law = np.convolve(law, mass)
     weights, many = np.array([[1.0, -1.0, 2.0], [0.0, 1.0, 0.0]]), np.array([[5, 2, 0], [3, 3, 4]])
-    bounds = release_noise.bound_sums(Fraction(3), weights, many, 0.01)
+    bounds = release_noise.bound_sums(Fraction(3), weights, many, [0.01])[0]
     tail = law[len(law) // 2 + math.floor(bounds[0]) + 1 :].sum()
     assert 0.0005 < tail <= 0.01
     assert bounds[1] == bounds[0]

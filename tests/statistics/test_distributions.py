@@ -26,17 +26,16 @@ def counts_of(records, plan):
 
 
 @each_case("relation", RELATIONS)
-@each_case("few", [2, 100])
-def test_counts_of_neighbors_differ_by_what_the_noise_is_for(few, relation, monkeypatch):
-    """Over all data sets and neighbors, with blocks and without; in both norms."""
-    monkeypatch.setattr(distributions, "_FEW_CELLS", few)
-    plan = distributions._Cells.plan(5)
+@each_case("tree", [(5, 5, 1), (5, 3, 2), (5, 2, 3)])
+def test_counts_of_neighbors_differ_by_what_the_noise_is_for(tree, relation):
+    """Over all data sets of up to three records and their neighbors, in both norms."""
+    plan = distributions._Tree(*tree)
     made = {
         rows: counts_of(rows, plan)
         for n in range(4)
         for rows in itertools.combinations_with_replacement(range(5), n)
     }
-    most = plan.levels * (2 if relation == "replace_one" else 1)
+    most = plan.depth * (2 if relation == "replace_one" else 1)
     worst = 0
     for rows in made:
         for place in range(len(rows)):
@@ -50,13 +49,16 @@ def test_counts_of_neighbors_differ_by_what_the_noise_is_for(few, relation, monk
     assert worst == most
 
 
+TREES = [(5, 5, 1), (20, 5, 2), (27, 3, 3), (60, 8, 2), (14, 2, 4)]
+
+
 def by_lstsq(plan, noisy, n):
-    """The sums by least squares over cells, blocks and the known total, as a linear system."""
-    cells = plan.blocks * plan.width
-    rows = [np.eye(cells)]
-    if plan.blocks > 1:
-        rows.append(np.kron(np.eye(plan.blocks), np.ones(plan.width)))
-    matrix, aims = np.vstack(rows), noisy.astype(float)
+    """The sums by least squares over all counts and the known total, as a linear system."""
+    cells = plan.width**plan.depth
+    matrix = np.vstack([
+        np.kron(np.eye(size), np.ones(cells // size)) for size in plan.sizes
+    ])  # fmt: skip
+    aims = noisy.astype(float)
     if n is not None:
         # A weight that large holds the total.
         matrix, aims = np.vstack([matrix, 1e6 * np.ones(cells)]), np.append(aims, 1e6 * n)
@@ -64,41 +66,44 @@ def by_lstsq(plan, noisy, n):
 
 
 @each_case("n", [None, 70])
-@each_case("cells", [5, 49, 60])
-def test_sums_are_those_of_least_squares(cells, n):
-    plan = distributions._Cells.plan(cells)
-    many = plan.blocks * plan.width + (plan.blocks if plan.blocks > 1 else 0)
-    noisy = np.random.default_rng(cells).integers(-5, 9, many)
-    assert plan.add_up(noisy.astype(float), n) == pytest.approx(by_lstsq(plan, noisy, n), abs=1e-4)
-
-
-def weights_of(plan, known):
-    """What each draw weighs in each sum: the sums of unit vectors, but for the total."""
-    many = plan.blocks * plan.width + (plan.blocks if plan.blocks > 1 else 0)
-    return np.array([plan.add_up(row, 0 if known else None) for row in np.eye(many)])
+@each_case("tree", TREES)
+def test_sums_are_those_of_least_squares(tree, n):
+    plan = distributions._Tree(*tree)
+    noisy = np.random.default_rng(7).integers(-5, 9, sum(plan.sizes))
+    sums = plan.add_up(plan.average(noisy.astype(float)), n)
+    assert sums == pytest.approx(by_lstsq(plan, noisy, n), abs=1e-4)
 
 
 @each_case("known", [False, True])
-@each_case("cells", [3, 47, 49, 60])
-def test_bounds_are_those_of_the_weights_of_the_noise(cells, known):
+@each_case("tree", TREES)
+def test_bounds_are_those_of_the_weights_of_the_noise(tree, known):
     """Each sum's bound is that of all its draws, taken one by one."""
-    plan, drawn = distributions._Cells.plan(cells), Noise("laplace", 7)
-    weights = weights_of(plan, known)
-    plain = distributions.bound_sums(7, weights, np.ones_like(weights), 0.01)
-    assert plan.bound(drawn, 0.01, known=known) == pytest.approx(plain, rel=1e-6)
+    plan, drawn = distributions._Tree(*tree), Noise("laplace", 7)
+    total = 0 if known else None
+    # The sums of unit vectors are the weights.
+    weights = np.array([plan.add_up(plan.average(row), total) for row in np.eye(sum(plan.sizes))])
+    plain = distributions.bound_sums(7, weights, np.ones_like(weights), [0.01])
+    assert plan.bound(drawn, [0.01], known=known) == pytest.approx(plain, rel=1e-6, abs=1e-4)
 
 
-def test_increasing_sums_are_the_nearest_and_no_farther_than_before():
+def test_trees_are_deeper_for_more_cells():
+    trees = [distributions._Tree.plan(cells) for cells in (2, 30, 121, 4096, 16_385)]
+    assert [tree.depth for tree in trees] == [1, 1, 2, 3, 3]
+    assert all(tree.width**tree.depth >= tree.cells for tree in trees)
+
+
+def test_projections_have_their_totals_and_are_nearest():
     rng = np.random.default_rng(2)
-    for _ in range(30):
-        truth, sums = np.sort(rng.normal(size=40)), rng.normal(size=40)
-        made = distributions.make_increasing(sums)
-        assert (np.diff(made) >= 0).all()
-        assert np.abs(made - truth).max() <= np.abs(sums - truth).max() + 1e-12
-        # No small change to another increasing sequence is nearer.
-        assert ((made - sums) ** 2).sum() <= ((truth - sums) ** 2).sum()
-        assert made.sum() == pytest.approx(sums.sum())
-    assert distributions.make_increasing(np.arange(5.0)).tolist() == [0, 1, 2, 3, 4]
+    rows, totals = rng.normal(size=(40, 6)), rng.exponential(size=40)
+    made = distributions.project_on_totals(rows, totals)
+    assert made.sum(axis=1) == pytest.approx(totals)
+    assert (made >= 0).all()
+    for _ in range(50):
+        other = rng.dirichlet(np.ones(6) / 2, 40) * totals[:, None]
+        assert (((made - rows) ** 2).sum(axis=1) <= ((other - rows) ** 2).sum(axis=1)).all()
+    assert (
+        distributions.project_on_totals(rows[:2], np.array([0.0, -1.0])).tolist() == [[0] * 6] * 2
+    )
 
 
 @each_case("relation", RELATIONS)

@@ -431,6 +431,9 @@ CALLS = {
     "statistics.quantiles": Call(
         NUMBERS, lambda c: statistics.quantiles(c, [0.5], **BOUNDS, steps=64)
     ),
+    "statistics.distribution": Call(
+        NUMBERS, lambda c: statistics.distribution(c, **BOUNDS, steps=64)
+    ),
     "statistics.histogram, edges": Call(
         NUMBERS, lambda c: statistics.histogram(c, edges=[0, 1, 2, 3], **PRICE)
     ),

@@ -16,6 +16,7 @@ from .._support.validate import guess, refuse, sequence
 from ..budget.account import Budget, Neighbors
 from ..data.chunks import Chunks, fold_all
 from ..data.column_kinds import Category, Number
+from ..data.columns import Column
 from ..data.frames import take_columns
 from ..data.goal import Goal, check_goal
 from ..data.schema import Schema
@@ -155,12 +156,18 @@ class _Plan:
         """The place of each row's label of a column."""
         kind, label = self._kinds[name], self._schema.label
         if isinstance(kind, Category):
-            places = kind._places(table.column(name))
-            return np.where(places < 0, len(kind.values), places).astype(np.int64)
+            return self._places(kind, table.column(name))
         if label is not None and name == label.column and label.bounds is None:
             return self._schema.labels(table).astype(np.int64)
-        column, _ = read_bins(kind._numbers(table.column(name)), bin_edges(kind), None)
+        column, _ = read_bins(self._numbers(kind, table.column(name)), bin_edges(kind), None)
         return column.find_all()
+
+    def _places(self, kind: Category, column: Column) -> Integers:
+        places = kind._places(column)
+        return np.where(places < 0, len(kind.values), places).astype(np.int64)
+
+    def _numbers(self, kind: Number, column: Column) -> Floats:
+        return kind._numbers(column)
 
     def release(self, state: State, goal: Goal) -> CrossTables:
         """The tables of the summed counts of all parts."""

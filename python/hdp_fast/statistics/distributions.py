@@ -1,4 +1,4 @@
-"""Distribution functions of private columns, released whole by counts of cells and of blocks."""
+"""Distribution functions of private columns, released whole by counts of a tree."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ from .release_noise import Noise, Sensitivity, bound_sums, release
 from .results import Distribution
 
 USUAL_CELLS, MOST_CELLS = (1 << 12) - 1, 1 << 14
-# With fewer cells than this blocks of them cost more than they spare.
-_FEW_CELLS = 48
+_DEEPEST = 4
 # What sums of floats may be off, as a share of the largest.
 _ROUNDING = 1e-9
 
@@ -55,12 +54,11 @@ def distribution(
 ) -> Distribution | dict[Any, Any]:
     """Releases the whole distribution function of private values between public bounds.
 
-    The records at each point of an even grid are counted, and those of blocks of about as many
-    points as there are blocks, all with discrete Laplace noise. Blocks and points are made
-    consistent by least squares, with each other and with the number of records where it is public,
-    and the sums along the grid made increasing. Any question about the distribution then costs
-    nothing more: shares, quantiles, tails. Quantiles of a few levels by `quantiles` err less where
-    epsilon times the number of records is small, or where most of the grid is empty.
+    The records at each point of an even grid are counted, and those of blocks of points and of
+    blocks of blocks, all with discrete Laplace noise. Counts are made consistent by least squares,
+    with each other and with the number of records where it is public, and at least 0. Any question
+    about the distribution then costs nothing more: shares, quantiles, tails. `quantiles` of a few
+    levels err less, and need no bounds that are near the records.
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
@@ -76,7 +74,8 @@ def distribution(
         groups: The public keys of the groups; only with `by`.
         steps: Number of steps of the grid, from 1 to `2**14`. None takes high - low for a column of
             bool or an integer dtype whose bounds are whole numbers at most `2**14` apart, and
-            4,095 for others. More steps need more noise: the error grows as their fourth root.
+            4,095 for others. More steps need more noise: 4,095 have
+            twice the error of 120.
         confidence: Probability of each band, in (0, 1).
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
@@ -97,17 +96,18 @@ def distribution(
 
     Guarantee:
         Pure epsilon-DP for `neighbors`, for all columns and groups together; exact. A record is in
-        one point and one block of each column, in one group: adding one moves two counts of a
-        column by 1, or one where there are no blocks, and replacing one moves twice as many. What
-        follows takes the noisy counts alone. No value of a record causes an error or a warning.
+        one count of each level of each column, in one group: adding one moves as many counts by 1
+        as there are levels in all columns, and replacing one at most twice as many. What follows
+        takes the noisy counts alone. No value of a record causes an error or a warning.
 
     Cost:
         A pass over the records, and one over the grid.
 
     Source:
-        Counts of a tree with consistency: Hay, Rastogi, Miklau and Suciu 2010, here with two levels
-        of equal width. The band is Chernoff's bound of each sum of noise, with a union bound over
-        the points; that of the population adds Massart's of 1990 for the empirical function.
+        Counts of a tree with consistency: Hay, Rastogi, Miklau and Suciu 2010, with wide blocks
+        (Qardaji, Yang and Li 2013). The band is Chernoff's bound of each sum of noise, with a union
+        bound over the points; that of the population adds Massart's bound of 1990 for the empirical
+        function.
 
     Examples:
         >>> import numpy as np
@@ -147,14 +147,14 @@ def release_distributions(
     counted: what `count_points` makes, the columns of each group, or of one where there are none.
     n: the number of records, which is used under "replace_one" alone.
     """
-    plans = [_Cells.plan(points + 1) for points in grid.points]
+    plans = [_Tree.plan(points + 1) for points in grid.points]
     tables = [
         plan.tally(records)
         for columns in counted
         for plan, records in zip(plans, columns, strict=True)
     ]
     replaced = goal.neighbors == "replace_one"
-    moved = sum(plan.levels for plan in plans) * (2 if replaced else 1)
+    moved = sum(plan.depth for plan in plans) * (2 if replaced else 1)
     noisy, drawn, record = release(
         np.concatenate(tables),
         Sensitivity(moved, moved),
@@ -176,7 +176,7 @@ def release_distributions(
 
 
 def _release_column(
-    plan: _Cells,
+    plan: _Tree,
     noisy: Integers,
     drawn: Noise,
     place: int,
@@ -186,13 +186,14 @@ def _release_column(
     record: PrivacyRecord,
 ) -> Distribution:
     """The function of one column in one group, and its bands."""
-    sums = plan.add_up(noisy.astype(np.float64), n)
+    levels = plan.average(noisy.astype(np.float64))
+    sums = plan.add_up(levels, n)
     # Both sides of each point's sum, and of the number of records where it is not public.
     beta = goal.beta / 2 / (len(sums) + 1)
-    wide, wider = (plan.bound(drawn, part, known=n is not None) for part in (beta, beta / 2))
-    total = float(n) if n is not None else max(float(sums[-1]), 1.0)
+    wide, wider = plan.bound(drawn, [beta, beta / 2], known=n is not None)
+    total = float(n) if n is not None else max(float(levels[0].sum()), 1.0)
     low, high = _bound_shares(sums, wide, n)
-    value = (make_increasing(sums) / total).clip(low, high)
+    value = (plan.add_up_positive(levels, total) / total).clip(low, high)
     # With half of beta for the noise, the other half is for who was sampled.
     outer = _bound_shares(sums, wider, n)
     least = n if n is not None else max(float(sums[-1] - wider[-1]), 0.0)
@@ -221,86 +222,120 @@ def _bound_shares(sums: Floats, bounds: Floats, n: int | None) -> tuple[Floats, 
     return np.maximum.accumulate(low.clip(0, 1)), np.minimum.accumulate(high[::-1].clip(0, 1))[::-1]
 
 
-class _Cells(NamedTuple):
-    """How the points of a grid are counted: each by itself, and in blocks where they are many.
+class _Tree(NamedTuple):
+    """How the points of a grid are counted: each by itself, in blocks, and in blocks of these.
 
     Attributes:
         cells: The number of points.
-        width: The points of a block, the last block being filled up with cells without points; all
-            of them where there are no blocks.
-        blocks: The number of blocks.
+        width: How many parts each block has; the last blocks are filled up with cells without
+            points.
+        depth: How many counts a record is in.
     """
 
     cells: int
     width: int
-    blocks: int
+    depth: int
 
     @classmethod
-    def plan(cls, cells: int) -> _Cells:
-        """Blocks of about as many points as there are blocks."""
-        if cells < _FEW_CELLS:
-            return cls(cells, cells, 1)
-        width = math.isqrt(cells - 1) + 1
-        return cls(cells, width, -(-cells // width))
+    def plan(cls, cells: int) -> _Tree:
+        """The depth with the least error: a sum has depth times width parts of depth^2 variance."""
+        trees = []
+        for depth in range(1, _DEEPEST + 1):
+            width = max(math.ceil(cells ** (1 / depth) - _ROUNDING), 2)
+            width += width**depth < cells
+            trees.append(cls(cells, width, depth))
+        return min(trees, key=lambda tree: tree.depth**3 * tree.width)
 
     @property
-    def levels(self) -> int:
-        """How many counts a record is in."""
-        return 1 if self.blocks == 1 else 2
+    def sizes(self) -> list[int]:
+        """The number of counts on each level, of the largest blocks first."""
+        return [self.width**level for level in range(1, self.depth + 1)]
 
     def tally(self, records: Tally) -> Integers:
-        """The counts of all cells, and after them of all blocks, if there are blocks."""
-        counts = np.zeros(self.blocks * self.width, np.int64)
+        """The counts of all levels, one after the other."""
+        counts = np.zeros(self.width**self.depth, np.int64)
         counts[records.places] = records.values
-        if self.blocks == 1:
-            return counts
-        return np.concatenate((counts, counts.reshape(self.blocks, self.width).sum(axis=1)))
+        levels = [counts]
+        while len(levels[0]) > self.width:
+            levels.insert(0, levels[0].reshape(-1, self.width).sum(axis=1))
+        return np.concatenate(levels)
 
-    def add_up(self, noisy: Floats, n: int | None) -> Floats:
-        """The sums of all cells up to each, by least squares on cells, blocks and their total."""
-        table = noisy[: self.blocks * self.width].reshape(self.blocks, self.width)
-        of_cells = table.sum(axis=1)
-        totals = of_cells
-        if self.blocks > 1:
-            totals = (self.width * noisy[table.size :] + of_cells) / (self.width + 1)
-        if n is not None:
-            totals = totals + (n - totals.sum()) / self.blocks
-        cells = table + ((totals - of_cells) / self.width)[:, None]
-        return np.cumsum(cells.ravel())[: self.cells]
+    def _own_shares(self) -> list[float]:
+        """What a block's own count weighs in its average with the sum of its parts, by level."""
+        shares, variance = [1.0], 1.0
+        for _ in range(self.depth - 1):
+            of_parts = self.width * variance
+            shares.insert(0, of_parts / (1 + of_parts))
+            variance = of_parts / (1 + of_parts)
+        return shares
 
-    def bound(self, drawn: Noise, beta: float, *, known: bool) -> Floats:
-        """By how much noise moves the sum up to each point, on one side, with beta at most.
+    def average(self, noisy: Floats) -> list[Floats]:
+        """The counts of each level by least squares on its blocks and all below them."""
+        levels = np.split(noisy, np.cumsum(self.sizes)[:-1])
+        for level in reversed(range(self.depth - 1)):
+            share, parts = self._own_shares()[level], levels[level + 1].reshape(-1, self.width)
+            levels[level] = share * levels[level] + (1 - share) * parts.sum(axis=1)
+        return levels
 
-        The error of a sum is a sum of draws with public weights. For the point with the place o in
-        the block B, the total of a block weighs 1 before B, (o + 1) / width in B and 0 behind, less
-        the point's share of all cells where their number is known; a total is made of the block's
-        draw and those of its cells, and the cells of B up to the point count themselves in place of
-        an even spread.
+    def add_up(self, levels: Sequence[Floats], n: int | None) -> Floats:
+        """The sums of all cells up to each, by least squares on all counts and their total."""
+        total = np.array([levels[0].sum() if n is None else float(n)])
+        for level in levels:
+            parts = level.reshape(-1, self.width)
+            total = (parts + ((total - parts.sum(axis=1)) / self.width)[:, None]).ravel()
+        return np.cumsum(total)[: self.cells]
+
+    def add_up_positive(self, levels: Sequence[Floats], total: float) -> Floats:
+        """The same with no negative count, from the largest blocks on, each as near as can be."""
+        totals = np.array([total])
+        for level in levels:
+            totals = project_on_totals(level.reshape(-1, self.width), totals).ravel()
+        return np.cumsum(totals)[: self.cells]
+
+    def bound(self, drawn: Noise, betas: Sequence[float], *, known: bool) -> Floats:
+        """By how much noise moves the sum up to each point, on one side, with each beta at most.
+
+        The error of a sum is a sum of draws with public weights. On each level, the blocks that
+        share a parent with the point's own count 1 where they lie before it, its own as the sum's
+        share of it, and all of them less the sum's share of their parent, which their total settles
+        (for the largest where the number of records is known). Each block's count is an average of
+        draws of itself and of those below it; own blocks pass a part of their weight on to theirs.
         """
-        place = np.arange(self.cells)
-        block, inside = place // self.width, place % self.width + 1
-        part = inside / self.width
-        share = (block + part) / self.blocks if known else 0.0
-        totals = np.array([1 - share + 0 * part, part - share, -share + 0 * part])
-        many = np.array([block, 1 + 0 * block, self.blocks - 1 - block])
-        # Where there are no blocks, a total is the sum of its cells.
-        of_block = self.width / (self.width + 1) if self.blocks > 1 else 0.0
-        own = totals * (1 - of_block)
-        weights = [totals * of_block, own[[0, 2]], np.array([own[1] + 1 - part, own[1] - part])]
-        counts = [many, many[[0, 2]] * self.width, np.array([inside, self.width - inside])]
-        return bound_sums(drawn.scale, np.concatenate(weights), np.concatenate(counts), beta)
+        digits = [
+            np.arange(self.cells) // self.width ** (self.depth - 1 - level) % self.width
+            for level in range(self.depth)
+        ]
+        digits[-1] = digits[-1] + 1
+        shares = [np.zeros(self.cells)]
+        for digit in reversed(digits):
+            shares.insert(0, (digit + shares[0]) / self.width)
+        if not known:
+            shares[0] = np.zeros(self.cells)
+        own, weights, many = self._own_shares(), [], []
+        passed = np.zeros(self.cells)
+        for level, digit in enumerate(digits):
+            last = level == self.depth - 1
+            sides = [(1 - shares[level] + passed, digit)]
+            sides.append((passed - shares[level], self.width - digit - (0 if last else 1)))
+            for weight, blocks in sides:
+                for below in range(level, self.depth):
+                    part = math.prod(1 - share for share in own[level:below]) * own[below]
+                    weights.append(weight * part)
+                    many.append(blocks * self.width ** (below - level))
+            if not last:
+                mine = shares[level + 1] - shares[level] + passed
+                weights.append(mine * own[level])
+                many.append(np.ones_like(digit))
+                passed = mine * (1 - own[level])
+        return bound_sums(drawn.scale, np.array(weights), np.array(many), betas)
 
 
-def make_increasing(sums: Floats) -> Floats:
-    """The nearest sequence that never falls, by least squares (pool adjacent violators)."""
-    means: list[float] = []
-    sizes: list[int] = []
-    for value in sums.tolist():
-        mean, size = value, 1
-        while means and means[-1] >= mean:
-            many = sizes.pop()
-            mean = (mean * size + means.pop() * many) / (size + many)
-            size += many
-        means.append(mean)
-        sizes.append(size)
-    return np.repeat(means, sizes)
+def project_on_totals(rows: Floats, totals: Floats) -> Floats:
+    """The rows of at least 0 nearest to some rows, by least squares, that have these sums."""
+    ordered = -np.sort(-rows, axis=1)
+    places = np.arange(1, rows.shape[1] + 1)
+    excess = (np.cumsum(ordered, axis=1) - totals[:, None]) / places
+    last = np.maximum((ordered > excess).sum(axis=1), 1) - 1
+    projected: Floats = np.maximum(rows - excess[np.arange(len(rows)), last][:, None], 0)
+    projected[totals <= 0] = 0
+    return projected

@@ -457,7 +457,7 @@ class QuantilePlan:
         if self.n is not None:
             value += (weight - float(level)) * self.n
         weights, many = np.array([[1 - weight], [weight]]), np.array([[cells], [rest]])
-        return value, float(bound_sums(self._scale, weights, many, self.goal.beta / 2)[0])
+        return value, float(bound_sums(self._scale, weights, many, [self.goal.beta / 2])[0, 0])
 
     def _measure_error(self, chosen: Integers, marks: Integers, noisy: Integers) -> float:
         """By how many ranks a chosen point is off at most, as the counts say."""

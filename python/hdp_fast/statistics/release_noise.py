@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -25,7 +26,7 @@ from ..record import PrivacyRecord, gaussian_law, rng_of
 _LARGEST_SCALE = 1 << 50
 _SLACK = 1 + 1e-9
 # Exponents of Chernoff's bound, as parts of the largest.
-_EXPONENTS = [place / 32 for place in range(1, 32)]
+_EXPONENTS = [place / 20 for place in range(1, 20)]
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,10 @@ class Noise:
         return f"{names[self.law]} {float(self.scale):.6g} on integers"
 
 
-def bound_sums(scale: Fraction | float, weights: Floats, many: Floats, beta: float) -> Floats:
-    """What weighted sums of discrete Laplace draws exceed with probability beta at most, each.
+def bound_sums(
+    scale: Fraction | float, weights: Floats, many: Floats, betas: Sequence[float]
+) -> Floats:
+    """What weighted sums of discrete Laplace draws exceed with small probabilities at most.
 
     It is Chernoff's bound, at the best of some exponents.
 
@@ -83,21 +86,22 @@ def bound_sums(scale: Fraction | float, weights: Floats, many: Floats, beta: flo
         scale: The scale of the draws, which are independent.
         weights: The weights of sums, shape (k, m): each stands for as many draws as `many` says.
         many: How many draws have each weight, of the same shape.
-        beta: The probability, on one side.
+        betas: The probabilities, each of one sum on one side.
 
     Returns:
-        The bounds of the m sums.
+        For each probability the bounds of the m sums.
     """
     rate = 1 / float(scale)
     sizes = np.where(many > 0, np.abs(weights), 0.0)
     largest = sizes.max(axis=0, initial=0.0)
     unit = np.where(largest > 0, largest, 1.0)
-    best = np.full(largest.shape, math.inf)
+    odds = -np.log(betas)[:, None]
+    best = np.full((len(betas), *largest.shape), math.inf)
     for share in _EXPONENTS:
         slopes = share * rate * sizes / unit
         tails = np.log(-np.expm1(slopes - rate)) + np.log(-np.expm1(-slopes - rate))
         moments = (many * (2 * math.log(-math.expm1(-rate)) - tails)).sum(axis=0)
-        best = np.minimum(best, (moments - math.log(beta)) * unit / (share * rate))
+        best = np.minimum(best, (moments + odds) * unit / (share * rate))
     return np.where(largest > 0, best * _SLACK, 0.0)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from .._support.json_text import JsonText
 from .._support.types import Floats, Integers
-from .._support.validate import refuse
+from .._support.validate import refuse, sequence
 from ..record import PrivacyRecord
 
 # The cell of a category whose value is none of the public ones.
@@ -339,7 +339,7 @@ class CrossTables(JsonText):
         return table
 
     def shares(
-        self, *columns: str, names: Sequence[Sequence[str]] | None = None
+        self, columns: Sequence[str] | str, *, names: Sequence[Sequence[str]] | None = None
     ) -> dict[str, float]:
         """Estimates the share of each cell among the rows that have a public value in all columns.
 
@@ -347,7 +347,7 @@ class CrossTables(JsonText):
         The noise of these counts is not in the survey's intervals.
 
         Args:
-            columns: Names of one to three columns that stand together in a table.
+            columns: Names of one to three columns that stand together in a table, or one name.
             names: For each column other names of its cells, in their order and without "(other)".
 
         Returns:
@@ -356,25 +356,29 @@ class CrossTables(JsonText):
         Raises:
             ParameterError: No table has these columns, or there are not as many names as cells.
         """
-        table = next((one for one in self.tables if {*columns} <= {*one.columns}), None)
-        if table is None or not columns or len({*columns}) < len(columns):
-            refuse("columns", list(columns), "they must be different, and stand in one table")
-        others = [axis for axis, name in enumerate(table.columns) if name not in columns]
-        kept = [name for name in table.columns if name in columns]
+        asked = (columns,) if isinstance(columns, str) else tuple(sequence("columns", columns))
+        table = next((one for one in self.tables if {*asked} <= {*one.columns}), None)
+        if table is None or not asked or len({*asked}) < len(asked):
+            refuse("columns", list(asked), "they must be different, and stand in one table")
+        kept = [name for name in table.columns if name in asked]
+        others = (axis for axis, name in enumerate(table.columns) if name not in asked)
         counts = table.value.sum(axis=tuple(others))
-        counts = counts.transpose([kept.index(name) for name in columns])
-        labels = []
-        for axis, name in enumerate(columns):
-            known = [label for label in table.labels[table.columns.index(name)] if label != OTHER]
-            own = known if names is None else list(names[axis]) if axis < len(names) else []
-            if len(own) != len(known):
-                refuse("names", names, f"there must be {len(known)} names of cells of {name}")
-            labels.append(own)
-            counts = counts.take(range(len(known)), axis=axis)
+        counts = counts.transpose([kept.index(name) for name in asked])
+        labels = [
+            [label for label in table.labels[table.columns.index(name)] if label != OTHER]
+            for name in asked
+        ]
+        counts = counts[tuple(slice(len(cells)) for cells in labels)]
+        if names is not None:
+            given = [list(sequence("names", own)) for own in sequence("names", names)]
+            if [*map(len, given)] != [*map(len, labels)]:
+                rule = f"there must be as many as cells: {[*map(len, labels)]}"
+                refuse("names", names, rule)
+            labels = given
         total = float(counts.sum())
-        flat = counts.ravel() / total if total else np.full(counts.size, 1 / counts.size)
-        cells = itertools.product(*labels)
-        return dict(zip(map(", ".join, cells), flat.tolist(), strict=True))
+        shares = counts / total if total else np.full(counts.shape, 1 / counts.size)
+        cells = (", ".join(map(str, cell)) for cell in itertools.product(*labels))
+        return dict(zip(cells, shares.ravel().tolist(), strict=True))
 
     def __repr__(self) -> str:
         return f"CrossTables({len(self.tables)} tables, {_price(self.record)})"
