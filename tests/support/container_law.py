@@ -757,6 +757,7 @@ LIKE = {
     "the columns of data.Schema.floats": (
         *("data.read_frame", "data.Schema.labels", "data.Schema.float_labels"),
         *("learners.CenteredLinear.learn", "statistics.describe", "transfer.HybridRun.simulate"),
+        *("statistics.tables",),
         *("transfer.HybridRun.run", "transfer.HybridRun.learn", "adaptation.ScaledFeatures.rows"),
     ),
     "the records of sklearn.PrivateClassifier.fit": (
@@ -772,7 +773,7 @@ LIKE = {
     ),
     "a fact of the answer, or of a plan": (
         *("labels.LabelResult", "labels.Suggestion", "labels.LearningPlan"),
-        *("statistics.TableStatistics", "transfer.HybridModel"),
+        *("statistics.TableStatistics", "statistics.CrossTable", "transfer.HybridModel"),
         *("transfer.CalibratedModel",),
         *("labels.PrivateLabeler", "learners.DoublingResult", "learners.ReleasedStatistics"),
         *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),
