@@ -12,9 +12,9 @@ import pytest
 from cases import each_case
 from frequencies import Case, misfits
 
-from hdp_fast import statistics
+from hdp_fast import Budget, statistics
 from hdp_fast.data.states import Tally
-from hdp_fast.exceptions import UtilityWarning
+from hdp_fast.exceptions import ParameterError, UtilityWarning
 from hdp_fast.statistics import cuts, release_noise
 from hdp_fast.statistics.cuts import Recursion
 
@@ -349,6 +349,31 @@ def test_private_values_show_in_no_error_warning_or_shape(values, interval, rela
         )  # fmt: skip
     assert released.value.shape == (10,)
     assert ((released.value >= 0) & (released.value <= 4)).all()
+
+
+@each_case("epsilon", [1e-13, 1e-11, 1e6])
+@each_case("interval", [False, True])
+def test_any_epsilon_is_drawn_for(epsilon, interval):
+    released = statistics.quantiles(
+        np.arange(100.0), MANY[::10], low=0, high=100, epsilon=epsilon, interval=interval
+    )
+    assert (np.diff(released.value) >= 0).all()
+
+
+def test_an_epsilon_that_needs_too_much_noise_is_refused_before_it_is_spent():
+    budget = Budget(1.0)
+    options = {"low": 0, "high": 100, "epsilon": 1e-30, "budget": budget}
+    with pytest.raises(ParameterError, match="more noise than is drawn"):
+        statistics.quantiles(np.arange(100.0), MANY, **options)
+    assert budget.spent.epsilon == 0
+
+
+@each_case("levels", [[0, 0, 0.5, 0.5, 1, 1], np.linspace(0, 1, 1001), [1e-9, 0.5, 1 - 1e-9]])
+@each_case("n", [1, 2, 500])
+def test_levels_may_be_equal_many_or_at_the_ends(levels, n):
+    released = statistics.quantiles(np.arange(n), levels, low=0, high=500, epsilon=1.0)
+    assert len(released.value) == len(released.levels) == len(levels)
+    assert (np.diff(released.value) >= 0).all()
 
 
 # Integers ----------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ..data.states import Tally
 
 # Up to here permute-and-flip visits each point; with more, its error is that of the other.
 FEW_POINTS = 1 << 12
-_LARGEST_SHIFT = 1 << 40
+_LARGEST_SHIFT, _LARGEST_STEP = 1 << 40, 1 << 62
 # With more rings than this many for each piece, most of them have none.
 _DENSE_RINGS = 4
 # Rings beyond this one have less than `2**-60` of all chances together.
@@ -143,7 +143,8 @@ def draw(
     Returns:
         The piece, and the place of the point in it.
     """
-    step = math.ceil(1 / rate)
+    # No distance is as large as the most, so that all pieces are one ring then.
+    step = min(math.ceil(1 / rate), _LARGEST_STEP)
     ring_of = nearest // step
     rings, points = _measure_rings(ring_of, sizes)
     law = _RingLaw(rings.tolist(), points.tolist(), rate * step, stream)
