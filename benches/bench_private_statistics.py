@@ -1,10 +1,11 @@
 """Private statistics of hdp_fast beside OpenDP's: error at one epsilon, time, lines of code.
 
-Run `python benches/bench_private_statistics.py`: about two minutes. OpenDP comes with the extra
-`bench`. Both get the same records, bounds, epsilon and relation: a public number of records for
-mean and variance, a private one for the others. Records are on the grid of 1,001 points from which
-both choose quantiles. The error is an average over as many releases as a second allows, and +- is
-its standard error. Times are those of one release, without the making of OpenDP's measurement.
+Run `python benches/bench_private_statistics.py`: about two minutes; `-k levels` for 99 quantiles
+alone, whose error is a share of the records. OpenDP comes with the extra `bench`. Both get the same
+records, bounds, epsilon and relation: a public number of records for mean and variance, a private
+one for the others. Records are on the grid of 1,001 points from which both choose quantiles. The
+error is an average over as many releases as a second allows, and +- is its standard error. Times
+are those of one release, without the making of OpenDP's measurement.
 """
 
 from __future__ import annotations
@@ -122,9 +123,9 @@ def their_quantiles(dp: Any, x: Array) -> Release:
     return lambda: sorted(release(x) for release in releases)
 
 
-def in_ranks(x: Array) -> Callable[[Any], float]:
+def in_ranks(x: Array, levels: Any = LEVELS) -> Callable[[Any], float]:
     """The mean error of quantiles in ranks; a value of many records has all of their ranks."""
-    ordered, ranks = np.sort(x), np.array(LEVELS) * len(x)
+    ordered, ranks = np.sort(x).round(6), np.array(levels) * len(x)
 
     def error(released: Any) -> float:
         values = np.asarray(released).round(6)
@@ -164,6 +165,79 @@ def bench_release(race: Race, statistic: str, n: int) -> None:
         theirs = THEIRS[statistic](peer, x)
         race.peer("OpenDP", theirs, **measure(theirs, error_of, THEIRS[statistic], race))
     race.run()
+
+
+MANY, RECORDS, INCOME, STEPS = np.arange(1, 100) / 100, 9_000, 1e6, 4_095
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+@pytest.mark.parametrize("zeros", [0.0, 1 / 3])
+def bench_levels(race: Race, zeros: float, epsilon: float) -> None:
+    """99 percentiles of lognormal incomes, some of them 0, with a private number of records."""
+    rng = np.random.default_rng(3)
+    x = np.exp(rng.normal(10, 1, RECORDS)).clip(0, INCOME)
+    x[rng.random(RECORDS) < zeros] = 0
+    x = np.rint(x / INCOME * STEPS) * INCOME / STEPS
+    in_records, options = in_ranks(x, MANY), {"low": 0.0, "high": INCOME, "steps": STEPS}
+
+    def error_of(released: Any) -> float:
+        return in_records(released) / RECORDS
+
+    def cut() -> Array:
+        more = {"epsilon": epsilon, "neighbors": "add_remove"}
+        return statistics.quantiles(x, MANY, **options, **more).value
+
+    def cut_public() -> Array:
+        return statistics.quantiles(x, MANY, **options, epsilon=epsilon).value
+
+    def whole() -> Array:
+        more = {"epsilon": epsilon, "neighbors": "add_remove"}
+        return statistics.distribution(x, **options, **more).quantiles(MANY)
+
+    race.ours(cut, threads=(1,), **measure(cut, error_of, cut, race))
+    race.peer("public n", cut_public, **measure(cut_public, error_of, cut_public, race))
+    race.peer("distribution", whole, **measure(whole, error_of, whole, race))
+    peer = load_peer()
+    if peer is not None:
+        alone, tree = their_levels(peer, x, epsilon), their_tree(peer, x, epsilon)
+        race.peer("OpenDP, one by one", alone, **measure(alone, error_of, their_levels, race))
+        race.peer("OpenDP, tree", tree, **measure(tree, error_of, their_tree, race))
+    race.run()
+
+
+def their_levels(dp: Any, x: Array, epsilon: float) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    points = np.linspace(0, INCOME, STEPS + 1)
+    releases = [
+        dp.binary_search_chain(
+            lambda scale, level=level: (
+                space >> dp.m.then_private_quantile(dp.max_divergence(), points, level, scale)
+            ),
+            d_in=1,
+            d_out=epsilon / len(MANY),
+        )
+        for level in MANY.tolist()
+    ]
+    return lambda: sorted(release(x) for release in releases)
+
+
+def their_tree(dp: Any, x: Array, epsilon: float) -> Release:
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+    edges = ((np.arange(STEPS + 2) - 0.5) * INCOME / STEPS).tolist()
+    branching = 16
+    counts = (
+        space
+        >> dp.t.then_find_bin(edges=edges[1:-1])
+        >> dp.t.then_count_by_categories(range(STEPS + 1), null_category=False)
+        >> dp.t.then_b_ary_tree(leaf_count=STEPS + 1, branching_factor=branching)
+    )
+    release = dp.binary_search_chain(
+        lambda scale: counts >> dp.m.then_laplace(scale), d_in=1, d_out=epsilon
+    )
+    settle = dp.t.make_consistent_b_ary_tree(branching)
+    read = dp.t.make_quantiles_from_counts(edges, MANY.tolist())
+    # The middle of a bin is a point of the grid.
+    return lambda: np.rint(np.array(read(settle(release(x)))) / INCOME * STEPS) * INCOME / STEPS
 
 
 def load_peer() -> Any:

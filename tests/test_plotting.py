@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hdp_fast import adaptation, local, plotting, transfer
+from hdp_fast import adaptation, local, plotting, statistics, transfer
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import LabelResult, ScoreResult
 from hdp_fast.learners import Conjunctions, ExponentialLearner
@@ -213,3 +213,15 @@ def test_anything_else_is_refused(monkeypatch):
     for run in (plotting.require, lambda: plotting.labels(labels(1))):
         with pytest.raises(ImportError, match=r"pip install hdp-fast\[plot\]"):
             run()
+
+
+def test_a_distribution_is_drawn_with_its_bands(figure):
+    released = statistics.distribution(np.arange(2_000) % 50, low=0, high=60, epsilon=1.0)
+    assert released.plot().startswith(b"\x89PNG")
+    (axes,) = figure[0].axes
+    (line,) = axes.lines
+    assert line.get_ydata().tolist() == released.value.tolist()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["95 %, population", "95 %, records", "released"]
+    with pytest.raises(ParameterError, match="result"):
+        plotting.distribution({"age": released})

@@ -8,8 +8,10 @@ import pytest
 
 from hdp_fast import labels, learners, local, statistics, transfer
 from hdp_fast._support.json_text import JsonText
+from hdp_fast.data import Number, Schema
 
 X = np.random.default_rng(0).integers(0, 2, (2_000, 3), dtype=np.uint8)
+SCHEMA = Schema(None, {"a": Number(0, 1, (0.5,))})
 CLASS = learners.Conjunctions(3, 1)
 ANSWERS = {"is_bottom": np.array([False, True]), "unstable_left": 3, "queries_left": 8}
 
@@ -76,6 +78,8 @@ MAKERS = {
     "covariance": lambda: statistics.covariance(X, low=0, high=1, epsilon=1.0),
     "histogram": lambda: statistics.histogram(X[:, 0], categories=[0, 1], epsilon=1.0),
     "quantiles": lambda: statistics.quantiles(X[:, 0], [0.5], low=0, high=1, epsilon=1.0),
+    "distribution": lambda: statistics.distribution(X[:, 0], low=0, high=1, epsilon=1.0),
+    "tables": lambda: statistics.tables({"a": X[:, 0]}, SCHEMA, epsilon=1.0),
     "top categories": lambda: statistics.top_k(X[:, 0], 1, categories=[0, 1], epsilon=1.0),
     "model of statistics": lambda: release(second_moments=True).solve(),
 }

@@ -96,7 +96,7 @@ def test_a_total_of_states_is_their_sum(dense, short, fewest, monkeypatch):
         # Records as a block leaves them, and the tally of another part; places that increase.
         records = rng.integers(0, 20 * (len(states) + 1), many)
         one = Tally(*np.unique(records, return_counts=True)) if many % 2 else Tally(records)
-        tally = Tally.join([one, Tally(records[:3])], 1 << 10)
+        tally = Tally.join([one, Tally(records[:3])], [1 << 10] * 2)
         sums = {"sums": np.array([many], np.int64)}
         states.append(State("job", {}, many, sums, frozenset([f"{many}"]), {"points": tally}))
         kept = [entry.copy() for entry in Tally(records)]

@@ -27,6 +27,7 @@ from hdp_fast.adaptation import (
     release_discrepancy,
 )
 from hdp_fast.audit import lower_bound
+from hdp_fast.data.states import Tally
 from hdp_fast.learners import (
     DoublingLearner,
     DoublingRound,
@@ -37,6 +38,7 @@ from hdp_fast.learners import (
 from hdp_fast.learners.centered_classes import _release_shares
 from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows, cut_rows, descend
 from hdp_fast.reference.noise import gaussian_masses
+from hdp_fast.statistics.cuts import Recursion
 from hdp_fast.transfer import plan_rounds
 from hdp_fast.weights import DenseWeights
 
@@ -323,7 +325,25 @@ def count_of_class(sigma):
     return lambda label: float(_release_shares(counts[label], 2, Fraction(sigma), None)[1])
 
 
+def quartiles(epsilon):
+    """Three cuts of few records at three points, without a number of them."""
+    plan = Recursion.plan(
+        [Fraction(place, 4) for place in (1, 2, 3)], Fraction(epsilon),
+        one_way=True, fixed=False, n=None,
+    )  # fmt: skip
+
+    def draw(records):
+        tally = Tally(*np.unique(np.array(records, np.int64), return_counts=True))
+        return tuple(plan.draw(tally, 2, None).tolist())
+
+    return draw
+
+
 AUDITS = [
+    Audit(
+        "quantiles by recursion", 1.0, quartiles(1), [1, 2, 2], [0, 1, 2, 2],
+        quartiles(16), "the rates of epsilon 16", 0.0, runs=4_000, fewer=2,
+    ),
     Audit(
         "randomized response", 1.0, response(1.0), [1], [0],
         response(2.0), "half the noise", 0.85,

@@ -16,7 +16,7 @@ from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Bounds
 from hdp_fast.data.states import Tally
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
-from hdp_fast.statistics import ranks
+from hdp_fast.statistics import cuts, ranks
 from hdp_fast.statistics.bounded_columns import Groups
 
 POINTS = 4
@@ -39,7 +39,7 @@ def distance(records, point, level):
 
 
 def distances(records, level):
-    pieces = ranks.cut_at_records(count_at(records), POINTS)
+    pieces = cuts.cut_at_records(count_at(records), POINTS)
     parts = pieces.distances(level)
     found = {}
     for start, width, part in zip(pieces.start, pieces.width, parts, strict=True):
@@ -158,10 +158,10 @@ def test_choices_are_private_enough(level, relation, law):
 
 
 def test_few_points_are_chosen_by_permute_and_flip():
-    pieces = ranks.cut_at_records(count_at([0, 0, 2]), POINTS)
+    pieces = cuts.cut_at_records(count_at([0, 0, 2]), POINTS)
     parts, level, rate = distances((0, 0, 2), Fraction(1, 2)), Fraction(1, 2), Fraction(1, 3)
     coins = np.random.default_rng(1)
-    drawn = [ranks.choose(pieces, pieces.distances(level), rate, coins) for _ in range(1_500)]
+    drawn = [cuts.choose(pieces, pieces.distances(level), rate, coins) for _ in range(1_500)]
     shares = np.bincount(drawn, minlength=POINTS + 1) / 1_500
     table = tuple(parts[point] for point in range(POINTS + 1))
     law = np.exp(permute_and_flip(table, float(rate)))
@@ -199,7 +199,7 @@ ENDS = [(0, 0), (POINTS, 1)]
 
 def shifted(records, level, end, shift):
     """Distances with `shift` public records at an end, from the level's rank, or that above it."""
-    pieces = ranks.cut_at_records(count_at(records), POINTS, {end: shift})
+    pieces = cuts.cut_at_records(count_at(records), POINTS, {end: shift})
     parts = pieces.distances(level, shift if end else 0)
     points = np.concatenate(
         [np.arange(w) + s for s, w in zip(pieces.start, pieces.width, strict=True)]
@@ -311,10 +311,11 @@ def test_groups_are_checked_before_anything_is_spent(groups):
 
 
 def frequencies(records, level, rate, draws=1_500):
-    pieces = ranks.cut_at_records(count_at(records), POINTS)
+    pieces = cuts.cut_at_records(count_at(records), POINTS)
     coins = np.random.default_rng(1)
     parts = pieces.distances(level)
-    counts = Counter(ranks.draw(pieces, parts, rate, coins) for _ in range(draws))
+    drawn = (cuts.draw(pieces.width, parts, rate, coins) for _ in range(draws))
+    counts = Counter(int(pieces.start[piece]) + place for piece, place in drawn)
     return np.array([counts[point] / draws for point in range(POINTS + 1)])
 
 
@@ -408,7 +409,7 @@ def test_the_points_are_drawn_where_all_weight_is_far_away():
 BAD = {
     "levels": [[], [[0.5]], [1.5], [-0.1], [math.nan], "x", None],
     "interval": [1, None, "yes"],
-    "steps": [0, -1, 1.5, 2**24 + 1, None],
+    "steps": [0, -1, 1.5, 2**24 + 1, "x"],
     "low": [math.nan, 4.0, -1e31, "0", {"x": 0}],
     "high": [math.inf, 0.0, None],
     "epsilon": [0, math.nan, math.inf, "1", 1e-30],
@@ -454,9 +455,10 @@ def test_counts_of_points_of_parts_add_up_to_those_of_all(n):
     rows = np.column_stack([rng.normal(size=n), rng.random(n)])
     rows[::7, 0] = math.nan
     bounds, points = Bounds(np.array([-1.0, 0.0]), np.array([1.0, 1.0])), 100
+    table = ranks.Grid(bounds, (points, points))
     groups = Groups(("a", "b"), rng.integers(-1, 2, n))
     for members in (None, groups):
-        whole = ranks.count_points(rows, bounds, points, members)
+        whole = ranks.count_points(rows, table, members)
         kept = np.ones(n, bool) if members is None else members.codes == 0
         grid = bounds.round(rows[kept], points)
         for place in range(2):
@@ -464,7 +466,7 @@ def test_counts_of_points_of_parts_add_up_to_those_of_all(n):
             assert [part.tolist() for part in whole[0][place]] == [part.tolist() for part in plain]
         parts = [
             ranks.count_points(
-                rows[some], bounds, points, members and Groups(members.keys, members.codes[some])
+                rows[some], table, members and Groups(members.keys, members.codes[some])
             )
             for some in (slice(0, n // 3), slice(n // 3, n))
         ]
@@ -477,11 +479,11 @@ def test_counts_of_points_of_parts_add_up_to_those_of_all(n):
 @each_case("rate", [Fraction(1, 7), Fraction(1), Fraction(3)])
 def test_rings_are_measured_alike_whether_most_have_points_or_not(rate, monkeypatch):
     rng = np.random.default_rng(2)
-    pieces = ranks.cut_at_records(count_at(rng.integers(0, POINTS + 1, 50)), POINTS)
+    pieces = cuts.cut_at_records(count_at(rng.integers(0, POINTS + 1, 50)), POINTS)
     ring_of = pieces.distances(Fraction(1, 2)) // math.ceil(1 / rate)
     measured = []
     for most in (0, 10**9):
-        monkeypatch.setattr(ranks, "_DENSE_RINGS", most)
-        measured.append([part.tolist() for part in ranks._measure_rings(ring_of, pieces.width)])
+        monkeypatch.setattr(cuts, "_DENSE_RINGS", most)
+        measured.append([part.tolist() for part in cuts._measure_rings(ring_of, pieces.width)])
     assert measured[0] == measured[1]
     assert sum(measured[0][1]) == POINTS + 1

@@ -431,6 +431,9 @@ CALLS = {
     "statistics.quantiles": Call(
         NUMBERS, lambda c: statistics.quantiles(c, [0.5], **BOUNDS, steps=64)
     ),
+    "statistics.distribution": Call(
+        NUMBERS, lambda c: statistics.distribution(c, **BOUNDS, steps=64)
+    ),
     "statistics.histogram, edges": Call(
         NUMBERS, lambda c: statistics.histogram(c, edges=[0, 1, 2, 3], **PRICE)
     ),
@@ -755,6 +758,7 @@ LIKE = {
     "the columns of data.Schema.floats": (
         *("data.read_frame", "data.Schema.labels", "data.Schema.float_labels"),
         *("learners.CenteredLinear.learn", "statistics.describe", "transfer.HybridRun.simulate"),
+        *("statistics.tables",),
         *("transfer.HybridRun.run", "transfer.HybridRun.learn", "adaptation.ScaledFeatures.rows"),
     ),
     "the records of sklearn.PrivateClassifier.fit": (
@@ -770,7 +774,7 @@ LIKE = {
     ),
     "a fact of the answer, or of a plan": (
         *("labels.LabelResult", "labels.Suggestion", "labels.LearningPlan"),
-        *("statistics.TableStatistics", "transfer.HybridModel"),
+        *("statistics.TableStatistics", "statistics.CrossTable", "transfer.HybridModel"),
         *("transfer.CalibratedModel",),
         *("labels.PrivateLabeler", "learners.DoublingResult", "learners.ReleasedStatistics"),
         *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),

@@ -260,6 +260,11 @@ DOORS = {
         {"values": RECORDS["X"]},
         ("values",),
     ),
+    "statistics.distribution": Door(
+        lambda values: statistics.distribution(values, low=0, high=1, epsilon=1.0),
+        {"values": RECORDS["X"]},
+        ("values",),
+    ),
     "learn by hand": Door(lambda X, y: parity.learn(X, y, epsilon=1, affine=True), RECORDS, XY),
 }
 PLACES = [(name, argument) for name, door in DOORS.items() for argument in door.private]

@@ -88,9 +88,9 @@ class Tally:
         return Tally, self._sort()
 
     @classmethod
-    def join(cls, tallies: Sequence[Tally], length: int) -> Self:
-        """The tally of vectors of one length that stand one after the other."""
-        starts = [length * place for place in range(len(tallies))]
+    def join(cls, tallies: Sequence[Tally], lengths: Sequence[int]) -> Self:
+        """The tally of vectors of these lengths that stand one after the other."""
+        starts = [0, *itertools.accumulate(lengths[:-1])]
         if any(tally._entries[1] is not None for tally in tallies):
             places = [tally.places + start for tally, start in zip(tallies, starts, strict=True)]
             return cls(np.concatenate(places), np.concatenate([tally.values for tally in tallies]))

@@ -359,6 +359,11 @@ class ColumnRows:
         self._columns = columns
 
     @property
+    def dtypes(self) -> list[np.dtype[Any]]:
+        """The dtype of each column."""
+        return [column.dtype for column in self._columns]
+
+    @property
     def shape(self) -> tuple[int, int]:
         """The number of rows, and of columns."""
         return len(self), len(self._columns)
@@ -399,6 +404,12 @@ def read_columns(values: Any) -> tuple[Any, FeatureNames]:
         rule = "it must have one dimension, or two with a column"
         raise ShapeError(f"values has {rows.ndim} dimensions, but {rule}")
     return rows, names_of(values) or tuple(f"x{place}" for place in range(rows.shape[1]))
+
+
+def whole_columns(rows: Any) -> list[bool]:
+    """Whether each column has bool or an integer dtype, which is public."""
+    dtypes = rows.dtypes if isinstance(rows, ColumnRows) else [rows.dtype] * rows.shape[1]
+    return [dtype.kind in "bui" for dtype in dtypes]
 
 
 def bounds_by_name(bound: Any, names: FeatureNames, name: str) -> Any:

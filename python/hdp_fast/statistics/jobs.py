@@ -34,8 +34,10 @@ from .bounded_columns import (
     read_bounds,
     read_columns,
     read_members,
+    whole_columns,
 )
 from .covariances import add_products, release_products
+from .distributions import MOST_CELLS, USUAL_CELLS, release_distributions
 from .moment_sums import (
     Moment,
     PublicColumns,
@@ -46,7 +48,7 @@ from .moment_sums import (
     release_sums,
     settle_columns,
 )
-from .ranks import MOST_STEPS, Choice, count_points, plan_quantiles
+from .ranks import MOST_STEPS, Choice, Grid, count_points, plan_quantiles, settle_points
 from .tallies import choose_largest, count_cells, read_bins, release_counts
 
 _MOMENTS: Mapping[str, Callable[[PublicColumns], Moment]] = {
@@ -59,7 +61,8 @@ _OF_BINS = ("histogram", "top_k")
 _MOST_COLUMNS = 1 << 20
 # Squares are integers up to 2**30, and sums of more of them may wrap around.
 _MOST_OF_SQUARES = 1 << 33
-_STATISTICS = (*_MOMENTS, "covariance", "quantiles", *_OF_BINS)
+_OF_POINTS = ("quantiles", "distribution")
+_STATISTICS = (*_MOMENTS, "covariance", *_OF_POINTS, *_OF_BINS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,14 +74,15 @@ class Job(Checked):
     function of the same name on all the records together.
 
     Attributes:
-        statistic: "count", "sum", "mean", "variance", "covariance", "quantiles", "histogram" or
-            "top_k", as the functions of this package.
+        statistic: "count", "sum", "mean", "variance", "covariance", "quantiles", "distribution",
+            "histogram" or "top_k", as the functions of this package.
         low: Public lower bound of the columns, as that function takes it; not for "count",
             "histogram" and "top_k".
         high: Public upper bound, likewise.
         edges: Public ends of the bins of a histogram of numbers.
         categories: Public values of a histogram of categories, or of "top_k".
-        steps: Steps of the grid of quantiles.
+        steps: Steps of the grid of quantiles or a distribution, as these take them. None takes
+            integers for columns of bool or an integer type, which all parts must then have.
         groups: Public keys of groups; None makes no groups.
         neighbors: "replace_one" or "add_remove".
         columns: The columns of tables that are read: a list of names, or one name for a vector.
@@ -107,7 +111,7 @@ class Job(Checked):
     high: Any = None
     edges: Any = None
     categories: Any = None
-    steps: int = 1 << 20
+    steps: int | None = None
     groups: Any = None
     neighbors: str = "replace_one"
     columns: Any = None
@@ -115,7 +119,7 @@ class Job(Checked):
 
     RULES: ClassVar[Rules] = {
         "statistic": partial(one_of, allowed=_STATISTICS),
-        "steps": partial(positive_int, most=MOST_STEPS),
+        "steps": optional(partial(positive_int, most=MOST_STEPS)),
         "neighbors": curator_relation,
         "by": optional(partial(instance, kind=str, what="the name of a column")),
     }
@@ -138,6 +142,8 @@ class Job(Checked):
             for name in ("edges", "categories"):
                 if getattr(self, name) is not None:
                     refuse(name, getattr(self, name), f"it is no setting of a {self.statistic}")
+        if self.statistic == "distribution" and self.steps is not None:
+            positive_int("steps", self.steps, MOST_CELLS)
         if (self.by is not None) and self.groups is None:
             refuse("by", self.by, "groups must list its public keys")
 
@@ -170,8 +176,9 @@ class Job(Checked):
         rows, names = read_columns(values)
         members = read_members(by, self.groups, len(rows))
         public = self._settle(names, rows.shape[1], max(len(rows), 1))
-        sums, tallies = self._add_up(rows, public, members)
-        settings = self._describe(names if names is None else list(names), rows.shape[1])
+        grid = Grid(public.bounds, self._settle_points(public.bounds, whole_columns(rows)))
+        sums, tallies = self._add_up(rows, public, grid, members)
+        settings = self._describe(names if names is None else list(names), rows.shape[1], grid)
         return State(self._name, settings, len(rows), sums, part_names(part), tallies)
 
     @keep_result
@@ -194,7 +201,7 @@ class Job(Checked):
             values: The State of all records, or data.Chunks of them, which are folded first; or
                 what fold takes.
             epsilon: As the function of the statistic.
-            delta: As the function of the statistic; None for quantiles and "top_k".
+            delta: As the function of the statistic; None for "top_k", quantiles and distributions.
             levels: The levels of quantiles.
             interval: Whether quantiles come with intervals.
             k: How many categories "top_k" chooses.
@@ -222,7 +229,7 @@ class Job(Checked):
         Cost:
             That of the noise; for Chunks a pass over the parts.
         """
-        if delta is not None and self.statistic in ("quantiles", "top_k"):
+        if delta is not None and self.statistic in (*_OF_POINTS, "top_k"):
             refuse("delta", delta, f"{self.statistic} is pure: it must be None")
         neighbors: Any = self.neighbors
         goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
@@ -231,7 +238,9 @@ class Job(Checked):
             goal = goal._replace(persons=persons)
         state = fold_all(self.fold, values)
         names, width = self._read_names(state)
-        state.require(self._name, self._describe(names, width), "a state must be made by this job")
+        grid = self._read_grid(state, names, width)
+        settings = self._describe(names, width, grid)
+        state.require(self._name, settings, "a state must be made by this job")
         check_number(state.rows, neighbors, grouped=self.groups is not None)
         if self.statistic in ("variance", "covariance") and neighbors == "replace_one":
             positive_int("the number of records", state.rows, _MOST_OF_SQUARES)
@@ -247,12 +256,18 @@ class Job(Checked):
             return release_counts(counts, bins, keys, goal, n=state.rows)
         public = self._settle(None if names is None else tuple(names), width or 1, state.rows)
         none = None if keys is None else Groups(keys, np.empty(0, np.int64))
-        zeros, tallies = self._add_up(np.empty((0, public.width)), public, none)
+        grid = grid or Grid(
+            public.bounds, settle_points(self.steps, public.bounds, [False] * public.width)
+        )
+        zeros, tallies = self._add_up(np.empty((0, public.width)), public, grid, none)
         require_shapes(state, {name: values.shape for name, values in zeros.items()}, tallies)
         if self.statistic == "quantiles":
             choice = Choice(levels, self.steps, interval)
-            plan = plan_quantiles(choice, public.bounds, keys, goal, n=state.rows)
-            return plan.release(self._untally(state, public), public.names, keys)
+            plan = plan_quantiles(choice, grid, keys, goal, n=state.rows)
+            return plan.release(self._untally(state, grid), public.names, keys)
+        if self.statistic == "distribution":
+            counted = self._untally(state, grid)
+            return release_distributions(counted, grid, public.names, keys, goal, n=state.rows)
         sums = state.sums["sums"]
         if self.statistic == "covariance":
             return release_products(sums, public, goal)
@@ -281,17 +296,21 @@ class Job(Checked):
         """Bounds that were read once, for a block of records may be short."""
         return {}
 
-    def _describe(self, names: list[str] | None, width: int | None = None) -> dict[str, str]:
+    def _describe(
+        self, names: list[str] | None, width: int | None = None, grid: Grid | None = None
+    ) -> dict[str, str]:
         # Names are read back from a state, and stand there in full.
-        return {**self._settings, "columns": json.dumps(width if names is None else names)}
+        settings = {**self._settings, "columns": json.dumps(width if names is None else names)}
+        if self.statistic in _OF_POINTS and grid is not None:
+            settings["steps"] = json.dumps(grid.points)
+        return settings
 
     @cached_property
     def _settings(self) -> dict[str, str]:
         listed = {name: _list(getattr(self, name)) for name in ("edges", "categories", "groups")}
-        grid = {"steps": self.steps} if self.statistic == "quantiles" else {}
         ends = {name: _plain(getattr(self, name)) for name in ("low", "high")}
         return describe_settings(
-            **ends, **listed, **grid, neighbors=self.neighbors, read=self._read_column, by=self.by
+            **ends, **listed, neighbors=self.neighbors, read=self._read_column, by=self.by
         )
 
     @property
@@ -317,6 +336,25 @@ class Job(Checked):
             refuse("columns", columns, "a state must be made by this job")
         return None, columns
 
+    def _read_grid(self, state: State, names: list[str] | None, width: int | None) -> Grid | None:
+        """The grid of a state of quantiles: that of whole numbers, or the usual one."""
+        if self.statistic not in _OF_POINTS or width is None:
+            return None
+        public = self._settle(None if names is None else tuple(names), width, state.rows)
+        grids = [self._settle_points(public.bounds, [kind] * width) for kind in (True, False)]
+        points = None
+        with suppress(ValueError, RecursionError):
+            points = json.loads(state.settings.get("steps", "null"))
+        if not isinstance(points, list) or len(points) != width:
+            return Grid(public.bounds, grids[1])
+        whole = [point == integers for point, integers in zip(points, grids[0], strict=True)]
+        return Grid(public.bounds, self._settle_points(public.bounds, whole))
+
+    def _settle_points(self, bounds: Bounds, whole: Sequence[bool]) -> tuple[int, ...]:
+        if self.statistic == "distribution":
+            return settle_points(self.steps, bounds, whole, USUAL_CELLS, MOST_CELLS)
+        return settle_points(self.steps, bounds, whole)
+
     # Records -------------------------------------------------------------------------------------
 
     def _choose(self, values: Any, by: Any) -> tuple[Any, Any]:
@@ -335,7 +373,9 @@ class Job(Checked):
             if len(names) != 1:
                 refuse("columns", names, f"a {self.statistic} takes one column")
             return self._entries(table.column(names[0])), by
-        return {name: table.column(name).row_numbers() for name in names}, by
+        whole = self.statistic in _OF_POINTS
+        columns = {name: table.column(name) for name in names}
+        return {name: numbers_of(column, whole=whole) for name, column in columns.items()}, by
 
     def _entries(self, column: Column) -> Any:
         if self.categories is None:
@@ -343,27 +383,40 @@ class Job(Checked):
         return _entries_of(column)
 
     def _add_up(
-        self, rows: NDArray[Any], public: PublicColumns, members: Groups | None
+        self, rows: NDArray[Any], public: PublicColumns, grid: Grid, members: Groups | None
     ) -> tuple[dict[str, Any], dict[str, Tally]]:
         if self.statistic == "covariance":
             return {"sums": add_products(rows, public, members)}, {}
         if self.statistic in _MOMENTS:
             moment = _MOMENTS[self.statistic](public)
             return {"sums": add_up(rows, moment.count, members)}, {}
-        counted = count_points(rows, public.bounds, self.steps, members)
+        counted = count_points(rows, grid, members)
         each = [one for columns in counted for one in columns]
-        return {}, {"points": Tally.join(each, self.steps + 1)}
+        lengths = [points + 1 for points in grid.points] * len(counted)
+        return {}, {"points": Tally.join(each, lengths)}
 
-    def _untally(self, state: State, public: PublicColumns) -> Sequence[Sequence[Tally]]:
+    def _untally(self, state: State, grid: Grid) -> Sequence[Sequence[Tally]]:
         """How many records stand at the points of each column of each group."""
-        tally, grid = state.tallies["points"], self.steps + 1
-        many = public.width * (1 if public.keys is None else len(public.keys))
-        ends = np.searchsorted(tally.places, grid * np.arange(many + 1))
+        tally, groups = state.tallies["points"], 1 if self._keys is None else len(self._keys)
+        starts = [0, *itertools.accumulate(points + 1 for points in groups * grid.points)]
+        ends = np.searchsorted(tally.places, starts)
         each = [
-            Tally(tally.places[start:stop] - grid * place, tally.values[start:stop])
-            for place, (start, stop) in enumerate(itertools.pairwise(ends))
+            Tally(tally.places[start:stop] - first, tally.values[start:stop])
+            for first, (start, stop) in zip(starts, itertools.pairwise(ends), strict=False)
         ]
-        return [each[start : start + public.width] for start in range(0, many, public.width)]
+        width = len(grid.points)
+        return [each[start : start + width] for start in range(0, groups * width, width)]
+
+
+def numbers_of(column: Column, *, whole: bool) -> NDArray[Any]:
+    """The numbers of a column, in floats.
+
+    whole: keeps integers where the type of the column, which is public, has no other values; a type
+    that lets an integer be missing makes floats, whether one is missing or not.
+    """
+    if whole and isinstance(column, NumberColumn) and column.holds_integers:
+        return column.values if column.missing is None else column.row_numbers()
+    return column.row_numbers()
 
 
 def _plain(bound: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Quantiles by permute-and-flip or the exponential mechanism, exact, by gaps between records."""
+"""Quantiles of private columns, exact: chosen one by one, or by recursion where they are many."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .. import noise
 from .._support.feature_names import FeatureNames
 from .._support.notes import keep_result
 from .._support.random_state import make_stream
-from .._support.types import Floats, Integers, RandomState
+from .._support.types import Integers, RandomState
 from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..data.goal import Goal, check_goal
 from ..data.rows import Bounds
 from ..data.states import Tally
 from ..exceptions import ShapeError
-from ..noise import selection_rate
+from ..noise import exact_epsilon, selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import (
     Groups,
@@ -33,23 +33,22 @@ from .bounded_columns import (
     read_bounds,
     read_columns,
     read_members,
+    whole_columns,
 )
-from .release_noise import note_noise
+from .cuts import DEVIATION, FEW_POINTS, Recursion, choose, cut_at_records, draw_ends
+from .release_noise import bound_sums, note_noise
 from .results import Quantiles
 
 MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
-_LARGEST_SCALE, _LARGEST_SHIFT = 1 << 50, 1 << 40
-# Up to here permute-and-flip visits each point; with more, its error is that of the other.
-_FEW_POINTS = 1 << 12
+USUAL_STEPS = 1 << 20
+_LARGEST_SCALE = 1 << 50
+_FEW_LEVELS = 2
 _NOISE = {
     True: "coins of probability exp(-rate distance in ranks)",
     False: "choices of probability proportional to exp(-rate distance in ranks)",
 }
 # With fewer records than this part of the points, they are listed and not counted by points.
 _SPARSE = 2
-# With more rings than this many for each piece, most of them have none.
-_DENSE_RINGS = 4
-_FIRST_BATCH, _LARGEST_BATCH = 64, 1 << 16
 
 
 @keep_result
@@ -63,7 +62,7 @@ def quantiles(
     neighbors: Neighbors = "replace_one",
     by: ArrayLike | None = None,
     groups: Any = None,
-    steps: int = 1 << 20,
+    steps: int | None = None,
     interval: bool = False,
     confidence: float = 0.95,
     ids: ArrayLike | None = None,
@@ -75,11 +74,16 @@ def quantiles(
 
     The candidates are the points of an even grid from `low` to `high`, to which values are clipped
     and rounded; NaN counts as `low`. The score of a point is minus the number of records by which
-    its rank is off: a value of many records has all of their ranks. All points between two
-    neighboring records have one score, so that the time does not grow with the grid. On a grid of
-    at most 4,096 points permute-and-flip chooses one, which errs less there, and on others the
-    exponential mechanism. The budget is split evenly among the levels and columns, and the chosen
-    points are put in order.
+    its rank is off. All points between two neighboring records have one score, so that the time
+    does not grow with the grid. The budget is split evenly among the columns.
+
+    One or two levels are chosen one by one, each with its share of epsilon: a value of many records
+    has all of their ranks, and on a grid of at most 4,096 points permute-and-flip chooses one,
+    which errs less there, on others the exponential mechanism. From three levels on they are cut
+    one between two others where a forecast from the levels says that this errs less: 99 levels then
+    cost as much as seven. A value of many records is cut at its right rank. Where the number of
+    records is public, levels so near each other that a cut would show nothing stand evenly between
+    the cuts of others.
 
     Args:
         values: Records, shape (n,); or columns as an array (n, d), a frame or a dict of vectors.
@@ -92,10 +96,13 @@ def quantiles(
         epsilon: Privacy parameter of the whole call, finite and above 0.
         neighbors: "replace_one", for which the number of records is public, or "add_remove", for
             which it is not.
-        steps: Number of steps of the grid, from 1 to `2**24`. For whole numbers take high - low:
-            no other point is chosen then.
-        interval: Whether each quantile comes with an interval, whose ends are two more choices:
-            a quantile then has a third of its epsilon.
+        steps: Number of steps of the grid, from 1 to `2**24`. None takes high - low for a column of
+            bool or an integer dtype whose bounds are whole numbers at most `2**24` apart, so that
+            its quantiles are whole, and `2**20` for others.
+        interval: Whether each quantile comes with an interval. Its ends are two more choices where
+            levels are chosen one by one, which leaves a quantile a third of its epsilon. In a
+            recursion half of epsilon counts the records between the quantiles and at them, with
+            noise, and `rank_error` comes of these counts.
         by: The group of each record, shape (n,); None makes no groups. Values of dtype object are
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
@@ -122,18 +129,19 @@ def quantiles(
     Guarantee:
         Pure epsilon-DP for `neighbors`, for all levels, columns and groups together; exact.
         Replacing a record moves a rank by 1; adding one moves the rank's distance from level q by
-        at most the larger of q and 1 - q, and with groups, replacing one does so in two of them. No
-        value of a record causes an error or a warning. The running time
-        depends on the records.
+        at most the larger of q and 1 - q, and with groups, replacing one does so in two of them. In
+        a recursion a record takes part in one choice of each depth, or with shares that add up to
+        one in several: a depth has epsilon / depth. Counts are a histogram's. No value of a record
+        causes an error or a warning. The running time depends on the records.
 
     Cost:
-        A pass over the records, and sorting them where there are few; for each level sorting the
-        different values and, in all but odd cases, a few coins.
+        A pass over the records, and sorting them where there are few; for each level, in a
+        recursion for each depth, a pass over the different values; a few coins.
 
     Source:
-        McSherry and Talwar 2007; McKenna and Sheldon 2020; Smith 2011 for quantiles. Points are
-        grouped by rank and proposed with geometric coins, which are accepted by comparison with
-        integers.
+        McSherry and Talwar 2007; McKenna and Sheldon 2020; Smith 2011 for quantiles; Kaplan,
+        Schnapp and Stemmer 2022 for the recursion, with our rates and treatment of ties. Points are
+        grouped by rank, and groups are proposed by integers around their chances.
 
     Examples:
         >>> import numpy as np
@@ -148,60 +156,112 @@ def quantiles(
     choice = Choice(levels, steps, interval)
     choice.check()
     rows, names = read_columns(values)
+    whole = whole_columns(rows)
     members = read_members(by, groups, len(rows))
     goal = goal.of_people(ids, rows_per_person, len(rows))
     rows, members = keep_rows(goal.persons, rows, members)
     check_number(len(rows), neighbors, grouped=members is not None)
     bounds = read_bounds(low, high, names, rows.shape[1])
     keys = None if members is None else members.keys
-    plan = plan_quantiles(choice, bounds, keys, goal, n=len(rows))
-    return plan.release(count_points(rows, bounds, plan.points, members), names, keys)
+    grid = Grid(bounds, settle_points(steps, bounds, whole))
+    plan = plan_quantiles(choice, grid, keys, goal, n=len(rows))
+    return plan.release(count_points(rows, grid, members), names, keys)
 
 
 class Choice(NamedTuple):
     """Which quantiles are chosen, as the arguments of `quantiles`."""
 
     levels: Any
-    steps: int
+    steps: int | None
     interval: bool
 
-    def check(self) -> tuple[list[Fraction], int, bool]:
-        """The levels as fractions, the steps, and whether there are intervals.
+    def check(self) -> tuple[list[Fraction], bool]:
+        """The levels as fractions, and whether there are intervals.
 
         Raises: ShapeError and ParameterError as `quantiles` does.
         """
-        points = positive_int("steps", self.steps, MOST_STEPS)
-        return _read_levels(self.levels), points, flag("interval", self.interval)
+        if self.steps is not None:
+            positive_int("steps", self.steps, MOST_STEPS)
+        return _read_levels(self.levels), flag("interval", self.interval)
+
+
+class Grid(NamedTuple):
+    """The points that values are rounded to.
+
+    Attributes:
+        bounds: Bounds of the columns.
+        points: The last point of the grid 0, ..., points of each column.
+    """
+
+    bounds: Bounds
+    points: tuple[int, ...]
+
+
+def settle_points(
+    steps: int | None,
+    bounds: Bounds,
+    whole: Sequence[bool],
+    usual: int = USUAL_STEPS,
+    most: int = MOST_STEPS,
+) -> tuple[int, ...]:
+    """The steps of each column's grid; those of whole numbers are integers where none are asked."""
+    if steps is not None:
+        return (int(steps),) * len(whole)
+    spans = zip(bounds.low.tolist(), bounds.high.tolist(), whole, strict=True)
+    return tuple(
+        int(high - low)
+        if kind and low.is_integer() and high.is_integer() and high - low <= most
+        else usual
+        for low, high, kind in spans
+    )
 
 
 def plan_quantiles(
-    choice: Choice, bounds: Bounds, keys: tuple[Any, ...] | None, goal: Goal, *, n: int
+    choice: Choice, grid: Grid, keys: tuple[Any, ...] | None, goal: Goal, *, n: int
 ) -> QuantilePlan:
     """How quantiles are chosen, from public facts alone; warns where n records show nothing.
 
     n: the number of records, which is used under "replace_one" alone.
     """
-    parts, points, interval = choice.check()
-    choices = len(bounds.low) * len(parts) * (3 if interval else 1)
-    rates = [choose_rate(level, goal, choices, grouped=keys is not None) for level in parts]
-    many = "" if keys is None else f" in each of {len(keys)} groups"
-    row_record = PrivacyRecord(
-        mechanism=f"statistics.quantiles, {choices} choices among {points + 1} points each{many}",
-        source="McKenna and Sheldon 2020" if points < _FEW_POINTS else "McSherry and Talwar 2007",
-        neighbors=goal.neighbors,
-        epsilon=goal.epsilon,
-        noise=_NOISE[points < _FEW_POINTS],
-        rng=rng_of(goal.random_state),
+    levels, interval = choice.check()
+    plan = QuantilePlan(
+        tuple(levels),
+        *_choose_mechanism(levels, interval, len(grid.points), keys is not None, goal, n),
+        grid,
+        goal,
+        interval,
+        keys is not None,
+        n if goal.neighbors == "replace_one" and keys is None else None,
     )
-    record = goal.persons.state(row_record)
-    pairs = list(zip(parts, rates, strict=True))
-    plan = QuantilePlan(pairs, points, bounds, goal, interval, record)
-    errors = zip(parts, plan.rank_errors, strict=True)
     if goal.neighbors == "replace_one" and any(
-        error >= max(level, 1 - level) * n for level, error in errors
+        error >= max(level, 1 - level) * n
+        for level, error in zip(levels, plan.forecast_errors(), strict=True)
     ):
         note_noise("quantiles", n, goal.epsilon)
     return plan
+
+
+def _choose_mechanism(
+    levels: Sequence[Fraction], interval: bool, width: int, grouped: bool, goal: Goal, n: int
+) -> tuple[list[Fraction], Recursion | None]:
+    """The rates of levels that are chosen one by one, or a recursion where it errs less."""
+    choices = width * len(levels) * (3 if interval else 1)
+    distinct = sorted(set(levels))
+    if len(distinct) <= _FEW_LEVELS:
+        return [choose_rate(level, goal, choices, grouped=grouped) for level in levels], None
+    one_way = goal.neighbors == "add_remove"
+    share = exact_epsilon(goal.epsilon) / (width * goal.persons.rows * (2 if interval else 1))
+    known = None if one_way or grouped else n
+    cuts = Recursion.plan(distinct, share, one_way=one_way, fixed=not (one_way or grouped), n=known)
+    moves = [Fraction(largest_move(level, goal.neighbors, grouped=grouped), level.denominator)
+             for level in distinct]  # fmt: skip
+    alone = [float(DEVIATION * 2 * move * choices / (share * width)) for move in moves]
+    if interval:
+        alone = [error / 2 for error in alone]
+    if sum(cuts.deviations) < sum(alone):
+        _check_rate(cuts.least_rate, goal)
+        return [], cuts
+    return [choose_rate(level, goal, choices, grouped=grouped) for level in levels], None
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,37 +269,77 @@ class QuantilePlan:
     """How the quantiles of each group and column are chosen, from public facts alone.
 
     Attributes:
-        choices: Each level, and how fast a point's chances fall with its distance from it.
-        points: The last point of the grid 0, ..., points.
-        bounds: Bounds of the columns.
+        levels: The levels in increasing order.
+        rates: How fast a point's chances fall with its distance from each, where the levels are
+            chosen one by one.
+        cuts: The recursion over the different levels, where they are not.
+        grid: The points of each column.
         goal: The privacy parameters, and the confidence.
         interval: Whether each quantile comes with an interval.
-        record: What protects the records.
+        grouped: Whether there are groups.
+        n: The number of records of each quantile, where it is public.
     """
 
-    choices: list[tuple[Fraction, Fraction]]
-    points: int
-    bounds: Bounds
+    levels: tuple[Fraction, ...]
+    rates: list[Fraction]
+    cuts: Recursion | None
+    grid: Grid
     goal: Goal
     interval: bool
-    record: PrivacyRecord
+    grouped: bool
+    n: int | None
 
-    @property
-    def rank_errors(self) -> list[float]:
-        """By how many ranks each choice is off at most, but for beta."""
+    def record(self, keys: tuple[Any, ...] | None) -> PrivacyRecord:
+        """What protects the records."""
+        points = " and ".join(f"{many + 1}" for many in sorted(set(self.grid.points)))
+        width, few = len(self.grid.points), max(self.grid.points) < FEW_POINTS
+        if self.cuts is None:
+            choices = width * len(self.levels) * (3 if self.interval else 1)
+            what = f"{choices} choices among {points} points each"
+            source = "McKenna and Sheldon 2020" if few else "McSherry and Talwar 2007"
+        else:
+            levels = width * len(self.cuts.levels)
+            what = f"{levels} levels, {self.cuts.depth} cuts deep, among {points} points each"
+            source, few = "Kaplan, Schnapp and Stemmer 2022", False
+        many = "" if keys is None else f" in each of {len(keys)} groups"
+        law = _NOISE[few]
+        if self.cuts is not None and self.interval:
+            law += f"; discrete Laplace, scale {float(self._scale):.6g} on counts"
+        return self.goal.persons.state(
+            PrivacyRecord(
+                mechanism=f"statistics.quantiles, {what}{many}",
+                source=source,
+                neighbors=self.goal.neighbors,
+                epsilon=self.goal.epsilon,
+                noise=law,
+                rng=rng_of(self.goal.random_state),
+            )
+        )
+
+    def forecast_errors(self) -> list[float]:
+        """By how many ranks each choice is off: at most where alone, in a recursion as a rule."""
+        if self.cuts is None:
+            return self.rank_errors(0)
+        by_level = dict(zip(self.cuts.levels, self.cuts.deviations, strict=True))
+        return [2 * by_level[level] for level in self.levels]
+
+    def rank_errors(self, place: int) -> list[float]:
+        """By how many ranks each choice in a column is off at most, but for beta."""
+        points, beta = self.grid.points[place], self.goal.beta
+        if self.cuts is not None:
+            bounds = self.cuts.bound_errors(points, beta)
+            by_level = dict(zip(self.cuts.levels, bounds, strict=True))
+            return [by_level[level] for level in self.levels]
         return [
-            math.log((self.points + 1) / self.goal.beta) / float(rate * level.denominator)
-            for level, rate in self.choices
+            math.log((points + 1) / beta) / float(rate * level.denominator)
+            for level, rate in zip(self.levels, self.rates, strict=True)
         ]
 
-    @property
-    def shifts(self) -> list[int]:
+    def _shifts(self, points: int) -> list[int]:
         """By how many ranks each end of an interval aims away from the quantile's rank."""
         return [
-            math.ceil(
-                math.log(2 * (self.points + 1) / self.goal.beta) / float(rate * level.denominator)
-            )
-            for level, rate in self.choices
+            math.ceil(math.log(2 * (points + 1) / self.goal.beta) / float(rate * level.denominator))
+            for level, rate in zip(self.levels, self.rates, strict=True)
         ]
 
     def release(
@@ -253,42 +353,139 @@ class QuantilePlan:
         counted: what `count_points` makes, the columns of each group, or of one where there are
         none.
         """
-        stream = make_stream(self.goal.random_state)
-        with spend(self.goal.budget, self.record):
+        stream, record = make_stream(self.goal.random_state), self.record(keys)
+        draw = self._choose if self.cuts is None else self._cut
+        with spend(self.goal.budget, record):
             groups = []
             for columns in counted:
-                results = [self._choose(place, one, stream) for place, one in enumerate(columns)]
+                results = [
+                    self._place(place, draw(place, one, stream), record)
+                    for place, one in enumerate(columns)
+                ]
                 groups.append(
                     results[0] if names is None else dict(zip(names, results, strict=True))
                 )
         return groups[0] if keys is None else dict(zip(keys, groups, strict=True))
 
-    def _choose(self, place: int, records: Tally, stream: np.random.Generator | None) -> Quantiles:
-        """The quantiles of the records of one group, in one column."""
-        pieces = cut_at_records(records, self.points)
-        drawn = [
-            choose(pieces, pieces.distances(level), rate, stream) for level, rate in self.choices
-        ]
-        share = np.sort(np.array(drawn)) / self.points
-        ends = self._draw_intervals(share, records, stream) if self.interval else [share, share]
-        least, most = float(self.bounds.low[place]), float(self.bounds.high[place])
-        value, low_ends, high_ends = (
-            (least + part * (most - least)).clip(least, most) for part in (share, *ends)
+    def _place(self, place: int, chosen: _Chosen, record: PrivacyRecord) -> Quantiles:
+        """Chosen points as values between a column's bounds."""
+        points = self.grid.points[place]
+        bounds = self.grid.bounds
+        low, high = float(bounds.low[place]), float(bounds.high[place])
+        value, *ends = (
+            None if some is None else (low + some * (high - low) / points).clip(low, high)
+            for some in (chosen.points, chosen.low, chosen.high)
         )
-        stated = tuple(float(level) for level, _ in self.choices)
-        kept = (low_ends, high_ends) if self.interval else (None, None)
-        error = max(self.rank_errors)
-        return Quantiles(value, stated, error, self.goal.confidence, self.record, *kept)
+        assert value is not None
+        levels, beta = tuple(map(float, self.levels)), self.goal.confidence
+        return Quantiles(value, levels, chosen.rank_error, beta, record, *ends)
 
-    def _draw_intervals(
-        self, share: Floats, records: Tally, stream: np.random.Generator | None
-    ) -> list[Floats]:
-        pairs = [
-            draw_ends(records, self.points, choice, shift, stream)
-            for choice, shift in zip(self.choices, self.shifts, strict=True)
+    def _choose(self, place: int, records: Tally, stream: np.random.Generator | None) -> _Chosen:
+        """Points of one column, each by itself."""
+        points, choices = self.grid.points[place], zip(self.levels, self.rates, strict=True)
+        pieces, error = cut_at_records(records, points), max(self.rank_errors(place))
+        pairs = list(choices)
+        drawn = [choose(pieces, pieces.distances(level), rate, stream) for level, rate in pairs]
+        chosen = np.sort(np.array(drawn))
+        if not self.interval:
+            return _Chosen(chosen, error)
+        ends = [
+            draw_ends(records, points, pair, shift, stream)
+            for pair, shift in zip(pairs, self._shifts(points), strict=True)
         ]
-        lower, upper = np.array(pairs).T / self.points
-        return [np.minimum(lower, share), np.maximum(upper, share)]
+        low, high = np.array(ends).T
+        return _Chosen(chosen, error, np.minimum(low, chosen), np.maximum(high, chosen))
+
+    def _cut(self, place: int, records: Tally, stream: np.random.Generator | None) -> _Chosen:
+        """Points of one column by recursion, and by noisy counts between them their intervals."""
+        assert self.cuts is not None
+        points = self.grid.points[place]
+        drawn = self.cuts.draw(records, points, stream)
+        place_of = {level: place for place, level in enumerate(self.cuts.levels)}
+        chosen = drawn[[place_of[level] for level in self.levels]]
+        if not self.interval:
+            return _Chosen(chosen, max(self.rank_errors(place)))
+        marks = np.unique(drawn)
+        counts = count_between(records, marks)
+        noisy = counts + noise.discrete_laplace(self._scale, len(counts), random_state=stream)
+        spans = [self._enclose(level, marks, noisy, points) for level in self.levels]
+        low, high = (np.array(ends) for ends in zip(*spans, strict=True))
+        error = self._measure_error(chosen, marks, noisy)
+        return _Chosen(chosen, error, np.minimum(low, chosen), np.maximum(high, chosen))
+
+    @property
+    def _scale(self) -> Fraction:
+        """The scale of the noise on counts, which have half of a column's epsilon."""
+        moved = 2 if self.goal.neighbors == "replace_one" else 1
+        rows = moved * len(self.grid.points) * self.goal.persons.rows
+        return 2 * rows / exact_epsilon(self.goal.epsilon)
+
+    def _enclose(
+        self, level: Fraction, marks: Integers, noisy: Integers, points: int
+    ) -> tuple[int, int]:
+        """The ends of a level's interval: points whose ranks are surely below it, and above.
+
+        Points are tested in order from either end, and the first that is not surely on its side
+        ends the tests, so that the first that is not on it errs alone.
+        """
+        low, high = 0, points
+        for place in range(len(marks)):
+            if not self._excess(level, noisy, 2 * place + 1, sign=-1) >= 0:
+                break
+            low = int(marks[place])
+        for place in reversed(range(len(marks))):
+            if not self._excess(level, noisy, 2 * place + 2, sign=1) >= 0:
+                break
+            high = int(marks[place])
+        return low, high
+
+    def _excess(self, level: Fraction, noisy: Integers, cells: int, *, sign: int) -> float:
+        """By how much the records in the first cells are surely more than a level's, or fewer."""
+        value, half = self._rank(level, noisy, cells)
+        return sign * value - half
+
+    def _rank(self, level: Fraction, noisy: Integers, cells: int) -> tuple[float, float]:
+        """The records in the first cells beyond a level's share, and how far noise moves that.
+
+        The noise exceeds the second number on one side with half of beta at most.
+        """
+        rest, before = len(noisy) - cells, float(noisy[:cells].sum())
+        after = float(noisy[cells:].sum())
+        # The share of the last cells is known twice where n is public: take the least noise.
+        weight = float(level) if self.n is None else cells / len(noisy)
+        value = (1 - weight) * before - weight * after
+        if self.n is not None:
+            value += (weight - float(level)) * self.n
+        weights, many = np.array([[1 - weight], [weight]]), np.array([[cells], [rest]])
+        return value, float(bound_sums(self._scale, weights, many, [self.goal.beta / 2])[0, 0])
+
+    def _measure_error(self, chosen: Integers, marks: Integers, noisy: Integers) -> float:
+        """By how many ranks a chosen point is off at most, as the counts say."""
+        errors = [0.0]
+        for level, place in zip(self.levels, np.searchsorted(marks, chosen).tolist(), strict=True):
+            below, half = self._rank(level, noisy, 2 * place + 1)
+            upto, more = self._rank(level, noisy, 2 * place + 2)
+            errors += [below + half, more - upto]
+        return max(errors)
+
+
+class _Chosen(NamedTuple):
+    """Points that were chosen in a column, and the ends of their intervals.
+
+    rank_error: by how many ranks each is off at most.
+    """
+
+    points: Integers
+    rank_error: float
+    low: Integers | None = None
+    high: Integers | None = None
+
+
+def count_between(records: Tally, marks: Integers) -> Integers:
+    """How many records stand below the first mark, at it, between it and the second, and so on."""
+    upto = np.concatenate(([0], np.cumsum(records.values, dtype=np.int64)))
+    ends = np.searchsorted(records.places, np.repeat(marks, 2) + np.tile([0, 1], len(marks)))
+    return np.diff(upto[np.concatenate(([0], ends, [len(records.places)]))])
 
 
 def _read_levels(levels: Any) -> list[Fraction]:
@@ -304,9 +501,13 @@ def choose_rate(level: Fraction, goal: Goal, choices: int, *, grouped: bool) -> 
     """How fast a point's chances fall with its distance."""
     move = largest_move(level, goal.neighbors, grouped=grouped)
     rate = selection_rate(goal.epsilon, move * choices * goal.persons.rows, monotonic=False)
+    _check_rate(rate, goal)
+    return rate
+
+
+def _check_rate(rate: Fraction, goal: Goal) -> None:
     if rate * _LARGEST_SCALE < 1:
         refuse("epsilon", goal.epsilon, "it needs more noise than is drawn: take a larger one")
-    return rate
 
 
 def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> int:
@@ -323,22 +524,23 @@ def largest_move(level: Fraction, neighbors: str, *, grouped: bool = False) -> i
 
 
 def count_points(
-    rows: NDArray[Any], bounds: Bounds, points: int, members: Groups | None = None
+    rows: NDArray[Any], grid: Grid, members: Groups | None = None
 ) -> list[list[Tally]]:
-    """How many records of a part stand at each point of the grid 0, ..., points.
+    """How many records of a part stand at each point of the grid.
 
     They are counted by column, in each group, or in one where there are none.
     """
     if members is None:
-        return [_count_columns(rows, bounds, points)]
+        return [_count_columns(rows, grid)]
     order = np.argsort(members.codes, kind="stable")
     ends = np.searchsorted(members.codes[order], np.arange(len(members.keys) + 1))
-    return [_count_columns(rows[order[slice(*pair)]], bounds, points) for pair in pairwise(ends)]
+    return [_count_columns(rows[order[slice(*pair)]], grid) for pair in pairwise(ends)]
 
 
-def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[Tally]:
+def _count_columns(rows: NDArray[Any], grid: Grid) -> list[Tally]:
     counted = []
-    for place, ends in enumerate(zip(bounds.low, bounds.high, strict=True)):
+    low, high = grid.bounds.low, grid.bounds.high
+    for place, (*ends, points) in enumerate(zip(low, high, grid.points, strict=True)):
         own = Bounds(*(np.array([end]) for end in ends))
         blocks = (
             own.round(rows[block, place : place + 1], points)[:, 0]
@@ -360,150 +562,3 @@ def _count_dense(blocks: Iterable[Integers], points: int) -> Tally:
         np.add.at(total, block, 1)
     taken = np.flatnonzero(total != 0)
     return Tally(taken, total[taken])
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """The grid, cut at the records: each record's point, and the points between two of them.
-
-    Attributes:
-        start: The first point of each piece.
-        width: How many points it has, at least 1.
-        below: How many records lie below its points.
-        upto: How many lie below them or at them.
-        n: The number of records.
-    """
-
-    start: Integers
-    width: Integers
-    below: Integers
-    upto: Integers
-    n: int
-
-    def distances(self, level: Fraction, shift: int = 0) -> Integers:
-        """By how much the rank of each piece is off, in parts of the level; 0 for some piece.
-
-        The rank that is sought is n times the level, plus shift.
-        """
-        parts, whole = level.as_integer_ratio()
-        rank = parts * self.n + whole * shift
-        off, under = whole * self.below, whole * self.upto
-        off -= rank
-        np.maximum(off, np.subtract(rank, under, out=under), out=off)
-        return np.maximum(off, 0, out=off)
-
-
-def cut_at_records(records: Tally, points: int, added: dict[int, int] | None = None) -> Pieces:
-    """The pieces of the grid 0, ..., points, for records that are points of it.
-
-    added: how many public records that are no one's stand at some points; n does not count them.
-    """
-    values, counts = records
-    for point, number in (added or {}).items():
-        public = Tally(np.array([point]), np.array([number]))
-        values, counts = Tally(values, counts).merge(public)
-    upto = np.cumsum(counts, dtype=np.int64)
-    starts = np.concatenate(([0], values + 1))
-    widths = np.concatenate((values, [points + 1])) - starts
-    between = np.concatenate(([0], upto))
-    some = widths > 0
-    return Pieces(
-        np.concatenate((values, starts[some])),
-        np.concatenate((np.ones_like(values), widths[some])),
-        np.concatenate((upto - counts, between[some])),
-        np.concatenate((upto, between[some])),
-        int(records.values.sum()),
-    )
-
-
-def draw_ends(
-    records: Tally,
-    points: int,
-    choice: tuple[Fraction, Fraction],
-    shift: int,
-    stream: np.random.Generator | None,
-) -> tuple[int, int]:
-    """The ends of an interval for the quantile of a level, which is drawn at a rate.
-
-    Where a choice is off by at most `shift` ranks, one that aims so many below the quantile's rank
-    is not above it. Records that are no one's stand at the end of the grid, so that there is such a
-    rank; they are public and move no distance between neighbors.
-    """
-    if shift > _LARGEST_SHIFT:
-        return 0, points
-    level, rate = choice
-    lower, upper = (cut_at_records(records, points, {end: shift}) for end in (0, points))
-    return (
-        choose(lower, lower.distances(level), rate, stream),
-        choose(upper, upper.distances(level, shift), rate, stream),
-    )
-
-
-def choose(
-    pieces: Pieces, distances: Integers, rate: Fraction, stream: np.random.Generator | None
-) -> int:
-    """A point, chosen by permute-and-flip where there are few, else as `draw` does."""
-    if int(pieces.width.sum()) > _FEW_POINTS:
-        return draw(pieces, distances, rate, stream)
-    order = np.argsort(pieces.start)
-    scores = -np.repeat(distances[order], pieces.width[order])
-    return noise.permute_and_flip(
-        scores, epsilon=1.0, sensitivity=1 / (2 * rate), random_state=stream
-    )
-
-
-def draw(
-    pieces: Pieces, distances: Integers, rate: Fraction, stream: np.random.Generator | None
-) -> int:
-    """A point whose probability is proportional to exp(-rate distance), exactly.
-
-    Pieces whose distances lie within 1 / rate of each other form a ring. A ring j is proposed with
-    probability proportional to its points times exp(-rate j step), by rejection; then one of its
-    points, which is accepted for the rest of its distance.
-    """
-    step = math.ceil(1 / rate)
-    ring_of = distances // step
-    rings, sizes = _measure_rings(ring_of, pieces.width)
-    batch = _FIRST_BATCH
-    while True:
-        ring = _propose_ring(rings, sizes, 1 / (rate * step), batch, stream)
-        batch = min(2 * batch, _LARGEST_BATCH)
-        if ring is None:
-            continue
-        place = noise.uniform_integers(int(sizes[ring]), random_state=stream)
-        some = np.flatnonzero(ring_of == rings[ring])
-        some = some[np.argsort(distances[some], kind="stable")]
-        piece = some[np.searchsorted(np.cumsum(pieces.width[some]), place, side="right")]
-        rest = int(distances[piece]) - int(rings[ring]) * step
-        if noise.bernoulli_exp(rate * rest, random_state=stream):
-            return int(
-                pieces.start[piece]
-                + noise.uniform_integers(int(pieces.width[piece]), random_state=stream)
-            )
-
-
-def _measure_rings(ring_of: Integers, widths: Integers) -> tuple[Integers, Integers]:
-    """The rings that have a piece, in increasing order, and the number of points in each."""
-    if int(ring_of.max()) < _DENSE_RINGS * len(ring_of):
-        # Sums of at most 2**24 points, which floats hold exactly.
-        points = np.bincount(ring_of, weights=widths)
-        rings = np.flatnonzero(points)
-        return rings, points[rings].astype(np.int64)
-    rings, places = np.unique(ring_of, return_inverse=True)
-    return rings, np.bincount(places, weights=widths).astype(np.int64)
-
-
-def _propose_ring(
-    rings: Integers,
-    sizes: Integers,
-    scale: Fraction,
-    batch: int,
-    stream: np.random.Generator | None,
-) -> int | None:
-    """The first accepted ring of a batch of proposals; None if there is none."""
-    proposed = noise.geometric(scale, batch, random_state=stream)
-    places = np.searchsorted(rings, proposed).clip(0, len(rings) - 1)
-    most = int(sizes.max())
-    heights = np.where(rings[places] == proposed, sizes[places], 0)
-    accepted = noise.uniform_integers(most, batch, random_state=stream) < heights
-    return int(places[np.argmax(accepted)]) if accepted.any() else None

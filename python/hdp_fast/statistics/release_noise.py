@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from .. import accounting, noise
 from .._support.notes import note, note_large_delta
 from .._support.random_state import make_stream
-from .._support.types import Integers
+from .._support.types import Floats, Integers
 from .._support.validate import refuse
 from ..accounting.discrete_gaussian import gaussian_sigma
 from ..budget.account import spend
@@ -22,6 +25,8 @@ from ..record import PrivacyRecord, gaussian_law, rng_of
 
 _LARGEST_SCALE = 1 << 50
 _SLACK = 1 + 1e-9
+# Exponents of Chernoff's bound, as parts of the largest.
+_EXPONENTS = [place / 20 for place in range(1, 20)]
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,36 @@ class Noise:
     def __str__(self) -> str:
         names = {"laplace": "discrete Laplace, scale", "gaussian": "rounded normal, deviation"}
         return f"{names[self.law]} {float(self.scale):.6g} on integers"
+
+
+def bound_sums(
+    scale: Fraction | float, weights: Floats, many: Floats, betas: Sequence[float]
+) -> Floats:
+    """What weighted sums of discrete Laplace draws exceed with small probabilities at most.
+
+    It is Chernoff's bound, at the best of some exponents.
+
+    Args:
+        scale: The scale of the draws, which are independent.
+        weights: The weights of sums, shape (k, m): each stands for as many draws as `many` says.
+        many: How many draws have each weight, of the same shape.
+        betas: The probabilities, each of one sum on one side.
+
+    Returns:
+        For each probability the bounds of the m sums.
+    """
+    rate = 1 / float(scale)
+    sizes = np.where(many > 0, np.abs(weights), 0.0)
+    largest = sizes.max(axis=0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)
+    odds = -np.log(betas)[:, None]
+    best = np.full((len(betas), *largest.shape), math.inf)
+    for share in _EXPONENTS:
+        slopes = share * rate * sizes / unit
+        tails = np.log(-np.expm1(slopes - rate)) + np.log(-np.expm1(-slopes - rate))
+        moments = (many * (2 * math.log(-math.expm1(-rate)) - tails)).sum(axis=0)
+        best = np.minimum(best, (moments + odds) * unit / (share * rate))
+    return np.where(largest > 0, best * _SLACK, 0.0)
 
 
 class Sensitivity(NamedTuple):

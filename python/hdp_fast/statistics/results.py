@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from .._support.json_text import JsonText
 from .._support.types import Floats, Integers
+from .._support.validate import refuse, sequence
 from ..record import PrivacyRecord
+
+# The cell of a category whose value is none of the public ones.
+OTHER = "(other)"
 
 
 @dataclass(frozen=True)
@@ -182,6 +192,209 @@ class Quantiles(JsonText):
             spans = ", ".join(f"[{low:.6g}, {high:.6g}]" for low, high in pairs)
             within += f", {100 * self.confidence:g} % in {spans}"
         return f"Quantiles({shown}, {within}, {_price(self.record)})"
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution(JsonText):
+    """A released distribution function of one column.
+
+    All numbers are about the records once they are clipped to the bounds and rounded to the grid.
+
+    Attributes:
+        points: The points of the grid, float64 of shape (k,), increasing.
+        value: The share of records at each point or below, shape (k,): it never falls, and ends
+            at 1.
+        low: Lower ends of a band, of the same shape.
+        high: Upper ends of it. With probability `confidence`, over the noise alone, the records'
+            function lies between both at all points together.
+        population_low: Lower ends of a wider band, which holds with that probability for the
+            distribution that records are drawn from, each by itself.
+        population_high: Upper ends of it.
+        confidence: Probability of each band.
+        record: What protects the records.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> ages = np.arange(50_000) % 100
+        >>> released = statistics.distribution(ages, low=0, high=120, epsilon=1.0)
+        >>> bool(abs(released.at(49) - 0.5) < 0.02), released.quantiles([0.25, 0.5]).round(-1)
+        (True, array([20., 50.]))
+    """
+
+    points: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    population_low: Floats
+    population_high: Floats
+    confidence: float
+    record: PrivacyRecord
+
+    def at(self, x: ArrayLike) -> Any:
+        """Estimates the share of records at or below some numbers.
+
+        Args:
+            x: A number, or several of any shape; NaN has no share.
+
+        Returns:
+            The shares, of the same shape.
+        """
+        numbers = np.asarray(x, np.float64)
+        places = np.searchsorted(self.points, numbers, side="right")
+        shares = np.concatenate(([0.0], self.value))[places]
+        return np.where(np.isnan(numbers), np.nan, shares)[()]
+
+    def quantiles(self, levels: ArrayLike) -> Any:
+        """Estimates quantiles: the least point with that share at it or below.
+
+        Args:
+            levels: Numbers in [0, 1], of any shape.
+
+        Returns:
+            The points, of the same shape.
+
+        Raises:
+            ParameterError: A level lies outside [0, 1].
+        """
+        shares = np.asarray(levels, np.float64)
+        if not ((shares >= 0) & (shares <= 1)).all():
+            refuse("levels", levels, "each must lie in [0, 1]")
+        places = np.searchsorted(self.value, shares)
+        return self.points[places.clip(0, len(self.points) - 1)]
+
+    def plot(self) -> bytes:
+        """Draws the function and its bands with matplotlib.
+
+        Returns:
+            The content of a PNG file.
+
+        Raises:
+            ImportError: matplotlib is not installed; the error names the extra.
+        """
+        draw: Any = importlib.import_module("hdp_fast.plotting").distribution
+        return draw(self)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        width = float((self.high - self.low).max()) / 2
+        return f"Distribution({len(self.points)} points, within {width:.3g}, {_price(self.record)})"
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTable(JsonText):
+    """Released counts by one to three columns.
+
+    Attributes:
+        columns: Names of the columns, one for each axis.
+        labels: For each axis the names of its cells: bins, or categories and "(other)".
+        value: The counts, float64, at least 0.
+        low: Lower ends of the intervals, of the same shape.
+        high: Upper ends of the intervals.
+        confidence: Probability, over the noise alone, with which the interval of one cell covers
+            the count of the rows.
+        record: What protects the rows.
+
+    Examples:
+        >>> from hdp_fast import statistics
+        >>> from hdp_fast.data import Category, Schema
+        >>> people = {"home": ["town", "land", "town"] * 3_000}
+        >>> schema = Schema(None, {"home": Category(("town", "land"))})
+        >>> released = statistics.tables(people, schema, epsilon=1.0)["home",]
+        >>> released.labels, released.value.round(-2).tolist()
+        ((('town', 'land', '(other)'),), [6000.0, 3000.0, 0.0])
+    """
+
+    columns: tuple[str, ...]
+    labels: tuple[tuple[str, ...], ...]
+    value: Floats
+    low: Floats
+    high: Floats
+    confidence: float
+    record: PrivacyRecord
+
+    def __repr__(self) -> str:
+        shape = " x ".join(map(str, self.value.shape))
+        return f"CrossTable({' by '.join(self.columns)}, {shape}, {_price(self.record)})"
+
+
+@dataclass(frozen=True, eq=False)
+class CrossTables(JsonText):
+    """Released tables of several columns, which agree with each other.
+
+    Attributes:
+        tables: The tables, a CrossTable for each margin.
+        record: What protects the rows: one release for all.
+
+    Examples:
+        >>> from hdp_fast import statistics
+        >>> from hdp_fast.data import Category, Number, Schema
+        >>> schema = Schema(None, {"age": Number(0, 90, (30,)), "home": Category(("town", "land"))})
+        >>> people = {"age": [20, 50, 50] * 3_000, "home": ["town", "land", "town"] * 3_000}
+        >>> released = statistics.tables(people, schema, epsilon=1.0)
+        >>> {name: round(share, 1) for name, share in released.shares("home").items()}
+        {'town': 0.7, 'land': 0.3}
+    """
+
+    tables: tuple[CrossTable, ...]
+    record: PrivacyRecord
+
+    def __getitem__(self, columns: tuple[str, ...] | str) -> CrossTable:
+        """The table of these columns, in the order of its margin.
+
+        Raises:
+            ParameterError: There is none.
+        """
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        table = next((table for table in self.tables if table.columns == names), None)
+        if table is None:
+            known = "; ".join(", ".join(table.columns) for table in self.tables)
+            refuse("columns", list(names), f"it must be one of the tables: {known}")
+        return table
+
+    def shares(
+        self, columns: Sequence[str] | str, *, names: Sequence[Sequence[str]] | None = None
+    ) -> dict[str, float]:
+        """Estimates the share of each cell among the rows that have a public value in all columns.
+
+        `transfer.survey` takes it as the weights of strata: shares are at least 0 and add up to 1.
+        The noise of these counts is not in the survey's intervals.
+
+        Args:
+            columns: Names of one to three columns that stand together in a table, or one name.
+            names: For each column other names of its cells, in their order and without "(other)".
+
+        Returns:
+            A dict from names of cells, with commas between columns as in transfer.cross_table.
+
+        Raises:
+            ParameterError: No table has these columns, or there are not as many names as cells.
+        """
+        asked = (columns,) if isinstance(columns, str) else tuple(sequence("columns", columns))
+        table = next((one for one in self.tables if {*asked} <= {*one.columns}), None)
+        if table is None or not asked or len({*asked}) < len(asked):
+            refuse("columns", list(asked), "they must be different, and stand in one table")
+        kept = [name for name in table.columns if name in asked]
+        others = (axis for axis, name in enumerate(table.columns) if name not in asked)
+        counts = table.value.sum(axis=tuple(others))
+        counts = counts.transpose([kept.index(name) for name in asked])
+        labels = [
+            [label for label in table.labels[table.columns.index(name)] if label != OTHER]
+            for name in asked
+        ]
+        counts = counts[tuple(slice(len(cells)) for cells in labels)]
+        if names is not None:
+            given = [list(sequence("names", own)) for own in sequence("names", names)]
+            if [*map(len, given)] != [*map(len, labels)]:
+                rule = f"there must be as many as cells: {[*map(len, labels)]}"
+                refuse("names", names, rule)
+            labels = given
+        total = float(counts.sum())
+        shares = counts / total if total else np.full(counts.shape, 1 / counts.size)
+        cells = (", ".join(map(str, cell)) for cell in itertools.product(*labels))
+        return dict(zip(cells, shares.ravel().tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"CrossTables({len(self.tables)} tables, {_price(self.record)})"
 
 
 def _price(record: PrivacyRecord) -> str:

@@ -29,7 +29,7 @@ from .._support.validate import (
 from ..budget.account import Budget, check_budget
 from ..data.chunks import Chunks
 from ..data.column_kinds import Category, Number
-from ..data.columns import Column
+from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
 from ..data.schema import Schema
 from ..data.states import State, bundle, unbundle
@@ -430,7 +430,7 @@ class _Releases:
         if task.statistic in _ALONE:
             (kind,) = kinds
             if isinstance(kind, Number):
-                settings["edges"] = _edges(kind)
+                settings["edges"] = bin_edges(kind)
             else:
                 settings["categories"] = range(len(kind.values))
         elif kinds:
@@ -441,6 +441,8 @@ class _Releases:
         """What the job of a release takes of a table, whose columns `read` makes numbers of."""
         if task.statistic == "count":
             return np.ones(table.rows)
+        if task.statistic == "quantiles":
+            return {name: self._whole_numbers(table, name, read) for name in task.columns}
         if task.statistic not in _ALONE:
             return {name: read(name) for name in task.columns}
         (name,) = task.columns
@@ -456,6 +458,13 @@ class _Releases:
             return bits
         column, kind = table.column(name), self._kinds.get(name)
         return kind._numbers(column) if isinstance(kind, Number) else column.row_numbers()
+
+    def _whole_numbers(self, table: Table, name: str, read: Callable[[str], Floats]) -> Any:
+        """The numbers of a column, integers where its type, which is public, has no others."""
+        column = table.column(name)
+        if isinstance(column, NumberColumn) and column.holds_integers and column.missing is None:
+            return column.values
+        return read(name)
 
     def _categories(self, name: str) -> tuple[str, ...]:
         kind = self._kinds[name]
@@ -511,7 +520,8 @@ class _Releases:
         return [f"{low:.12g} to {high:.12g}" for low, high in pairs]
 
 
-def _edges(kind: Number) -> list[float]:
+def bin_edges(kind: Number) -> list[float]:
+    """The ends of the bins of a number: its bounds, and the cuts between them."""
     return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
 
 
