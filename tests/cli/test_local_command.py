@@ -139,19 +139,20 @@ def test_an_epsilon_for_which_nobody_has_enough_reports_is_told_of(capsys):
     assert "more than anybody has" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["best", "kary", "hadamard"])
+@pytest.mark.parametrize("name", ["best", "kary", "subset", "geometry"])
 def test_frequencies_of_a_column(capsys, name):
     Path("v.csv").write_text("color\n" + "red\ngreen\nred\nblue\n" * 500)
     options = ["--categories", "red, green,other", "--randomizer", name]
     exact = found(capsys, "frequency", "v.csv", *CLEAR, *options)
     expected = {"red": 0.5, "green": 0.25, "other": 0.25}
-    if name == "hadamard":
-        # Half of its columns are shared by other values, whatever epsilon is: seven deviations.
+    if name == "geometry":
+        # One point in six lies on another value's line, whatever epsilon is: seven deviations.
         assert exact["frequencies"] == pytest.approx(expected, abs=0.2)
         assert exact["half_width"] < 0.2
     else:
         assert exact["frequencies"] == pytest.approx(expected, abs=1e-9)
-        assert exact["randomizer"].startswith("KaryResponse(k=3")
+        kind = "SubsetSelection" if name == "subset" else "KaryResponse"
+        assert exact["randomizer"].startswith(f"{kind}(k=3")
 
 
 def test_frequencies_of_integers(capsys):
@@ -159,7 +160,7 @@ def test_frequencies_of_integers(capsys):
     exact = found(capsys, "frequency", "v.npz", "--k", "4", *CLEAR, "--randomizer", "kary")
     assert exact["frequencies"] == pytest.approx({"0": 0.25, "1": 0.25, "2": 0.25, "3": 0.25})
     many = found(capsys, "frequency", "v.npz", "--k", "1000", "--epsilon", "1")
-    assert many["randomizer"].startswith("HadamardResponse")
+    assert many["randomizer"].startswith("SubsetSelection(k=1000")
 
 
 def test_masked_parity(capsys):
@@ -262,6 +263,9 @@ def test_a_question_says_all_that_both_sides_need(capsys):
         {"randomizer": {"randomizer": "KaryResponse", "k": 3}},
         {"randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": -1}},
         {"randomizer": {"randomizer": "Nothing"}},
+        {"randomizer": {"randomizer": "HadamardResponse", "k": 3, "epsilon": 1.0}},
+        {"randomizer": {"randomizer": "SubsetSelection", "k": 1025, "epsilon": 1.0}},
+        {"randomizer": {"randomizer": "ProjectiveGeometryResponse", "k": 2**40, "epsilon": 1.0}},
         {"randomizer": [1]},
         {"more": 1},
     ],

@@ -10,10 +10,11 @@ from frequencies import FALSE_ALARM, Case, misfits, power, two_sided
 from hdp_fast.local import (
     BinaryResponse,
     GaussianRandomizer,
-    HadamardResponse,
     KaryResponse,
     LaplaceRandomizer,
     Piecewise,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
 )
 
 COUNT = 1 << 20
@@ -37,16 +38,20 @@ FREQUENCIES = [
     KaryResponse(2, 1.0),
     KaryResponse(7, 0.3),
     KaryResponse(300, 6.0),
-    HadamardResponse(2, 1.0),
-    HadamardResponse(100, 0.5),
-    HadamardResponse(100, 2.0),
-    HadamardResponse(100, 8.0),
+    SubsetSelection(2, 1.0),
+    SubsetSelection(14, 1.5),
+    SubsetSelection(100, 0.5),
+    SubsetSelection(100, 3.0),
+    ProjectiveGeometryResponse(7, 1.0),
+    ProjectiveGeometryResponse(100, 0.5),
+    ProjectiveGeometryResponse(100, 2.0),
+    ProjectiveGeometryResponse(1000, 4.0),
 ]
 PLACES = [0.0, 2.0**-20, 1 / 3, 0.5, 1 - 2.0**-20, 1.0]
 
 
 def values_of(randomizer):
-    if isinstance(randomizer, KaryResponse | HadamardResponse):
+    if randomizer in FREQUENCIES:
         return [0, 1, randomizer.k // 2, randomizer.k - 1]
     low, high = randomizer.bounds
     return [low + (high - low) * place for place in PLACES]

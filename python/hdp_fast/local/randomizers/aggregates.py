@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.uncopyable import Turnstile
-from ..._support.validate import array, from_json, nonnegative_int
+from ..._support.validate import array, from_json, nonnegative_int, refuse
 from ...exceptions import ParameterError, ShapeError
 from .base import make_randomizer
 
@@ -68,7 +68,8 @@ class Aggregate(ABC):
         True
     """
 
-    _state_name: ClassVar[str]
+    # The names of the parts of the state, as JSON has them.
+    _fields: ClassVar[tuple[str, ...]]
 
     def __init__(self, randomizer: Any):
         self._randomizer = randomizer
@@ -115,16 +116,15 @@ class Aggregate(ABC):
         """Writes the aggregate as a JSON object, which `from_json` reads.
 
         Returns:
-            A JSON text with the randomizer, the number of reports, and their sum or counts.
+            A JSON text with the randomizer, the number of reports, and their sum and sum of
+            squares, or their counts.
 
         Cost:
-            O(size of the state): one number for a mean, one for each possible report for
+            O(size of the state): two numbers for a mean, one for each possible report for
             frequencies.
         """
         randomizer = json.loads(self._randomizer.to_json())
-        return json.dumps(
-            {**randomizer, "reports": self._reports, self._state_name: self._to_json_state()}
-        )
+        return json.dumps({**randomizer, "reports": self._reports, **self._to_fields()})
 
     @staticmethod
     def from_json(text: str) -> Any:
@@ -137,7 +137,7 @@ class Aggregate(ABC):
             A MeanAggregate or a FrequencyAggregate, equal to the one that was written.
 
         Raises:
-            ParameterError: text is no such object, or its sum or counts cannot come from so many
+            ParameterError: text is no such object, or its sums or counts cannot come from so many
                 reports of the randomizer.
 
         Cost:
@@ -194,11 +194,11 @@ class Aggregate(ABC):
             raise ParameterError("reports = 0, but an estimate needs at least 1")
         return self._reports
 
-    def _to_json_state(self) -> Any:
-        return self._total
-
-    def _restore(self, reports: int, state: Any) -> Self:
-        self._total, self._reports = self._validate_state(reports, state), reports
+    def _restore(self, reports: int, fields: dict[str, Any]) -> Self:
+        if fields.keys() != set(self._fields):
+            state = " and ".join(self._fields)
+            refuse("text", ", ".join(fields), f"the state of a {type(self).__name__} is {state}")
+        self._total, self._reports = self._validate_fields(reports, fields), reports
         return self
 
     @abstractmethod
@@ -210,13 +210,18 @@ class Aggregate(ABC):
         """The state of some reports in range."""
 
     @abstractmethod
-    def _validate_state(self, reports: int, state: Any) -> Any:
-        """Returns the state that `_to_json_state` wrote for this number of reports."""
+    def _to_fields(self) -> dict[str, Any]:
+        """The state by the names in `_fields`."""
+
+    @abstractmethod
+    def _validate_fields(self, reports: int, fields: dict[str, Any]) -> Any:
+        """Returns the state that `_to_fields` wrote for this number of reports."""
 
 
 def _restore(fields: dict[str, Any]) -> Any:
     """Restores the aggregate of the fields that `to_json` writes."""
-    (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
+    names = ("sum", "squares", "counts")
+    state = {name: fields.pop(name) for name in names if name in fields}
     reports = fields.pop("reports")
     empty = make_randomizer(fields).aggregate()
     return empty._restore(nonnegative_int("reports", reports), state)
