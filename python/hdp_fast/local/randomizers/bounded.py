@@ -309,9 +309,11 @@ def best_randomizer(
     With a guess, `spread`, it is the one whose reports about values like these have the smallest
     variance. The variance depends on the distance of the values from the middle of the bounds:
     BinaryResponse is best for values near the ends, Piecewise for values in between, from epsilon =
-    1 on by more and more. At epsilon 1, 2 and 4 it varies 1.5, 2 and 5 times less for the ages of
-    people with bounds (0, 120), and 1.4, 1.7 and 1.1 times more for values at both ends. A wrong
-    guess costs accuracy, and neither privacy nor what the interval promises.
+    1 on by more and more. At epsilon 1, 2 and 4 its variance is 1.09, 1.9 and 6.7 times smaller for
+    values a quarter of the range from the middle, and 1.4, 1.7 and 3.2 times larger for values at
+    both ends. The interval of BinaryResponse is tighter for its variance, so that the one of
+    Piecewise is the narrower one from about epsilon = 2 on. A wrong guess costs accuracy, and
+    neither privacy nor what the interval promises.
 
     Args:
         epsilon: Privacy parameter of one report, at least 1e-9.

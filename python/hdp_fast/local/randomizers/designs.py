@@ -23,8 +23,9 @@ from .frequency import Design, FrequencyRandomizer, KaryResponse
 _MOST_ITEMS = 1 << 10
 # Where there are more sets than that, some of them are as good.
 _MOST_SETS = 1 << 16
-# A space may have so many points for each category, and so many in all.
-_POINTS_EACH, _MOST_POINTS = 16, 1 << 26
+# A space may have so many points for each category, or as many as there would be sets up to so
+# many, and so many in all.
+_POINTS_EACH, _FEW_POINTS, _MOST_POINTS = 16, 1 << 20, 1 << 26
 # Of randomizers that vary by so little more than the best, the one with fewer reports is taken.
 _NEARLY = 1.005
 
@@ -51,8 +52,8 @@ class SubsetSelection(FrequencyRandomizer):
 
     All sets have w categories, where w is one of the two integers next to `k / (e**epsilon + 1)`,
     and at least 1. The sets with the person's category are up to `e**epsilon` times as likely as
-    all others. No randomizer with this epsilon has a smaller variance. For one category in a set it
-    is KaryResponse.
+    all others. No randomizer with this epsilon has a smaller variance, in the limit of many people.
+    For one category in a set it is KaryResponse.
 
     The report is the number of the set. There are as many numbers as sets of w of the k categories,
     if these are at most 65,536. Otherwise the sets are those of the x with `(a x + b) mod p < w`,
@@ -75,8 +76,8 @@ class SubsetSelection(FrequencyRandomizer):
         aggregate holds as many counts, and its estimates take as many additions.
 
     Source:
-        Ye and Barg 2018, subset selection; Park, Nam and Lee 2023 for fewer sets in the place of
-        all.
+        Ye and Barg 2018, subset selection, and 2019 for the limit; Park, Nam and Lee 2023 for fewer
+        sets in the place of all.
 
     Examples:
         >>> import numpy as np
@@ -187,7 +188,7 @@ class ProjectiveGeometryResponse(FrequencyRandomizer):
 
     Cost:
         A report is an integer below the number of points, which is most often a small multiple of k
-        and never more than 16 k. An aggregate holds as many counts. Its estimates take about q t
+        and never more than 16 k or `2**20`. An aggregate holds as many counts. Its estimates take about q t
         additions a count for t coordinates, and a few times the memory of the counts: 0.05 seconds
         for 100,000 categories.
 
@@ -268,7 +269,7 @@ def _geometry(q: int, dimension: int) -> Design:
 
 def _spaces(k: int) -> Iterator[tuple[int, int]]:
     """The spaces with k points or more that are considered, by q and number of coordinates."""
-    most = min(_POINTS_EACH * k, _MOST_POINTS)
+    most = min(max(_POINTS_EACH * k, min(k**2 // 2, _FEW_POINTS)), _MOST_POINTS)
     for q in filter(_is_prime, range(2, math.isqrt(most) + 1)):
         least = next(t for t in range(3, 32) if _count_points(q, t) >= k)
         sizes = ((q, dimension) for dimension in (least, least + 1))
@@ -285,8 +286,8 @@ def best_frequency(k: int, epsilon: float) -> FrequencyRandomizer:
     It is the one whose estimates have the smallest variance, by the exact laws of the reports. Of
     those within 0.5 percent, KaryResponse is taken before ProjectiveGeometryResponse, and this
     before SubsetSelection, which is considered for k up to 1,024. The variance is within 3 percent
-    of the smallest that this epsilon allows for k up to 1,024. For more categories it is within 3
-    percent for epsilon up to 4.
+    of the smallest that epsilon allows: for every epsilon where k is at most 1,024, and for epsilon
+    up to 4 beyond. For more categories and epsilon up to 8 it is within 45 percent.
 
     Args:
         k: Number of categories, an integer from 2 to `2**24`.
@@ -309,7 +310,7 @@ def best_frequency(k: int, epsilon: float) -> FrequencyRandomizer:
         >>> [type(local.best_frequency(k, 2.0)).__name__ for k in (5, 40, 5000)]
         ['KaryResponse', 'SubsetSelection', 'ProjectiveGeometryResponse']
         >>> local.best_frequency(1000, 1.0).agents_needed(alpha=0.02, beta=0.05)
-        230217
+        247822
     """
     made: list[FrequencyRandomizer] = [
         KaryResponse(k, epsilon),
