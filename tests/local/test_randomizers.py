@@ -32,7 +32,8 @@ from hdp_fast.local import (
     randomizer_of,
 )
 from hdp_fast.local.estimation import estimate_exactly
-from hdp_fast.local.randomizers.base import half_width, split_failure
+from hdp_fast.local.randomizers.aggregates import split_failure
+from hdp_fast.local.randomizers.base import half_width
 from hdp_fast.local.randomizers.mean import Moments
 from hdp_fast.record import PrivacyRecord
 from hdp_fast.reference import local as reference
@@ -64,6 +65,8 @@ FREQUENCIES = [
     ProjectiveGeometryResponse(9, 6.0),
 ]
 RANDOMIZERS = MEANS + FREQUENCIES
+MADE = BinaryResponse(1.0, (0, 1))
+COUNTED = KaryResponse(3, 1.0)
 each_mean = pytest.mark.parametrize("randomizer", MEANS, ids=str)
 each_frequency = pytest.mark.parametrize("randomizer", FREQUENCIES, ids=str)
 each = pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=str)
@@ -806,6 +809,27 @@ def test_sums_of_huge_reports_do_not_wrap():
     assert doubled.estimate(0.1).value == found.estimate(0.1).value == 1.0
 
 
+@pytest.mark.parametrize("made", [MADE, *FREQUENCIES], ids=str)
+def test_more_reports_than_64_bits_count_are_refused(made):
+    most, large = made.report_range[1], (1 << 63) - 1
+    fields = json.loads(made.aggregate([0, most]).to_json())
+    fields["reports"] = large
+    if "counts" in fields:
+        # Two of them are as large as they may be together.
+        fields["counts"] = [1 << 62, *[0] * (most - 1), (1 << 62) - 1]
+        whole = Aggregate.from_json(json.dumps(fields))
+        shares = (whole.frequencies() / made._span) + float(made._lie)
+        assert ((shares > -1e-9) & (shares < 1 + 1e-9)).all()
+        assert whole.interval(0.05) < 1e-6
+    else:
+        whole = Aggregate.from_json(json.dumps(fields))
+    before = whole.to_json()
+    for more in (lambda: whole + made.aggregate([0]), lambda: whole.add([0])):
+        with pytest.raises(ParameterError, match="reports = .* below"):
+            more()
+    assert whole.to_json() == before
+
+
 def randomized(randomizer, seed):
     values = np.random.default_rng(seed).random(1000)
     return randomizer.aggregate(randomizer.sample(values, random_state=seed))
@@ -853,10 +877,6 @@ def test_a_dask_cluster_adds_up():
 def test_a_mean_has_no_bounds_that_nobody_chose(make):
     with pytest.raises(TypeError, match="'bounds'"):
         make()
-
-
-MADE = BinaryResponse(1.0, (0, 1))
-COUNTED = KaryResponse(3, 1.0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -40,6 +41,36 @@ class Estimate(NamedTuple):
     high: float
 
 
+# The part of a failure probability that a bound on the variance from the reports may take.
+_SPARE = 0.1
+
+
+def split_failure(beta: float, means: int = 1) -> tuple[float, float]:
+    """Shares a failure probability between the ends of intervals and a bound on their variances.
+
+    The half width is the least of several, one of them from a bound V on the variance that fails,
+    too. It misses only if the error exceeds the least of them with the true variance, which no
+    report changes and which any one of the inequalities bounds, or if V is below the true variance.
+
+    Returns:
+        The log odds of `half_width`, and minus the logarithm of what is left for one V of each of
+        the means.
+    """
+    log_beta = math.log(beta)
+    ends, spare = 2 * means / (1 - _SPARE), means / _SPARE
+    return math.log(ends) - log_beta, math.log(spare) - log_beta
+
+
+def bound_by_sample(variance: float, reports: int, span: float, log_odds: float) -> float:
+    """Bounds the mean variance of independent numbers in a span, by their sample variance.
+
+    The numbers need not have the same law. It fails with probability exp(-log_odds).
+
+    Source: Maurer and Pontil 2009, Theorem 10.
+    """
+    return (math.sqrt(variance) + span * math.sqrt(2 * log_odds / (reports - 1))) ** 2
+
+
 # One for all aggregates, which pickle: another thread may run while numpy adds long arrays.
 _ADDING = Turnstile("aggregate")
 
@@ -48,8 +79,9 @@ class Aggregate(ABC):
     """The sum of reports of one randomizer, empty until some are added.
 
     The state consists of integers. The aggregates of parts of the reports, in any order and
-    grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, however many
-    they are. An aggregate pickles, and compares equal to one of the same randomizer and state.
+    grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, of which
+    there may be `2**63 - 1`. An aggregate pickles, and compares equal to one of the same randomizer
+    and state.
 
     `Randomizer.aggregate` makes one: a MeanAggregate or a FrequencyAggregate. Threads may add
     reports to the same aggregate.
@@ -96,8 +128,8 @@ class Aggregate(ABC):
 
         Raises:
             ShapeError: reports does not have one dimension. No report is counted then.
-            ParameterError: reports is not of an integer dtype, or holds an integer outside the
-                randomizer's report_range. No report is counted then.
+            ParameterError: reports is not of an integer dtype, holds an integer outside the
+                randomizer's report_range, or would be too many. No report is counted then.
 
         Cost:
             O(n): a pass over the reports, which are not copied.
@@ -109,7 +141,8 @@ class Aggregate(ABC):
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
         total = self._count_all(added)
         with _ADDING.hold():
-            self._total, self._reports = self._total + total, self._reports + added.size
+            self._reports = _check_number(self._reports + added.size)
+            self._total = self._total + total
         return self
 
     def to_json(self) -> str:
@@ -152,8 +185,8 @@ class Aggregate(ABC):
             both = f"{self._randomizer!r} and {other._randomizer!r}"
             raise ParameterError(f"aggregates are of {both}, but they must be of one randomizer")
         merged: Self = self._randomizer.aggregate()
+        merged._reports = _check_number(self._reports + other._reports)
         merged._total = self._total + other._total
-        merged._reports = self._reports + other._reports
         return merged
 
     def __radd__(self, other: Any) -> Self:
@@ -216,6 +249,11 @@ class Aggregate(ABC):
     @abstractmethod
     def _validate_fields(self, reports: int, fields: dict[str, Any]) -> Any:
         """Returns the state that `_to_fields` wrote for this number of reports."""
+
+
+def _check_number(reports: int) -> int:
+    """Returns the number of reports, whose counts must fit 64 bits."""
+    return nonnegative_int("reports", reports)
 
 
 def _restore(fields: dict[str, Any]) -> Any:

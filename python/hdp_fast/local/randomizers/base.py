@@ -60,36 +60,6 @@ def half_width(deviations: Iterable[Deviation], reports: int, log_odds: float) -
     return min(math.sqrt(2 * bound.variance * part) + bound.scale * part for bound in deviations)
 
 
-# The part of a failure probability that a bound on the variance from the reports may take.
-_SPARE = 0.1
-
-
-def split_failure(beta: float, means: int = 1) -> tuple[float, float]:
-    """Shares a failure probability between the ends of intervals and a bound on their variances.
-
-    The half width is the least of several, one of them from a bound V on the variance that fails,
-    too. It misses only if the error exceeds the least of them with the true variance, which no
-    report changes and which any one of the inequalities bounds, or if V is below the true variance.
-
-    Returns:
-        The log odds of `half_width`, and minus the logarithm of what is left for one V of each of
-        the means.
-    """
-    log_beta = math.log(beta)
-    ends, spare = 2 * means / (1 - _SPARE), means / _SPARE
-    return math.log(ends) - log_beta, math.log(spare) - log_beta
-
-
-def bound_by_sample(variance: float, reports: int, span: float, log_odds: float) -> float:
-    """Bounds the mean variance of independent numbers in a span, by their sample variance.
-
-    The numbers need not have the same law. It fails with probability exp(-log_odds).
-
-    Source: Maurer and Pontil 2009, Theorem 10.
-    """
-    return (math.sqrt(variance) + span * math.sqrt(2 * log_odds / (reports - 1))) ** 2
-
-
 def _root(deviation: Deviation, alpha: float) -> float:
     """Returns the y that solves sqrt(2 variance) y + scale `y**2` = alpha."""
     linear = 2 * deviation.variance

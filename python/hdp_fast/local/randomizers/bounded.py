@@ -19,7 +19,8 @@ from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from ..._support.validate import positive, probability, refuse
 from ...exceptions import ParameterError
-from .base import TWO_64, Deviation, Reports, agents_for, bound_by_sample, cap_epsilon
+from .aggregates import bound_by_sample
+from .base import TWO_64, Deviation, Reports, agents_for, cap_epsilon
 from .mean import Bounds, LinearMap, MeanRandomizer, Moments, validate_bounds
 from .noisy import GaussianRandomizer, LaplaceRandomizer
 

@@ -17,16 +17,14 @@ from ..._support.parameters import Rules
 from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
-from .aggregates import Aggregate
+from .aggregates import Aggregate, bound_by_sample, split_failure
 from .base import (
     TWO_64,
     Deviation,
     Randomizer,
     Reports,
-    bound_by_sample,
     deviations_of,
     half_width,
-    split_failure,
     validate_epsilon,
 )
 

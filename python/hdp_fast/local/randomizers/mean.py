@@ -20,8 +20,8 @@ from ..._support.numbers import floats
 from ..._support.parameters import Rules
 from ..._support.types import Floats
 from ..._support.validate import flag, number, probability, refuse
-from .aggregates import Aggregate, Estimate
-from .base import Deviation, Randomizer, half_width, split_failure, validate_epsilon
+from .aggregates import Aggregate, Estimate, split_failure
+from .base import Deviation, Randomizer, half_width, validate_epsilon
 
 LinearMap = tuple[Fraction, Fraction]
 Bounds = tuple[float, float]
