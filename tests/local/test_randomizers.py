@@ -825,7 +825,7 @@ def test_more_reports_than_64_bits_count_are_refused(made):
         whole = Aggregate.from_json(json.dumps(fields))
     before = whole.to_json()
     for more in (lambda: whole + made.aggregate([0]), lambda: whole.add([0])):
-        with pytest.raises(ParameterError, match="reports = .* below"):
+        with pytest.raises(ParameterError, match=r"reports = .* below"):
             more()
     assert whole.to_json() == before
 
