@@ -332,6 +332,26 @@ def test_designs_hold_each_value_and_each_pair_alike(made):
     assert (held.T @ held == shared + (holding - shared) * np.eye(made.k, dtype=int)).all()
 
 
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5, 1.0, 3.0, 60.0, 700.0])
+@pytest.mark.parametrize("kind", [KaryResponse, *SETS])
+def test_all_inputs_and_reports_in_exact_fractions(kind, epsilon):
+    """Ratios of probabilities, their sum, and estimates without bias, for all pairs of values."""
+    for k in (2, 3, 5, 7, 8, 13):
+        made = kind(k, epsilon)
+        reports = made.report_range[1] + 1
+        if kind is KaryResponse:
+            owns = [{value} for value in range(k)]
+        else:
+            owns = [set(own) for own in own_reports(made)]
+        laws = [reference.own_or_any(list(own), reports, made._keep_probability) for own in owns]
+        assert {sum(each) for each in laws} == {1}
+        worst = max(max(column) / min(column) for column in zip(*laws, strict=True))
+        assert worst <= exp_bounds(Fraction(min(epsilon, 60.0)))[0]
+        for u, x in itertools.product(range(k), repeat=2):
+            held = sum(laws[u][report] for report in owns[x])
+            assert (held - made._lie) / (made._truth - made._lie) == (u == x)
+
+
 # Draws --------------------------------------------------------------------------------------------
 
 
