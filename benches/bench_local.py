@@ -21,10 +21,12 @@ from numpy.typing import NDArray
 from hdp_fast.local import (
     BinaryResponse,
     GaussianRandomizer,
-    HadamardResponse,
     KaryResponse,
     LaplaceRandomizer,
     Piecewise,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+    best_frequency,
 )
 from hdp_fast.reference import local as reference
 
@@ -32,6 +34,8 @@ EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 GOAL = {"alpha": 0.05, "beta": 0.05}
 BITS, REPORTS, PEER_REPORTS = 10_000_000, 1_000_000, 2_000
 SIZES = (128, 1024)
+CATEGORIES = (5, 10, 30, 100, 300, 1000, 3000, 10_000, 100_000)
+ORACLE_EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 EPSILON = 1.0
 Integers = NDArray[np.int64]
 Peers = dict[str, Callable[[list[int]], Any]]
@@ -68,18 +72,41 @@ def kinds_of(epsilon: float) -> list[Any]:
 
 
 def bench_frequencies(table: Callable[..., None]) -> None:
-    """Mean variance over values, beside that of optimal unary encoding, and agents for GOAL."""
-    heads = [f"{kind} {k}" for k in SIZES for kind in ("k-ary", "Hadamard")]
-    variances, agents = [["epsilon", "unary", *heads]], [["epsilon", *heads]]
-    for epsilon in EPSILONS:
-        odds = math.exp(epsilon)
-        unary = 4 * odds / (odds - 1) ** 2
-        kinds = [kind(k, epsilon) for k in SIZES for kind in (KaryResponse, HadamardResponse)]
-        ratios = [f"{each.variance() / unary:.3f}" for each in kinds]
-        variances.append([f"{epsilon:g}", f"{unary:.4g}", *ratios])
-        agents.append([f"{epsilon:g}", *(f"{each.agents_needed(**GOAL):,}" for each in kinds)])
-    table("Variance, mean over k values, in units of optimal unary encoding's", variances)
-    table(f"Agents for all k frequencies at once, any population, {GOAL}", agents)
+    """Variance of the best oracle and others over the least one, and agents for GOAL."""
+    heads = ["k", *(f"{epsilon:g}" for epsilon in ORACLE_EPSILONS)]
+    kinds: dict[str, Callable[[int, float], Any]] = {
+        "best_frequency": best_frequency,
+        "KaryResponse": KaryResponse,
+        "ProjectiveGeometryResponse": ProjectiveGeometryResponse,
+        "SubsetSelection": SubsetSelection,
+    }
+    for name, kind in kinds.items():
+        rows = [
+            [f"{k:,}", *(f"{kind(k, e).variance() / optimum(k, e):.3f}" for e in ORACLE_EPSILONS)]
+            for k in CATEGORIES
+            if kind is not SubsetSelection or k <= 1024
+        ]
+        table(
+            f"Variance of {name} over that of all subsets of the best size, by epsilon",
+            [heads, *rows],
+        )
+    agents = [
+        [f"{k:,}", *(f"{best_frequency(k, e).agents_needed(**GOAL):,}" for e in ORACLE_EPSILONS)]
+        for k in CATEGORIES
+    ]
+    table(f"Agents for all k frequencies at once, any population, {GOAL}", [heads, *agents])
+
+
+def optimum(k: int, epsilon: float) -> float:
+    """The variance of subset selection with all subsets of the best size, mean over categories."""
+    odds, middle, variances = math.exp(epsilon), k / (math.exp(epsilon) + 1), []
+    for size in {max(1, math.floor(middle)), max(1, math.ceil(middle))}:
+        one, two = size / k, size * (size - 1) / (k * (k - 1))
+        scale = (odds - 1) * one + 1
+        truth, lie = odds * one / scale, (odds * two + one - two) / scale
+        squares = truth * (1 - truth) + (k - 1) * lie * (1 - lie)
+        variances.append(squares / k / (truth - lie) ** 2)
+    return min(variances)
 
 
 @pytest.mark.parametrize("values", ["bits", "numbers"])
@@ -134,39 +161,28 @@ def bench_number(race: Race, kind: str) -> None:
     race.run(n, "report")
 
 
-@pytest.mark.sizes("n", (10_000, 100_000, REPORTS))
-@pytest.mark.parametrize("k", SIZES)
-def bench_hadamard(race: Race, limits: Limits, n: int, k: int) -> None:
-    """Reports about one of k values, made and added."""
-    rng = np.random.default_rng()
-    values, made = rng.integers(0, k, n), HadamardResponse(k, EPSILON)
-    race.ours(lambda: made.aggregate(made.sample(values)))
-    race.numpy("bit tricks", lambda: hadamard_counts(values, made, rng))
-    add_peers(race, {"pure-LDP": pure_ldp, "multi-freq OUE": multi_freq_unary}, k, values)
-    race.limit("a word of the stream", n * limits.word)
+@pytest.mark.parametrize("k", [128, 100_000])
+def bench_oracle(race: Race, k: int) -> None:
+    """Reports of the best oracle about one of k categories, made, added and estimated from."""
+    n, rng = race.scaled("n", REPORTS), np.random.default_rng()
+    values, made = rng.integers(0, k, n), best_frequency(k, EPSILON)
+    race.ours(lambda: made.aggregate(made.sample(values)).frequencies())
+    race.numpy("unary, counts alone", lambda: reference.unary_counts(values, k, EPSILON, rng))
+    if k < 1000:
+        add_peers(race, {"pure-LDP": pure_ldp, "multi-freq OUE": multi_freq_unary}, k, values)
     race.run(n, "report")
 
 
-def hadamard_counts(values: Integers, made: HadamardResponse, rng: np.random.Generator) -> Integers:
-    """Made and counted in 16 bits, with the parity of a word by numpy 2's count of its bits."""
-    blocks, log2_size = made._sizes
-    size, columns = 1 << log2_size, made.report_range[1] + 1
-    if not hasattr(np, "bitwise_count"):
-        answers = reference.hadamard_response(values, blocks, size, EPSILON, rng)
-        return np.bincount(answers, minlength=columns)
-    small = np.uint16
-    odds = math.expm1(EPSILON) / (2 * blocks)
-    row, block = np.divmod(values.astype(small), small(blocks))
-    row += small(1)
-    drawn = rng.integers(0, columns, values.size, dtype=small)
-    column = drawn & small(size - 1)
-    # The lowest bit of the row changes the parity of their product where that is wrong.
-    odd = (np.bitwise_count(column & row) & 1).astype(small)
-    column ^= odd * (row & -row)
-    column += block * small(size)
-    own = rng.random(values.size, dtype=np.float32) < np.float32(odds / (1 + odds))
-    np.copyto(drawn, column, where=own)
-    return np.bincount(drawn, minlength=columns)
+@pytest.mark.parametrize("epsilon", [1.0, 4.0])
+def bench_server(race: Race, epsilon: float) -> None:
+    """What the collector does with a million reports about 100,000 categories."""
+    n, k, rng = race.scaled("n", REPORTS), 100_000, np.random.default_rng()
+    made = best_frequency(k, epsilon)
+    reports = made.sample(rng.integers(0, k, n))
+    counts = np.bincount(reports, minlength=made.report_range[1] + 1)
+    race.ours(lambda: made.aggregate(reports).frequencies())
+    race.numpy("counts alone", lambda: np.bincount(reports, minlength=counts.size))
+    race.run(n, "report")
 
 
 @pytest.mark.parametrize("k", SIZES)

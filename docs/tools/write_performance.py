@@ -48,7 +48,6 @@ GROWTH: list[tuple[str, str, str, dict[str, str]]] = [
     ("discrete Laplace, scale 10,000", "noise.growth", "draws", {"law": "discrete_laplace"}),
     ("rounded Gaussian, sigma 10,000", "noise.growth", "draws", {"law": "rounded_gaussian"}),
     ("randomized response of bits", "noise.response", "n", {"values": "bits"}),
-    ("Hadamard response, 1,024 values", "local.hadamard", "n", {"k": "1024"}),
     ("1,000 conjunctions, 64 bits", "score.growth", "n", {}),
     ("1,000 halfspaces, d = 64", "score.halfspaces", "n", {"d": "64"}),
     ("answers by votes", "stability.answers", "n", {"kind": "VoteTable"}),

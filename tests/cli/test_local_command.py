@@ -97,6 +97,8 @@ def test_a_mean_of_a_column(capsys):
         ("piecewise", [], "Piecewise"),
         ("gaussian", ["--delta", "1e-6"], "GaussianRandomizer"),
         ("best", ["--delta", "1e-6"], "BinaryResponse"),
+        ("best", ["--spread", "0.2"], "Piecewise"),
+        ("best", ["--spread", "0.5"], "BinaryResponse"),
     ],
 )
 def test_each_randomizer_of_a_mean(capsys, name, options, kind):
@@ -139,19 +141,20 @@ def test_an_epsilon_for_which_nobody_has_enough_reports_is_told_of(capsys):
     assert "more than anybody has" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["best", "kary", "hadamard"])
+@pytest.mark.parametrize("name", ["best", "kary", "subset", "geometry"])
 def test_frequencies_of_a_column(capsys, name):
     Path("v.csv").write_text("color\n" + "red\ngreen\nred\nblue\n" * 500)
     options = ["--categories", "red, green,other", "--randomizer", name]
     exact = found(capsys, "frequency", "v.csv", *CLEAR, *options)
     expected = {"red": 0.5, "green": 0.25, "other": 0.25}
-    if name == "hadamard":
-        # Half of its columns are shared by other values, whatever epsilon is: seven deviations.
+    if name == "geometry":
+        # One point in six lies on another value's line, whatever epsilon is: seven deviations.
         assert exact["frequencies"] == pytest.approx(expected, abs=0.2)
         assert exact["half_width"] < 0.2
     else:
         assert exact["frequencies"] == pytest.approx(expected, abs=1e-9)
-        assert exact["randomizer"].startswith("KaryResponse(k=3")
+        kind = "SubsetSelection" if name == "subset" else "KaryResponse"
+        assert exact["randomizer"].startswith(f"{kind}(k=3")
 
 
 def test_frequencies_of_integers(capsys):
@@ -159,7 +162,7 @@ def test_frequencies_of_integers(capsys):
     exact = found(capsys, "frequency", "v.npz", "--k", "4", *CLEAR, "--randomizer", "kary")
     assert exact["frequencies"] == pytest.approx({"0": 0.25, "1": 0.25, "2": 0.25, "3": 0.25})
     many = found(capsys, "frequency", "v.npz", "--k", "1000", "--epsilon", "1")
-    assert many["randomizer"].startswith("HadamardResponse")
+    assert many["randomizer"].startswith("SubsetSelection(k=1000")
 
 
 def test_masked_parity(capsys):
@@ -213,7 +216,17 @@ def test_masked_parity(capsys):
             "existing directory",
         ),
         (["estimate", "none.csv", *UNIT, "--epsilon", "1"], "No such file"),
+        (["estimate", "v.csv", *UNIT, "--epsilon", "1", "--spread", "0.6"], "half the width"),
+        (
+            [*("estimate", "v.csv", *UNIT, "--epsilon", "1"), "--randomizer=laplace", "--spread=1"],
+            "best alone chooses by it",
+        ),
         (["frequency", "v.csv", "--epsilon", "1"], "--categories"),
+        (
+            ["frequency", "v.csv", "--epsilon", "1", "--k", "1025", "--randomizer", "subset"],
+            "k = 1025",
+        ),
+        (["frequency", "v.csv", "--epsilon", "1", "--k", "16777217"], "k = 16777217"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "2", "--categories", "a"], "not allowed"),
         (["frequency", "v.csv", "--epsilon", "1", "--k", "1"], "k = 1"),
         (["frequency", "v.csv", "--epsilon", "1", "--categories", "a,a"], "different"),
@@ -262,6 +275,9 @@ def test_a_question_says_all_that_both_sides_need(capsys):
         {"randomizer": {"randomizer": "KaryResponse", "k": 3}},
         {"randomizer": {"randomizer": "KaryResponse", "k": 3, "epsilon": -1}},
         {"randomizer": {"randomizer": "Nothing"}},
+        {"randomizer": {"randomizer": "HadamardResponse", "k": 3, "epsilon": 1.0}},
+        {"randomizer": {"randomizer": "SubsetSelection", "k": 1025, "epsilon": 1.0}},
+        {"randomizer": {"randomizer": "ProjectiveGeometryResponse", "k": 2**40, "epsilon": 1.0}},
         {"randomizer": [1]},
         {"more": 1},
     ],
@@ -543,6 +559,48 @@ def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     typed(monkeypatch, Path("lines").read_bytes())
     twice = found(capsys, "collect", *halves, "--question", "question.json")
     assert twice == made | {"lines": 1200, "duplicates": 600}
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (["--k", "40", "--epsilon", "2"], "SubsetSelection"),
+        (["--k", "400", "--epsilon", "1"], "SubsetSelection"),
+        (["--k", "3000", "--epsilon", "2"], "ProjectiveGeometryResponse"),
+        (["--k", "8", "--epsilon", "2", "--randomizer", "geometry"], "ProjectiveGeometryResponse"),
+    ],
+)
+def test_sets_and_points_go_the_whole_way(capsys, monkeypatch, options, kind):
+    question = ask(capsys, "frequency", "item", *options)
+    assert question.parameters()["randomizer"] == kind
+    lines = answers(capsys, monkeypatch, [7] * 3000)
+    Path("lines").write_text("\n".join(lines))
+    argv = ["collect", "--question", "question.json"]
+    made = found(capsys, *argv, "lines", "--aggregate", "part.npz")
+    assert made["accepted"] == 3000
+    assert max(made["frequencies"], key=made["frequencies"].get) == "7"
+    assert made["frequencies"]["7"] == pytest.approx(1, abs=made["half_width"])
+    merged = found(capsys, *argv, "--merge", "part.npz")
+    assert merged["frequencies"] == made["frequencies"]
+    # One beyond the last set or point is no report.
+    last = json.loads(lines[0]) | {"report": question.randomizer.report_range[1] + 1}
+    Path("wrong").write_text(json.dumps(last | {"id": "0" * 32}))
+    assert found(capsys, *argv, "lines", "wrong")["out_of_range"] == 1
+
+
+def test_the_interval_for_those_who_answered_is_the_narrower_one(capsys, monkeypatch):
+    options = ["--epsilon", "4", "--low", "0", "--high", "120", "--spread", "20"]
+    question = ask(capsys, "mean", "minutes", *options)
+    assert question.parameters()["randomizer"] == "Piecewise"
+    lines = answers(capsys, monkeypatch, np.linspace(0, 120, 3000))
+    Path("lines").write_text("\n".join(lines))
+    argv = ["collect", "lines", "--question", "question.json"]
+    population, asked = found(capsys, *argv), found(capsys, *argv, "--asked")
+    assert asked["estimate"] == population["estimate"]
+    assert population["interval"][0] < asked["interval"][0] <= 60 <= asked["interval"][1]
+    reports = [json.loads(line)["report"] for line in lines]
+    expected = question.randomizer.aggregate(reports).estimate(0.05, sampled=False)
+    assert asked["interval"] == [expected.low, expected.high]
 
 
 PNG = b"\x89PNG"

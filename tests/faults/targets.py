@@ -192,8 +192,11 @@ TARGETS = {
     "binary sample": Target(lambda u: BINARY.sample(u, **SEED), {"u": HALVES}),
     "binary law": Target(BINARY.log_probability, {"w": Y.astype(int), "u": HALVES}),
     "kary sample": Target(lambda u: KARY.sample(u, **SEED), {"u": Y.astype(int)}),
-    "hadamard sample": Target(
-        lambda u: local.HadamardResponse(9, 1.0).sample(u, **SEED), {"u": Y.astype(int)}
+    "sets sample": Target(
+        lambda u: local.SubsetSelection(9, 1.0).sample(u, **SEED), {"u": Y.astype(int)}
+    ),
+    "geometry sample": Target(
+        lambda u: local.ProjectiveGeometryResponse(9, 1.0).sample(u, **SEED), {"u": Y.astype(int)}
     ),
     "laplace sample": Target(
         lambda u: local.LaplaceRandomizer(1.0, (0, 1)).sample(u, **SEED), {"u": HALVES}

@@ -163,7 +163,9 @@ def device_responses(race):
         _core.respond_noisy(values, (0.0, 1.0), 20, "laplace", (1 << 20, 1), None)
         _core.respond_window(values, (0.0, 1.0), 20, 1 << 19, 1.0, None)
         _core.respond_kary(places, 7, 1.0, None)
-        _core.respond_hadamard(places, 7, 1, 3, 1.0, None)
+        _core.respond_subsets(places, 7, 2, None, 1.0, None)
+        _core.respond_subsets(places, 7, 2, 7, 1.0, None)
+        _core.respond_geometry(places, 7, 2, 3, 1.0, None)
 
     return work
 

@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 from hdp_fast import local
 from hdp_fast.exceptions import HdpFastError, ParameterError
@@ -22,14 +22,19 @@ from hdp_fast.local import (
     Aggregate,
     BinaryResponse,
     GaussianRandomizer,
-    HadamardResponse,
     KaryResponse,
     LaplaceRandomizer,
     Piecewise,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+    best_frequency,
     best_randomizer,
     randomizer_of,
 )
+from hdp_fast.local.estimation import estimate_exactly
+from hdp_fast.local.randomizers.aggregates import split_failure
 from hdp_fast.local.randomizers.base import half_width
+from hdp_fast.local.randomizers.mean import Moments
 from hdp_fast.record import PrivacyRecord
 from hdp_fast.reference import local as reference
 from hdp_fast.reference.parity import exp_bounds
@@ -50,13 +55,18 @@ MEANS = [
 FREQUENCIES = [
     KaryResponse(2, 0.5),
     KaryResponse(5, 2.0),
-    HadamardResponse(2, 1.0),
-    HadamardResponse(3, 0.2),
-    HadamardResponse(20, 1.0),
-    HadamardResponse(20, 2.5),
-    HadamardResponse(9, 6.0),
+    SubsetSelection(2, 1.0),
+    SubsetSelection(8, 1.0),
+    SubsetSelection(20, 0.3),
+    SubsetSelection(40, 1.0),
+    ProjectiveGeometryResponse(2, 1.0),
+    ProjectiveGeometryResponse(20, 0.5),
+    ProjectiveGeometryResponse(20, 2.0),
+    ProjectiveGeometryResponse(9, 6.0),
 ]
 RANDOMIZERS = MEANS + FREQUENCIES
+MADE = BinaryResponse(1.0, (0, 1))
+COUNTED = KaryResponse(3, 1.0)
 each_mean = pytest.mark.parametrize("randomizer", MEANS, ids=str)
 each_frequency = pytest.mark.parametrize("randomizer", FREQUENCIES, ids=str)
 each = pytest.mark.parametrize("randomizer", RANDOMIZERS, ids=str)
@@ -75,7 +85,7 @@ def law(randomizer, values):
 
 def values_of(randomizer):
     """Values of all kinds, for a mean the ends, grid points and what lies between."""
-    if isinstance(randomizer, KaryResponse | HadamardResponse):
+    if hasattr(randomizer, "k"):
         return np.arange(randomizer.k)
     low, high = randomizer.bounds
     return low + (high - low) * np.array([0.0, 2.0**-12, 0.1, 1 / 3, 0.5, 0.75, 0.999, 1.0])
@@ -100,13 +110,22 @@ def finite_laws(kind, epsilon):
     k, made = kind[1], kind[0](kind[1], epsilon)
     if kind[0] is KaryResponse:
         return [reference.own_or_any([value], k, made._keep_probability) for value in range(k)]
-    blocks, size = made._sizes[0], 1 << made._sizes[1]
-    owns = [reference.hadamard_columns(value, blocks, size) for value in range(k)]
-    return [reference.own_or_any(own, blocks * size, made._keep_probability) for own in owns]
+    owns, outcomes = own_reports(made), made.report_range[1] + 1
+    return [reference.own_or_any(own, outcomes, made._keep_probability) for own in owns]
+
+
+def own_reports(made):
+    """The reports that hold each value, one by one."""
+    if isinstance(made, ProjectiveGeometryResponse):
+        return reference.hyperplanes(made.k, *made._sizes)
+    return reference.sets_with_each(made.k, *made._sizes)
 
 
 KINDS = [BinaryResponse, Piecewise]
-KINDS += [(kind, k) for kind in (KaryResponse, HadamardResponse) for k in (2, 3, 20)]
+SETS = (SubsetSelection, ProjectiveGeometryResponse)
+KINDS += [(kind, k) for kind in (KaryResponse, *SETS) for k in (2, 3, 20)]
+# All sets of one to three, and progressions of more.
+KINDS[-4] = (SubsetSelection, 40)
 
 
 def named(kind):
@@ -248,7 +267,7 @@ def test_contributions_to_frequencies_are_unbiased_with_the_stated_variance(rand
     assert max(stated) == pytest.approx(randomizer.variance())
     bounds = [bound.variance for bound in randomizer._deviations(sampled=True, binary=False)]
     assert variances.max() <= min(bounds) * (1 + 1e-9)
-    assert np.ptp(contributions) == pytest.approx(randomizer._span())
+    assert np.ptp(contributions) == pytest.approx(randomizer._span)
 
 
 TABLE = {
@@ -270,13 +289,67 @@ def test_variances_are_those_of_the_published_formulas(epsilon):
     assert found == pytest.approx(TABLE[epsilon], rel=2e-3)
 
 
-@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
-def test_hadamard_response_varies_less_than_twice_as_much_as_unary_encoding(epsilon):
-    made = HadamardResponse(1 << 18, epsilon)
-    odds = math.exp(epsilon)
-    ratio = made.variance() / (4 * odds / (odds - 1) ** 2)
-    documented = {0.25: 1.02, 0.5: 1.06, 1.0: 1.27, 2.0: 1.73, 4.0: 1.96, 8.0: 2.0}
-    assert ratio == pytest.approx(documented[epsilon], abs=0.006)
+def optimum(k, epsilon):
+    """The variance of all w-subsets of k categories, for the best w (Ye and Barg 2018)."""
+    found, middle = [], k / (math.exp(epsilon) + 1)
+    for w in range(max(1, math.floor(middle) - 2), min(k, math.ceil(middle) + 3)):
+        odds, inside, both = math.exp(epsilon), w / k, w * (w - 1) / (k * (k - 1))
+        scale = (odds - 1) * inside + 1
+        truth, lie = odds * inside / scale, (odds * both + inside - both) / scale
+        squares = truth * (1 - truth) + (k - 1) * lie * (1 - lie)
+        found.append(squares / k / (truth - lie) ** 2)
+    return min(found)
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0])
+def test_the_best_frequency_oracle_is_within_three_percent_of_the_optimum(epsilon):
+    few, some = range(2, 40), (50, 54, 90, 100, 115, 200, 500, 1024)
+    many = (1025, 1500, 2500, 5000, 10_000, 30_000, 100_000)
+    for k in (*few, *some, *many):
+        assert best_frequency(k, epsilon).variance() <= 1.03 * optimum(k, epsilon)
+
+
+def test_the_best_frequency_oracle_takes_few_reports_where_that_costs_little():
+    assert isinstance(best_frequency(5, 2.0), KaryResponse)
+    assert isinstance(best_frequency(14, 1.5), SubsetSelection)
+    for k in (1025, 1 << 24):
+        made = best_frequency(k, 1.0)
+        assert isinstance(made, ProjectiveGeometryResponse)
+        assert made.report_range[1] < 16 * k
+    # Never worse than k-ary response, whatever epsilon.
+    for epsilon in (1e-9, 0.1, 5.0, 8.0, 12.0, 60.0):
+        for k in (2, 30, 1000, 5000):
+            made = best_frequency(k, epsilon)
+            assert made.variance() <= 1.005 * KaryResponse(k, epsilon).variance()
+
+
+@pytest.mark.parametrize("made", FREQUENCIES, ids=str)
+def test_designs_hold_each_value_and_each_pair_alike(made):
+    """By one matrix product over all reports; the law of the estimate rests on it."""
+    reports, holding, shared = made._design
+    values = np.arange(made.k)
+    held = made._hold(np.arange(reports)[:, None], values).astype(np.int64)
+    assert (held.T @ held == shared + (holding - shared) * np.eye(made.k, dtype=int)).all()
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5, 1.0, 3.0, 60.0, 700.0])
+@pytest.mark.parametrize("kind", [KaryResponse, *SETS])
+def test_all_inputs_and_reports_in_exact_fractions(kind, epsilon):
+    """Ratios of probabilities, their sum, and estimates without bias, for all pairs of values."""
+    for k in (2, 3, 5, 7, 8, 13):
+        made = kind(k, epsilon)
+        reports = made.report_range[1] + 1
+        if kind is KaryResponse:
+            owns = [{value} for value in range(k)]
+        else:
+            owns = [set(own) for own in own_reports(made)]
+        laws = [reference.own_or_any(list(own), reports, made._keep_probability) for own in owns]
+        assert {sum(each) for each in laws} == {1}
+        worst = max(max(column) / min(column) for column in zip(*laws, strict=True))
+        assert worst <= exp_bounds(Fraction(min(epsilon, 60.0)))[0]
+        for u, x in itertools.product(range(k), repeat=2):
+            held = sum(laws[u][report] for report in owns[x])
+            assert (held - made._lie) / (made._truth - made._lie) == (u == x)
 
 
 # Draws --------------------------------------------------------------------------------------------
@@ -316,8 +389,8 @@ def test_draws_follow_log_probability(randomizer):
         assert misfit(randomizer, u) > 1e-4
 
 
-@pytest.mark.parametrize("k", [2, 20])
-@pytest.mark.parametrize("kind", [KaryResponse, HadamardResponse])
+@pytest.mark.parametrize("k", [2, 8])
+@pytest.mark.parametrize("kind", [KaryResponse, *SETS])
 def test_a_slightly_larger_epsilon_would_be_seen(kind, k):
     assert misfit(kind(k, 1.1), 0, claimed=kind(k, 1.0)) < 1e-6
 
@@ -484,7 +557,11 @@ def test_so_many_bits_are_those_of_agents_needed():
         assert abs(wide - made) <= 1
 
 
-@pytest.mark.parametrize("randomizer", [KaryResponse(5, 2.0), HadamardResponse(20, 2.5)], ids=str)
+@pytest.mark.parametrize(
+    "randomizer",
+    [KaryResponse(5, 2.0), SubsetSelection(12, 1.5), ProjectiveGeometryResponse(20, 2.5)],
+    ids=str,
+)
 def test_so_many_agents_are_enough_for_all_frequencies(randomizer):
     alpha, beta = 0.2, 0.05
     agents = randomizer.agents_needed(alpha=alpha, beta=beta)
@@ -515,8 +592,22 @@ def test_binary_response_needs_fewest_agents_where_they_are_sampled():
     assert best_randomizer(1.0, 1e-300, bounds=(0, 1)) == BinaryResponse(1.0, (0, 1))
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0, 8.0])
+def test_a_guess_of_the_spread_takes_the_randomizer_with_the_least_variance_there(epsilon):
+    kinds = [BinaryResponse, Piecewise, LaplaceRandomizer]
+    for spread in (0.2, 1.0, 2.0, 3.0, 4.0):
+        made = best_randomizer(epsilon, bounds=WIDE, spread=spread)
+        variances = [kind(epsilon, WIDE).variance(2.0 + spread) for kind in kinds]
+        assert made.variance(2.0 + spread) == min(variances)
+        # The variance depends on the distance from the middle alone, and by its square.
+        assert made.variance(2.0 - spread) == pytest.approx(min(variances), rel=1e-3)
+    assert best_randomizer(epsilon, bounds=WIDE, spread=4.0) == BinaryResponse(epsilon, WIDE)
+    inside = BinaryResponse if epsilon < 1 else Piecewise
+    assert isinstance(best_randomizer(epsilon, bounds=WIDE, spread=0.5), inside)
+
+
 def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare_values():
-    made = HadamardResponse(256, 3.0)
+    made = ProjectiveGeometryResponse(256, 3.0)
     values = np.arange(200_000) % 256
     found = made.aggregate(made.sample(values, random_state=1))
     half = found.interval(0.05)
@@ -525,28 +616,110 @@ def test_a_frequency_bound_that_knows_the_counts_is_the_better_one_for_many_rare
 
 
 @pytest.mark.parametrize("beta", [0.5, 0.05, 1e-9])
-@pytest.mark.parametrize("made", [HadamardResponse(256, 3.0), KaryResponse(200, 2.0)], ids=str)
+@pytest.mark.parametrize(
+    "made", [ProjectiveGeometryResponse(256, 3.0), KaryResponse(200, 2.0)], ids=str
+)
 def test_all_that_an_interval_rests_on_fails_with_probability_beta_at_most(made, beta):
-    """From two intervals, one by each bound, follow the probabilities that either was made for."""
-    few = made.aggregate(made.sample([0, 1], random_state=1))
-    many = made.aggregate(made.sample(np.arange(200_000) % made.k, random_state=1))
-    square, n = made._largest_square(many._total, many.reports), many.reports
+    """The width is the least one of known bounds and Bernstein's with the variance from reports."""
+    ends, spare = split_failure(beta, made.k)
+    # Two sides, and one bound on a variance, for each category.
+    assert made.k * (2 * math.exp(-ends) + math.exp(-spare)) == pytest.approx(beta)
+    for values in ([0, 1], np.arange(200_000) % made.k):
+        found = made.aggregate(made.sample(values, random_state=1))
+        n, shares = found.reports, made._add_up(found._total) / found.reports
+        spread = np.sqrt(shares * (1 - shares) * n / (n - 1)).max()
+        sigma = made._span * (spread + math.sqrt(2 * spare / (n - 1)))
+        bernstein = sigma * math.sqrt(2 * ends / n) + made._span * ends / (3 * n)
+        known = half_width(made._deviations(sampled=True, binary=False), n, ends)
+        assert found.interval(beta) == pytest.approx(min(known, bernstein))
 
-    def known(log_odds):
-        return half_width(made._deviations(sampled=True, binary=False), few.reports, log_odds)
 
-    def empirical(log_odds):
-        # Maurer and Pontil, Theorem 11, with the mean of squares for the sample variance.
-        spread = math.sqrt(2 * square * n / (n - 1) * log_odds / n)
-        return spread + 7 * made._span() * log_odds / (3 * (n - 1))
+# Intervals of means -------------------------------------------------------------------------------
 
-    first, second = (
-        optimize.brentq(lambda x, b=bound, a=found: b(x) / a.interval(beta) - 1, 1e-9, 1e3)
-        for bound, found in ((known, few), (empirical, many))
-    )
-    # Either side of a known bound; either side of Bernstein's inequality, and the deviation.
-    failure = 2 * made.k * math.exp(-first) + 3 * made.k * math.exp(-second)
-    assert 0.999 * beta < failure <= beta * (1 + 1e-6)
+
+def populations(rng, count):
+    """Places of people: at the ends, in the middle, skew, and all alike."""
+    yield from (np.full(count, place) for place in (0.0, 0.15, 0.5, 1.0))
+    yield rng.integers(0, 2, count).astype(float)
+    yield (rng.random(count) < 0.02).astype(float)
+    yield rng.random(count)
+    yield rng.normal(0.5, 0.1, count).clip(0, 1)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0, 10.0, 45.0])
+def test_the_variance_of_the_noise_is_bounded_by_squares(epsilon):
+    """With the exact means of reports and of their squares, and nothing for their chance."""
+    made, rng = Piecewise(epsilon, (0, 1)), np.random.default_rng(0)
+    steps, (_, slope) = 1 << made._sizes[0], made._linear_map
+    for places in populations(rng, 20):
+        starts, rests = np.divmod(places * steps, 1)
+        laws = list(zip(starts.astype(int).tolist(), map(Fraction, rests), strict=True))
+        total, squares = (
+            sum(
+                (1 - r) * made._moment(s, p) + (r * made._moment(s + 1, p) if r else 0)
+                for s, r in laws
+            )
+            for p in (1, 2)
+        )
+        bound = float(made._bound_noise(Moments(total, squares), len(places), 0.0) / slope**2)
+        exact = sum(made.variance(place) for place in places) / len(places)
+        # Rounding to the grid is counted at its largest.
+        assert exact * (1 - 1e-9) <= bound <= exact + 0.26 / steps**2 + 1e-9
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 6.0])
+@pytest.mark.parametrize("sampled", [True, False])
+def test_one_report_has_an_interval_that_holds(epsilon, sampled):
+    """Exactly, from the law of the report."""
+    made = Piecewise(epsilon, (0, 1))
+    reports = outcomes(made)[:: max(1, made.report_range[1] // 400)]
+    for beta in (0.5, 0.05):
+        found = [made.aggregate([w]).estimate(beta, sampled=sampled) for w in reports]
+        for place in (0.0, 0.3, 1.0):
+            chances = law(made, [place])[0]
+            held = [each.low <= place <= each.high for each in found]
+            # Reports between two that hold hold, too, since ends are continuous in the report.
+            first, last = np.flatnonzero(held)[[0, -1]]
+            assert chances[reports[first] : reports[last] + 1].sum() >= 1 - beta
+
+
+@pytest.mark.parametrize("beta", [0.9, 0.2, 0.01])
+@pytest.mark.parametrize("count", [1, 2, 7, 60])
+def test_intervals_of_bits_hold_exactly(count, beta):
+    """By binomial sums where people are sampled, and by convolutions where they are these."""
+    made, all_ones = BinaryResponse(1.5, (0, 1)), np.arange(count + 1)
+    found = [
+        made.aggregate(np.repeat([0, 1], [count - ones, ones])).estimate(beta) for ones in all_ones
+    ]
+    intercept, slope = map(float, made._linear_map)
+
+    def missed(chances, mean):
+        # What rounding errors move by a few units is no miss.
+        out = [not each.low - 1e-12 <= mean <= each.high + 1e-12 for each in found]
+        return float(np.array(chances)[out].sum())
+
+    for mean in (0.0, 1e-3, 0.1, 0.35, 0.5, 0.9, 1.0):
+        chances = stats.binom.pmf(all_ones, count, intercept + slope * mean)
+        assert missed(chances, mean) <= beta
+    for ones in {0, 1, count // 3, count - 1, count}:
+        coins = [intercept + slope * (i < ones) for i in range(count)]
+        chances = functools.reduce(np.convolve, [[1 - p, p] for p in coins])
+        assert missed(chances, ones / count) <= beta
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 4.0, 8.0])
+def test_the_interval_for_the_people_asked_leaves_out_their_own_spread(epsilon):
+    made, rng = Piecewise(epsilon, (0, 1)), np.random.default_rng(2)
+    values = rng.random(9000)
+    found = made.aggregate(made.sample(values, random_state=1))
+    people, population = (found.estimate(0.05, sampled=sampled) for sampled in (False, True))
+    known = half_width(made._deviations(sampled=False, binary=False), 9000, math.log(40))
+    half = (people.high - people.low) / 2
+    assert half <= 1.02 * known
+    assert people.low <= values.mean() <= people.high
+    if epsilon > 1:
+        assert half < 0.9 * known
+        assert half < 0.8 * (population.high - population.low) / 2
 
 
 # Aggregates ---------------------------------------------------------------------------------------
@@ -583,6 +756,7 @@ def test_reports_are_counted_exactly(randomizer):
         assert found["counts"] == np.bincount(reports, minlength=outcomes(randomizer).size).tolist()
     else:
         assert found["sum"] == sum(reports.tolist())
+        assert found["squares"] == sum(report**2 for report in reports.tolist())
 
 
 @each
@@ -606,22 +780,38 @@ def test_means_are_estimated(randomizer):
     assert abs(found.value - values.mean()) <= 4.9 * error
 
 
-def test_an_estimate_of_bits_is_that_of_estimate_mean():
+def test_an_estimate_of_bits_is_the_exact_one_within_that_of_estimate_mean():
     bits = np.random.default_rng(0).integers(0, 2, 5000)
     made = BinaryResponse(0.8, (0, 1))
     answers = made.sample(bits, random_state=1)
-    expected = local.estimate_mean(answers, beta=0.05, epsilon=0.8)
-    assert made.aggregate(answers).estimate(0.05) == pytest.approx(expected)
+    found = made.aggregate(answers).estimate(0.05)
+    ones = int(answers.sum())
+    assert found == pytest.approx(estimate_exactly(ones, 5000, beta=0.05, epsilon=0.8))
+    wide = local.estimate_mean(answers, beta=0.05, epsilon=0.8)
+    assert found.value == pytest.approx(wide.value)
+    assert wide.low < found.low < found.high < wide.high
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
-@pytest.mark.parametrize("k", [2, 3, 100])
-def test_frequencies_are_those_of_the_hadamard_matrices(k, epsilon):
-    made = HadamardResponse(k, epsilon)
-    counts = np.bincount(reports_of(made, 5000), minlength=made.report_range[1] + 1)
-    found = made.aggregate(reports_of(made, 5000)).frequencies()
-    expected = reference.hadamard_frequencies(counts, k, made._sizes[0], epsilon)
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+@pytest.mark.parametrize("k", [2, 3, 30])
+@pytest.mark.parametrize("kind", SETS)
+def test_frequencies_are_those_of_the_sets_one_by_one(kind, k, epsilon):
+    made = kind(k, epsilon)
+    reports = reports_of(made, 5000)
+    counts = np.bincount(reports, minlength=made.report_range[1] + 1)
+    held = np.array([counts[own].sum() for own in own_reports(made)])
+    assert made._add_up(counts).tolist() == held.tolist()
+    expected = (held / 5000 - float(made._lie)) / float(made._truth - made._lie)
+    assert made.aggregate(reports).frequencies() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+def test_reports_of_any_integer_type_are_added_up_alike():
+    made = Piecewise(1.0, (0, 1))
+    few = np.array([0, 1, 2, 77, 127, 127])
+    for kind in (np.uint8, np.int8, np.int16, np.uint64, np.int64):
+        assert made.aggregate(few.astype(kind)) == made.aggregate(few)
+    assert made.aggregate(few)._total == Moments(334, 38192)
+    assert made.aggregate(few.astype(bool)) == made.aggregate([0, 1, 1, 1, 1, 1])
 
 
 def test_sums_of_huge_reports_do_not_wrap():
@@ -630,9 +820,34 @@ def test_sums_of_huge_reports_do_not_wrap():
     assert most > 2**40
     found = made.aggregate(np.full(1 << 17, most))
     assert json.loads(found.to_json())["sum"] == most << 17
+    assert json.loads(found.to_json())["squares"] == most**2 << 17
+    least = LaplaceRandomizer(1e-9, (0, 1)).report_range[0]
+    noisy = LaplaceRandomizer(1e-9, (0, 1)).aggregate(np.full(1 << 16, least))
+    assert noisy._total == Moments(least << 16, least**2 << 16)
     doubled = functools.reduce(lambda all, _: all + all, range(40), found)
     assert doubled.reports == 1 << 57
     assert doubled.estimate(0.1).value == found.estimate(0.1).value == 1.0
+
+
+@pytest.mark.parametrize("made", [MADE, *FREQUENCIES], ids=str)
+def test_more_reports_than_64_bits_count_are_refused(made):
+    most, large = made.report_range[1], (1 << 63) - 1
+    fields = json.loads(made.aggregate([0, most]).to_json())
+    fields["reports"] = large
+    if "counts" in fields:
+        # Two of them are as large as they may be together.
+        fields["counts"] = [1 << 62, *[0] * (most - 1), (1 << 62) - 1]
+        whole = Aggregate.from_json(json.dumps(fields))
+        shares = (whole.frequencies() / made._span) + float(made._lie)
+        assert ((shares > -1e-9) & (shares < 1 + 1e-9)).all()
+        assert whole.interval(0.05) < 1e-6
+    else:
+        whole = Aggregate.from_json(json.dumps(fields))
+    before = whole.to_json()
+    for more in (lambda: whole + made.aggregate([0]), lambda: whole.add([0])):
+        with pytest.raises(ParameterError, match=r"reports = .* below"):
+            more()
+    assert whole.to_json() == before
 
 
 def randomized(randomizer, seed):
@@ -684,10 +899,6 @@ def test_a_mean_has_no_bounds_that_nobody_chose(make):
         make()
 
 
-MADE = BinaryResponse(1.0, (0, 1))
-COUNTED = KaryResponse(3, 1.0)
-
-
 @pytest.mark.parametrize(
     ("call", "match"),
     [
@@ -695,7 +906,17 @@ COUNTED = KaryResponse(3, 1.0)
             (lambda e=e: BinaryResponse(e, (0, 1)), "epsilon")
             for e in (0, -1, math.nan, math.inf, "1", 1e-12)
         ],
-        *[(lambda e=e: HadamardResponse(5, e), "epsilon") for e in (0, None, 1e-10)],
+        *[
+            (lambda e=e, kind=kind: kind(5, e), "epsilon")
+            for e in (0, None, 1e-10)
+            for kind in (*SETS, best_frequency)
+        ],
+        *[
+            (lambda k=k, kind=kind: kind(k, 1.0), "k = ")
+            for k in (1, 0, -3, 2.5, "x", 2**24 + 1, True)
+            for kind in (*SETS, best_frequency)
+        ],
+        (lambda: SubsetSelection(1025, 1.0), "k = 1025, but it must be .* 2 to 1,024"),
         *[(lambda k=k: KaryResponse(k, 1), "k = ") for k in (1, 0, -3, 2.5, "x", 2**24 + 1, True)],
         *[
             (lambda r=r: LaplaceRandomizer(1, r), "bounds")
@@ -733,6 +954,13 @@ COUNTED = KaryResponse(3, 1.0)
         ],
         *[(lambda b=b: MADE.agents_needed(alpha=0.1, beta=b), "beta") for b in (0, 1, math.nan)],
         (lambda: best_randomizer(1, 1.0, bounds=(0, 1)), "delta"),
+        *[
+            (lambda s=s: best_randomizer(1, bounds=(0, 1), spread=s), "spread")
+            for s in (0, -1, 0.51, math.nan, math.inf, "x")
+        ],
+        (lambda: best_randomizer(1, bounds=(0, 1), spread=0.1, binary=True), "spread.*binary"),
+        (lambda: best_randomizer(1, bounds=(1, 0), spread=0.1), "bounds"),
+        (lambda: MADE.aggregate([0]).estimate(0.1, sampled=2), "sampled"),
         (lambda: best_randomizer(0, bounds=(0, 1)), "epsilon"),
         (lambda: MADE.aggregate([0, 2]), r"reports holds 2.*\[0, 1\]"),
         (lambda: MADE.aggregate([-1, 0]), "reports holds -1"),
@@ -799,9 +1027,26 @@ def test_what_is_no_aggregate_is_refused(changes):
     with pytest.raises(ParameterError):
         Aggregate.from_json(json.dumps(fields | changes))
     sums = json.loads(MADE.aggregate([0, 1, 1]).to_json())
-    for wrong in (4, -1, 1.5, "1"):
-        with pytest.raises(ParameterError, match="sum"):
-            Aggregate.from_json(json.dumps(sums | {"sum": wrong}))
+    for wrong in (4, -1, 1.5, "1", None, True):
+        for name in ("sum", "squares"):
+            with pytest.raises(ParameterError, match=f"{name} = "):
+                Aggregate.from_json(json.dumps(sums | {name: wrong}))
+    with pytest.raises(
+        ParameterError, match="text = 'sum', but the state of a MeanAggregate is sum"
+    ):
+        Aggregate.from_json(json.dumps({k: v for k, v in sums.items() if k != "squares"}))
+
+
+def test_squares_that_no_reports_have_are_refused():
+    made = Piecewise(1.0, (0, 1))
+    fields = json.loads(made.aggregate([3, 4, 820]).to_json())
+    assert fields["squares"] == 672425
+    assert Aggregate.from_json(json.dumps(fields))._total == Moments(827, 672425)
+    most = made.report_range[1]
+    # Below the square of the mean, above what the range allows, and odd where sums are even.
+    for wrong in (227975, most * 827 + 2, 672426, -1, 672425.0):
+        with pytest.raises(ParameterError, match="squares"):
+            Aggregate.from_json(json.dumps(fields | {"squares": wrong}))
 
 
 @each

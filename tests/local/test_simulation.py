@@ -477,7 +477,8 @@ def test_the_experiment_keeps_its_bounds(tmp_path):
         (local.Piecewise(0.8, (0, 1)), [0.1, 0.5]),
         (local.LaplaceRandomizer(0.5, (0, 1)), [0.0, 0.9]),
         (local.KaryResponse(5, 1.2), [0, 3, 4]),
-        (local.HadamardResponse(5, 1.2), [0, 3, 4]),
+        (local.SubsetSelection(8, 1.0), [0, 3, 4]),
+        (local.ProjectiveGeometryResponse(5, 1.2), [0, 3, 4]),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -435,7 +435,8 @@ AUDITS = [
             (local.GaussianRandomizer, 0.55, {"delta": 0.01, "bounds": (0, 1)}),
             (local.Piecewise, 0.8, {"bounds": (0, 1)}),
             (local.KaryResponse, 0.75, {"k": 3}),
-            (local.HadamardResponse, 0.75, {"k": 3}),
+            (local.SubsetSelection, 0.75, {"k": 8}),
+            (local.ProjectiveGeometryResponse, 0.75, {"k": 7}),
         ]
     ],
     Audit(

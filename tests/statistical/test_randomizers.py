@@ -6,14 +6,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, Case, misfits, power, two_sided
+from scipy import stats
 
 from hdp_fast.local import (
     BinaryResponse,
     GaussianRandomizer,
-    HadamardResponse,
     KaryResponse,
     LaplaceRandomizer,
     Piecewise,
+    ProjectiveGeometryResponse,
+    SubsetSelection,
 )
 
 COUNT = 1 << 20
@@ -37,16 +39,20 @@ FREQUENCIES = [
     KaryResponse(2, 1.0),
     KaryResponse(7, 0.3),
     KaryResponse(300, 6.0),
-    HadamardResponse(2, 1.0),
-    HadamardResponse(100, 0.5),
-    HadamardResponse(100, 2.0),
-    HadamardResponse(100, 8.0),
+    SubsetSelection(2, 1.0),
+    SubsetSelection(14, 1.5),
+    SubsetSelection(100, 0.5),
+    SubsetSelection(100, 3.0),
+    ProjectiveGeometryResponse(7, 1.0),
+    ProjectiveGeometryResponse(100, 0.5),
+    ProjectiveGeometryResponse(100, 2.0),
+    ProjectiveGeometryResponse(1000, 4.0),
 ]
 PLACES = [0.0, 2.0**-20, 1 / 3, 0.5, 1 - 2.0**-20, 1.0]
 
 
 def values_of(randomizer):
-    if isinstance(randomizer, KaryResponse | HadamardResponse):
+    if randomizer in FREQUENCIES:
         return [0, 1, randomizer.k // 2, randomizer.k - 1]
     low, high = randomizer.bounds
     return [low + (high - low) * place for place in PLACES]
@@ -127,3 +133,68 @@ def test_truth_comes_at_its_rate(epsilon):
         made = KaryResponse(k, epsilon)
         told = int(np.count_nonzero(made.sample(np.full(COUNT, 1)) == 1))
         assert two_sided(told, COUNT, Fraction(made._truth)) > FALSE_ALARM / 2
+
+
+RUNS, BETA = 300, 0.05
+PEOPLE = {
+    "at the ends": lambda rng, shape: rng.integers(0, 2, shape).astype(float),
+    "rarely one": lambda rng, shape: (rng.random(shape) < 0.01).astype(float),
+    "in between": lambda rng, shape: rng.normal(0.4, 0.1, shape).clip(0, 1),
+    "at one end": lambda rng, shape: np.zeros(shape),
+}
+MEAN_OF = {"at the ends": 0.5, "rarely one": 0.01, "in between": 0.4, "at one end": 0.0}
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+@pytest.mark.parametrize("count", [3, 40, 1000])
+@pytest.mark.parametrize(
+    "randomizer",
+    [
+        *(Piecewise(epsilon, (0, 1)) for epsilon in (0.5, 2.0, 5.0, 9.0)),
+        BinaryResponse(1.0, (0, 1)),
+        LaplaceRandomizer(4.0, (0, 1)),
+    ],
+    ids=str,
+)
+def test_intervals_miss_as_seldom_as_they_promise(randomizer, count, people):
+    rng = np.random.default_rng()
+    values = PEOPLE[people](rng, (RUNS, count))
+    reports = randomizer.sample(values.ravel()).reshape(values.shape)
+    aggregates = [randomizer.aggregate(row) for row in reports]
+    for sampled in (True, False):
+        means = np.full(RUNS, MEAN_OF[people]) if sampled else values.mean(axis=1)
+        found = np.array([each.estimate(BETA, sampled=sampled) for each in aggregates])
+        missed = int(((found[:, 1] > means + 1e-12) | (found[:, 2] < means - 1e-12)).sum())
+        # Six randomizers, three counts, four populations and two means are tried.
+        assert stats.binom.sf(missed - 1, RUNS, BETA) > FALSE_ALARM / 144
+
+
+def test_intervals_of_half_the_width_would_be_seen_to_miss():
+    """So the intervals for the people asked are no more than twice too wide."""
+    randomizer, rng = Piecewise(5.0, (0, 1)), np.random.default_rng()
+    values = rng.normal(0.4, 0.1, (RUNS, 2000)).clip(0, 1)
+    reports = randomizer.sample(values.ravel()).reshape(values.shape)
+    found = [randomizer.aggregate(row).estimate(BETA, sampled=False) for row in reports]
+    value, low, high = np.array(found).T
+    missed = int((abs(value - values.mean(axis=1)) > (high - low) / 4).sum())
+    assert stats.binom.sf(missed - 1, RUNS, BETA) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(
+    "randomizer",
+    [KaryResponse(5, 3.0), SubsetSelection(12, 1.0), ProjectiveGeometryResponse(40, 2.0)],
+    ids=str,
+)
+@pytest.mark.parametrize("count", [2, 50, 3000])
+def test_intervals_of_frequencies_miss_as_seldom_as_they_promise(randomizer, count):
+    rng, k = np.random.default_rng(), randomizer.k
+    shares = np.array([0.6, *[0.4 / (k - 1)] * (k - 1)])
+    values = rng.choice(k, (RUNS, count), p=shares)
+    reports = randomizer.sample(values.ravel()).reshape(values.shape)
+    missed = np.zeros(2, int)
+    for row, held in zip(reports, values, strict=True):
+        aggregate = randomizer.aggregate(row)
+        found, half = aggregate.frequencies(), aggregate.interval(BETA)
+        asked = np.bincount(held, minlength=k) / count
+        missed += [np.abs(found - truth).max() > half for truth in (shares, asked)]
+    assert (stats.binom.sf(missed - 1, RUNS, BETA) > FALSE_ALARM / 18).all()

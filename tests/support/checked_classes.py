@@ -21,11 +21,12 @@ _SCHEMA = Schema(Label("rich", above=50), {"age": Number(0, 100)})
 EXAMPLES = {
     "BinaryResponse": lambda: local.BinaryResponse(1.0, bounds=(0, 1)),
     "GaussianRandomizer": lambda: local.GaussianRandomizer(1.0, 1e-6, bounds=(0, 1)),
-    "HadamardResponse": lambda: local.HadamardResponse(3, 1.0),
     "KaryResponse": lambda: local.KaryResponse(3, 1.0),
     "LaplaceRandomizer": lambda: local.LaplaceRandomizer(1.0, bounds=(0, 1)),
     "Piecewise": lambda: local.Piecewise(1.0, bounds=(0, 1)),
+    "ProjectiveGeometryResponse": lambda: local.ProjectiveGeometryResponse(3, 1.0),
     "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
+    "SubsetSelection": lambda: local.SubsetSelection(3, 1.0),
     "_Calibration": lambda: _Calibration(
         lambda X: X[:, 0],
         local.Agents(np.zeros((90, 1)), np.zeros(90, int), epsilon=1.0),

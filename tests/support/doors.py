@@ -102,7 +102,8 @@ RANDOMIZERS = {
     "Piecewise": local.Piecewise(1.0, (0, 1)),
     "Gaussian": local.GaussianRandomizer(1.0, 1e-3, (0, 1)),
     "KaryResponse": local.KaryResponse(4, 1.0),
-    "HadamardResponse": local.HadamardResponse(4, 1.0),
+    "SubsetSelection": local.SubsetSelection(8, 1.0),
+    "ProjectiveGeometryResponse": local.ProjectiveGeometryResponse(4, 1.0),
 }
 
 # Of the calls with bad arguments, those that take private data, and where.

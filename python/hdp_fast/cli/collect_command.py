@@ -51,7 +51,8 @@ _COLLECT_TEXT = """Estimate from lines that hdp-fast local randomize wrote, as m
 line stops it, and each is counted once: accepted, malformed, of another question, out of range of
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
 counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
-interval is for a population of which those who answered are a sample. Exit code 1: no line was
+interval is for a population of which those who answered are a sample, or with --asked for the mean
+of those who answered, whoever they are, and then most often narrower. Exit code 1: no line was
 accepted, and there is no estimate. It holds ids and reports in
 memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
 the lines, and --merge takes it for them, duplicates across files included."""
@@ -68,6 +69,7 @@ def add_mean(parser: argparse.ArgumentParser) -> None:
     add("--low", type=float, required=True, help="least number; a smaller one counts as it")
     add("--high", type=float, required=True, help="greatest number, public like --low")
     add("--delta", type=float, help="privacy of each, too: allows gaussian")
+    add("--spread", type=float, help="best: a guess of the values' distance from the middle")
     add("--randomizer", choices=questions.MEANS, default="best", help="best: fewest agents")
     _add_goal(parser)
 
@@ -89,7 +91,7 @@ def _add_goal(parser: argparse.ArgumentParser) -> None:
 
 def mean_of(name: str, arguments: argparse.Namespace) -> Question:
     """The question of that name, described by the arguments of `add_mean`."""
-    names = ("randomizer", "epsilon", "delta", "low", "high", "beta")
+    names = ("randomizer", "epsilon", "delta", "low", "high", "beta", "spread")
     return mean_question(name, **{key: getattr(arguments, key) for key in names})
 
 
@@ -99,7 +101,9 @@ def frequency_of(name: str, arguments: argparse.Namespace) -> Question:
     return frequency_question(name, **{key: getattr(arguments, key) for key in names})
 
 
-def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path | None) -> None:
+def draw_estimate(
+    question: Question, aggregate: Any, beta: float, place: Path | None, *, sampled: bool = True
+) -> None:
     """Writes a figure of the estimate, if one is asked for and there are reports.
 
     Raises:
@@ -109,13 +113,17 @@ def draw_estimate(question: Question, aggregate: Any, beta: float, place: Path |
         return
     from .. import plotting  # Whoever draws nothing does not wait for it.
 
-    names = None
+    names, result = None, aggregate
     if isinstance(aggregate, FrequencyAggregate):
         names = list(question.name_frequencies(aggregate.frequencies()))
-    files.write_atomically(place, plotting.local(aggregate, beta=beta, names=names))
+    elif not sampled:
+        result = aggregate.estimate(beta, sampled=False)
+    files.write_atomically(place, plotting.local(result, beta=beta, names=names))
 
 
-def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
+def estimate(
+    question: Question, aggregate: Any, beta: float, *, sampled: bool = True
+) -> dict[str, Any]:
     """The estimate from reports, and an interval that fails with probability at most beta."""
     if not aggregate.reports:
         return {"beta": beta}
@@ -125,7 +133,7 @@ def estimate(question: Question, aggregate: Any, beta: float) -> dict[str, Any]:
         if half_width >= 1:
             _note_no_knowledge(aggregate, "frequencies", 1.0, beta)
         return {"frequencies": frequencies, "half_width": half_width, "beta": beta}
-    value, low, high = aggregate.estimate(beta)
+    value, low, high = aggregate.estimate(beta, sampled=sampled)
     least, greatest = aggregate.randomizer.bounds
     if high - low >= (1 - _ROUNDING) * (greatest - least):
         _note_no_knowledge(aggregate, "mean", greatest - least, beta)
@@ -185,6 +193,7 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     add("--merge", type=Path, action="append", default=[], metavar="FILE", help="as --aggregate")
     add("--aggregate", type=Path, metavar="FILE", help="write what was collected, as .npz")
     add("--beta", type=float, default=0.05, help="failure probability [.05]")
+    add("--asked", action="store_true", help="a mean: the interval for those who answered alone")
     add("--output", type=Path, metavar="FILE", help="write the result as JSON")
     add_plot(parser, "the estimate")
     add("--json", action="store_true", help="print JSON")
@@ -294,12 +303,13 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     summary = {
         "question": question.id,
         **collection.counts(),
-        **estimate(question, aggregate, arguments.beta),
+        **estimate(question, aggregate, arguments.beta, sampled=not arguments.asked),
         "randomizer": repr(question.randomizer),
         "record": record_of(collection.record()),
     }
     deliver(summary, arguments)
-    draw_estimate(question, aggregate, arguments.beta, arguments.plot)
+    shown = {"sampled": not arguments.asked}
+    draw_estimate(question, aggregate, arguments.beta, arguments.plot, **shown)
     if collection.accepted:
         return None
     note(_describe_failure(collection))

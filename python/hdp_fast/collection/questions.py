@@ -32,7 +32,12 @@ from ..data.reading import parse_file
 from ..exceptions import ParameterError, ShapeError
 from ..local.randomizers.base import make_randomizer
 from ..local.randomizers.bounded import BinaryResponse, Piecewise, best_randomizer
-from ..local.randomizers.frequency import FrequencyRandomizer, HadamardResponse, KaryResponse
+from ..local.randomizers.designs import (
+    ProjectiveGeometryResponse,
+    SubsetSelection,
+    best_frequency,
+)
+from ..local.randomizers.frequency import FrequencyRandomizer, KaryResponse
 from ..local.randomizers.mean import MeanRandomizer
 from ..local.randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 
@@ -40,7 +45,7 @@ _FORM = {"format": "hdp_fast.question", "version": 1}
 _LONGEST_ID = 100
 
 MEANS = ("best", "binary", "laplace", "piecewise", "gaussian")
-FREQUENCIES = ("best", "kary", "hadamard")
+FREQUENCIES = ("best", "kary", "subset", "geometry")
 
 
 def _check_id(name: str, value: Any) -> str:
@@ -291,6 +296,7 @@ def mean_question(
     low: float,
     high: float,
     beta: float,
+    spread: float | None = None,
 ) -> Question:
     """Makes a question about a mean.
 
@@ -304,12 +310,15 @@ def mean_question(
         low: Lower end of the range of the values.
         high: Upper end of the range, above low.
         beta: For "best", the probability with which the error may be larger.
+        spread: For "best", a public guess of how far the values typically lie from the middle of
+            the range, as local.best_randomizer takes it; None assumes the worst.
 
     Returns:
         The Question.
 
     Raises:
-        ParameterError: A parameter breaks its rule, or delta does not suit the randomizer.
+        ParameterError: A parameter breaks its rule, or delta or spread does not suit the
+            randomizer.
 
     Examples:
         >>> from hdp_fast import collection
@@ -326,9 +335,12 @@ def mean_question(
     one_of("randomizer", randomizer, (*kinds, "gaussian", "best"))
     least, most = finite_number("low", low), finite_number("high", high)
     if randomizer == "best":
-        alpha, spare = (most - least) / 20, 0.0 if delta is None else delta
-        best = best_randomizer(epsilon, spare, bounds=(least, most), alpha=alpha, beta=beta)
-        return Question(name, best)
+        goal: dict[str, Any] = {"alpha": (most - least) / 20, "beta": beta, "spread": spread}
+        spare = 0.0 if delta is None else delta
+        return Question(name, best_randomizer(epsilon, spare, bounds=(least, most), **goal))
+    if spread is not None:
+        rule = "best alone chooses by it"
+        raise ParameterError(f"--spread = {spread} with --randomizer {randomizer}, but {rule}")
     if (randomizer == "gaussian") != (delta is not None):
         rule = "gaussian needs it, best may use it, no other randomizer does"
         raise ParameterError(f"--delta = {delta} with --randomizer {randomizer}, but {rule}")
@@ -370,11 +382,12 @@ def frequency_question(
 
     Args:
         name: The id of the question.
-        randomizer: "kary" or "hadamard"; "best" takes the one with the smaller variance.
+        randomizer: "kary", "subset" or "geometry"; "best" takes the one of local.best_frequency.
         epsilon: Privacy parameter of each report, at least 1e-9.
         categories: The texts of the categories with commas between them. None means that the values
             are integers.
-        k: Number of categories, 2 to `2**24`, where categories is None; the values are 0 to k - 1.
+        k: Number of categories, 2 to `2**24` (1,024 for "subset"), where categories is None; the
+            values are 0 to k - 1.
 
     Returns:
         The Question.
@@ -394,10 +407,13 @@ def frequency_question(
         instance("categories", categories, str, "a text with commas between the categories")
         texts = tuple(text.strip() for text in categories.split(","))
     values: Any = k if texts is None else len(texts)
-    kinds = {"kary": KaryResponse, "hadamard": HadamardResponse}
-    one_of("randomizer", randomizer, (*kinds, "best"))
-    choices = [kind(values, epsilon) for key, kind in kinds.items() if randomizer in ("best", key)]
-    return Question(name, min(choices, key=lambda choice: choice.variance()), texts)
+    kinds: dict[str, Any] = {
+        "best": best_frequency,
+        "kary": KaryResponse,
+        "subset": SubsetSelection,
+        "geometry": ProjectiveGeometryResponse,
+    }
+    return Question(name, kinds[one_of("randomizer", randomizer, kinds)](values, epsilon), texts)
 
 
 def check_question(question: object) -> Question:

@@ -43,7 +43,8 @@ from .queries.simulated_entry import SimulatedEntry
 from .randomizers.aggregates import Aggregate, Estimate
 from .randomizers.base import Randomizer, randomizer_of
 from .randomizers.bounded import BinaryResponse, Piecewise, best_randomizer
-from .randomizers.frequency import FrequencyAggregate, HadamardResponse, KaryResponse
+from .randomizers.designs import ProjectiveGeometryResponse, SubsetSelection, best_frequency
+from .randomizers.frequency import FrequencyAggregate, KaryResponse
 from .randomizers.mean import MeanAggregate
 from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 from .remote_agents import RemoteAgents
@@ -60,7 +61,6 @@ __all__ = [
     "ExactOracle",
     "FrequencyAggregate",
     "GaussianRandomizer",
-    "HadamardResponse",
     "KaryResponse",
     "LaplaceRandomizer",
     "LocalSQOracle",
@@ -70,6 +70,7 @@ __all__ = [
     "MaskedParityResult",
     "MeanAggregate",
     "Piecewise",
+    "ProjectiveGeometryResponse",
     "Query",
     "Randomizer",
     "RealValued",
@@ -79,11 +80,13 @@ __all__ = [
     "SimulatedEntry",
     "SimulationPlan",
     "SimulationResult",
+    "SubsetSelection",
     "TransparentRandomizer",
     "VotingResult",
     "WeakMaskedParity",
     "agents_needed",
     "agents_per_query",
+    "best_frequency",
     "best_randomizer",
     "estimate_mean",
     "learn_by_descent",

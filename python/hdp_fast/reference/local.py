@@ -6,6 +6,7 @@ round floats, as fast as numpy goes; no proof says that they are private.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -39,18 +40,29 @@ def own_or_any(own: Sequence[int], outcomes: int, chance: Fraction) -> Law:
     ]
 
 
-def hadamard_matrix(order: int) -> Integers:
-    """Sylvester's Hadamard matrix of an order that is a power of two."""
-    matrix = np.ones((1, 1), np.int64)
-    while len(matrix) < order:
-        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return matrix
+def points(q: int, dimension: int) -> list[tuple[int, ...]]:
+    """The points of a projective space, by their numbers: vectors whose last entry but 0 is 1."""
+    vectors = [vector[::-1] for vector in itertools.product(range(q), repeat=dimension)]
+    return [vector for vector in vectors if next((x for x in vector[::-1] if x), 0) == 1]
 
 
-def hadamard_columns(value: int, blocks: int, size: int) -> list[int]:
-    """The value's own columns, numbered through `blocks` matrices of order `size`."""
-    row = hadamard_matrix(size)[1 + value // blocks]
-    return [value % blocks * size + column for column in range(size) if row[column] == 1]
+def hyperplanes(k: int, q: int, dimension: int) -> list[list[int]]:
+    """For each of k values the numbers of the points whose inner product with it is 0."""
+    space = points(q, dimension)
+    values = [point[::-1] for point in space[:k]]
+    return [
+        [i for i, y in enumerate(space) if np.dot(value, y) % q == 0] for value in values
+    ]  # fmt: skip
+
+
+def sets_with_each(k: int, width: int, modulus: int | None) -> list[list[int]]:
+    """For each of k values the numbers of the sets that hold it, in subset selection."""
+    if modulus is None:
+        sets = sorted(itertools.combinations(range(k), width), key=lambda each: each[::-1])
+    else:
+        pairs = itertools.product(range(1, (modulus + 1) // 2), range(modulus))
+        sets = [tuple(x for x in range(modulus) if (a * x + b) % modulus < width) for a, b in pairs]
+    return [[i for i, each in enumerate(sets) if value in each] for value in range(k)]
 
 
 def binary_response(u: Floats, epsilon: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -81,40 +93,8 @@ def kary_response(x: Integers, k: int, epsilon: float, rng: np.random.Generator)
     return np.where(rng.random(x.size) < odds / (1 + odds), x, rng.integers(0, k, x.size))
 
 
-def hadamard_response(
-    x: Integers, blocks: int, size: int, epsilon: float, rng: np.random.Generator
-) -> Integers:
-    """Reports a column of the value's own, else any column; int64 (n,)."""
-    columns = blocks * size
-    odds = math.expm1(epsilon) / (2 * blocks)
-    row, block = np.divmod(x, blocks)
-    row += 1
-    drawn = rng.integers(0, columns, x.size)
-    column = drawn & (size - 1)
-    column ^= _odd(column & row) * (row & -row)
-    return np.where(rng.random(x.size) < odds / (1 + odds), block * size + column, drawn)
-
-
 def unary_counts(x: Integers, k: int, epsilon: float, rng: np.random.Generator) -> Integers:
     """The counts of optimal unary encoding, drawn as binomials without the bits; int64 (k,)."""
     held = np.bincount(x, minlength=k)
     lie = 1 / (1 + math.exp(epsilon))
     return rng.binomial(held, 0.5) + rng.binomial(x.size - held, lie)
-
-
-def hadamard_frequencies(counts: Integers, k: int, blocks: int, epsilon: float) -> Floats:
-    """The share of each value, computed with the matrices themselves; float64 (k,)."""
-    size = counts.size // blocks
-    matrix = hadamard_matrix(size)
-    odds = math.expm1(epsilon) / (2 * blocks)
-    gap = odds / (1 + odds)
-    sums = counts.reshape(blocks, size) @ matrix.T
-    values = np.arange(k)
-    found: Floats = sums[values % blocks, 1 + values // blocks] / (gap * counts.sum())
-    return found
-
-
-def _odd(bits: Integers) -> Integers:
-    for shift in (16, 8, 4, 2, 1):
-        bits = bits ^ bits >> shift
-    return bits & 1

@@ -68,8 +68,8 @@ mod _core {
     use linear::separate;
     #[pymodule_export]
     use local::{
-        check_bits, count_reports, keep_probability, randomized_response, respond_binary, respond_hadamard,
-        respond_kary, respond_noisy, respond_window, truth_probability,
+        add_geometry, add_subsets, check_bits, count_reports, keep_probability, randomized_response, respond_binary,
+        respond_geometry, respond_kary, respond_noisy, respond_subsets, respond_window, truth_probability,
     };
     #[pymodule_export]
     use noise::{bernoulli, integer_noise, select, uniform_integers, weighted_draws};

@@ -1,6 +1,6 @@
 //! Glue of `hdp_fast.local`.
 
-use hdp_fast_core::local::{self, Categories, Hadamard, Kary, Range, Window};
+use hdp_fast_core::local::{self, Categories, Geometry, Kary, Range, Selection, Space, Subsets, Window};
 use hdp_fast_core::noise::{Seed, Stream, draws_for};
 use pyo3::prelude::*;
 
@@ -119,19 +119,70 @@ pub fn respond_kary<'py>(
     reports(py, values.as_slice()?, &seed, &kary)
 }
 
-/// Hadamard response, in blocks of 2^log2_size columns, to integers as in respond_kary.
+/// Subset selection, to integers as in respond_kary, by sets of that width: all of them, or those of a modulus.
 #[pyfunction]
-pub fn respond_hadamard<'py>(
+#[pyo3(signature = (values, k, width, modulus, epsilon, seed))]
+pub fn respond_subsets<'py>(
     py: Python<'py>,
     values: Integers<'py>,
     k: u32,
-    blocks: u32,
-    log2_size: u32,
+    width: u32,
+    modulus: Option<u32>,
     epsilon: &Bound<'py, PyAny>,
     seed: Key,
 ) -> PyResult<Vector<'py, i64>> {
-    let hadamard = Hadamard::new(k, blocks, log2_size, scalar::epsilon(epsilon)?).map_err(raise)?;
-    reports(py, values.as_slice()?, &seed, &hadamard)
+    let (sets, epsilon) = (subsets(k, width, modulus)?, scalar::epsilon(epsilon)?);
+    reports(py, values.as_slice()?, &seed, &Selection::new(u64::from(k), sets, epsilon).map_err(raise)?)
+}
+
+/// How many of the reports that were counted so hold each value: int64 (k,).
+#[pyfunction]
+#[pyo3(signature = (counts, k, width, modulus))]
+pub fn add_subsets<'py>(
+    py: Python<'py>,
+    counts: Integers<'py>,
+    k: u32,
+    width: u32,
+    modulus: Option<u32>,
+) -> PyResult<Vector<'py, i64>> {
+    let (sets, counts) = (subsets(k, width, modulus)?, counts.as_slice()?);
+    let held = run(py, None, streaming_cost(size_of_val(counts)), |run| sets.add_up(counts, k as usize, run))?;
+    Ok(returned(py, held))
+}
+
+fn subsets(k: u32, width: u32, modulus: Option<u32>) -> PyResult<Subsets> {
+    modulus.map_or_else(|| Subsets::all(k, width), |modulus| Subsets::progressions(modulus, width)).map_err(raise)
+}
+
+/// Projective geometry response, in a space of so many coordinates over a field of q elements, to integers as in
+/// respond_kary.
+#[pyfunction]
+pub fn respond_geometry<'py>(
+    py: Python<'py>,
+    values: Integers<'py>,
+    k: u64,
+    q: u32,
+    dimension: u32,
+    epsilon: &Bound<'py, PyAny>,
+    seed: Key,
+) -> PyResult<Vector<'py, i64>> {
+    let (space, epsilon) = (Space::new(q, dimension).map_err(raise)?, scalar::epsilon(epsilon)?);
+    reports(py, values.as_slice()?, &seed, &Geometry::new(k, space, epsilon).map_err(raise)?)
+}
+
+/// How many of the reports that were counted so lie on the hyperplane of each value: int64 (k,).
+#[pyfunction]
+pub fn add_geometry<'py>(
+    py: Python<'py>,
+    counts: Integers<'py>,
+    k: usize,
+    q: u32,
+    dimension: u32,
+) -> PyResult<Vector<'py, i64>> {
+    let (space, counts) = (Space::new(q, dimension).map_err(raise)?, counts.as_slice()?);
+    let cost = streaming_cost(size_of_val(counts)) * f64::from(q) * f64::from(dimension);
+    let held = run(py, None, cost, |run| space.add_up(counts, k, run))?;
+    Ok(returned(py, held))
 }
 
 fn reports<'py>(

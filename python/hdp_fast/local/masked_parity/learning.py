@@ -21,7 +21,6 @@ from ..estimation import advantage
 from ..pool import QuestionFunction
 from ..queries.oracles import Losses, SQOracle, ask_together
 from ..randomizers.base import MOST_AGENTS, TOO_MANY
-from ..randomizers.frequency import hadamard_transform
 from .concepts import (
     MaskedParity,
     WeakMaskedParity,
@@ -322,7 +321,7 @@ class _AgentRounds:
             answers = self._ask(_walsh_question(d), size).reshape(-1, 2 * d)
             ones += answers.sum(axis=0, dtype=np.int64)
         signs = self._needs.first // (2 * d) - 2 * ones
-        sums: Integers = hadamard_transform(signs[None])[0]
+        sums: Integers = hadamard_transform(signs)
         return (sums[:d] < 0).astype(np.uint8)
 
     def find_a(self, r: Bits) -> int:
@@ -421,3 +420,12 @@ def _block_sizes(count: int, rows: int) -> Iterator[int]:
     most = max(_BLOCK // rows, 1) * rows
     for start in range(0, count, most):
         yield min(most, count - start)
+
+
+def hadamard_transform(signs: Integers) -> Integers:
+    """Multiplies a vector (b,) by the Hadamard matrix; b is a power of 2."""
+    sums = signs
+    for half in (1 << level for level in range(signs.size.bit_length() - 1)):
+        first, second = sums.reshape(-1, 2, half).swapaxes(0, 1)
+        sums = np.stack([first + second, first - second], axis=1).ravel()
+    return sums

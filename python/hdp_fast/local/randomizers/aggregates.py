@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..._support.uncopyable import Turnstile
-from ..._support.validate import array, from_json, nonnegative_int
+from ..._support.validate import array, from_json, nonnegative_int, refuse
 from ...exceptions import ParameterError, ShapeError
 from .base import make_randomizer
 
@@ -40,6 +41,36 @@ class Estimate(NamedTuple):
     high: float
 
 
+# The part of a failure probability that a bound on the variance from the reports may take.
+_SPARE = 0.1
+
+
+def split_failure(beta: float, means: int = 1) -> tuple[float, float]:
+    """Shares a failure probability between the ends of intervals and a bound on their variances.
+
+    The half width is the least of several, one of them from a bound V on the variance that fails,
+    too. It misses only if the error exceeds the least of them with the true variance, which no
+    report changes and which any one of the inequalities bounds, or if V is below the true variance.
+
+    Returns:
+        The log odds of `half_width`, and minus the logarithm of what is left for one V of each of
+        the means.
+    """
+    log_beta = math.log(beta)
+    ends, spare = 2 * means / (1 - _SPARE), means / _SPARE
+    return math.log(ends) - log_beta, math.log(spare) - log_beta
+
+
+def bound_by_sample(variance: float, reports: int, span: float, log_odds: float) -> float:
+    """Bounds the mean variance of independent numbers in a span, by their sample variance.
+
+    The numbers need not have the same law. It fails with probability exp(-log_odds).
+
+    Source: Maurer and Pontil 2009, Theorem 10.
+    """
+    return (math.sqrt(variance) + span * math.sqrt(2 * log_odds / (reports - 1))) ** 2
+
+
 # One for all aggregates, which pickle: another thread may run while numpy adds long arrays.
 _ADDING = Turnstile("aggregate")
 
@@ -48,8 +79,9 @@ class Aggregate(ABC):
     """The sum of reports of one randomizer, empty until some are added.
 
     The state consists of integers. The aggregates of parts of the reports, in any order and
-    grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, however many
-    they are. An aggregate pickles, and compares equal to one of the same randomizer and state.
+    grouping, therefore add up (`+` or `sum`) to exactly the aggregate of all reports, of which
+    there may be `2**63 - 1`. An aggregate pickles, and compares equal to one of the same randomizer
+    and state.
 
     `Randomizer.aggregate` makes one: a MeanAggregate or a FrequencyAggregate. Threads may add
     reports to the same aggregate.
@@ -68,7 +100,8 @@ class Aggregate(ABC):
         True
     """
 
-    _state_name: ClassVar[str]
+    # The names of the parts of the state, as JSON has them.
+    _fields: ClassVar[tuple[str, ...]]
 
     def __init__(self, randomizer: Any):
         self._randomizer = randomizer
@@ -95,8 +128,8 @@ class Aggregate(ABC):
 
         Raises:
             ShapeError: reports does not have one dimension. No report is counted then.
-            ParameterError: reports is not of an integer dtype, or holds an integer outside the
-                randomizer's report_range. No report is counted then.
+            ParameterError: reports is not of an integer dtype, holds an integer outside the
+                randomizer's report_range, or would be too many. No report is counted then.
 
         Cost:
             O(n): a pass over the reports, which are not copied.
@@ -108,23 +141,23 @@ class Aggregate(ABC):
             raise ParameterError(f"reports has dtype {added.dtype}, but it must be an integer type")
         total = self._count_all(added)
         with _ADDING.hold():
-            self._total, self._reports = self._total + total, self._reports + added.size
+            self._reports = _check_number(self._reports + added.size)
+            self._total = self._total + total
         return self
 
     def to_json(self) -> str:
         """Writes the aggregate as a JSON object, which `from_json` reads.
 
         Returns:
-            A JSON text with the randomizer, the number of reports, and their sum or counts.
+            A JSON text with the randomizer, the number of reports, and their sum and sum of
+            squares, or their counts.
 
         Cost:
-            O(size of the state): one number for a mean, one for each possible report for
+            O(size of the state): two numbers for a mean, one for each possible report for
             frequencies.
         """
         randomizer = json.loads(self._randomizer.to_json())
-        return json.dumps(
-            {**randomizer, "reports": self._reports, self._state_name: self._to_json_state()}
-        )
+        return json.dumps({**randomizer, "reports": self._reports, **self._to_fields()})
 
     @staticmethod
     def from_json(text: str) -> Any:
@@ -137,7 +170,7 @@ class Aggregate(ABC):
             A MeanAggregate or a FrequencyAggregate, equal to the one that was written.
 
         Raises:
-            ParameterError: text is no such object, or its sum or counts cannot come from so many
+            ParameterError: text is no such object, or its sums or counts cannot come from so many
                 reports of the randomizer.
 
         Cost:
@@ -152,8 +185,8 @@ class Aggregate(ABC):
             both = f"{self._randomizer!r} and {other._randomizer!r}"
             raise ParameterError(f"aggregates are of {both}, but they must be of one randomizer")
         merged: Self = self._randomizer.aggregate()
+        merged._reports = _check_number(self._reports + other._reports)
         merged._total = self._total + other._total
-        merged._reports = self._reports + other._reports
         return merged
 
     def __radd__(self, other: Any) -> Self:
@@ -194,11 +227,11 @@ class Aggregate(ABC):
             raise ParameterError("reports = 0, but an estimate needs at least 1")
         return self._reports
 
-    def _to_json_state(self) -> Any:
-        return self._total
-
-    def _restore(self, reports: int, state: Any) -> Self:
-        self._total, self._reports = self._validate_state(reports, state), reports
+    def _restore(self, reports: int, fields: dict[str, Any]) -> Self:
+        if fields.keys() != set(self._fields):
+            state = " and ".join(self._fields)
+            refuse("text", ", ".join(fields), f"the state of a {type(self).__name__} is {state}")
+        self._total, self._reports = self._validate_fields(reports, fields), reports
         return self
 
     @abstractmethod
@@ -210,13 +243,23 @@ class Aggregate(ABC):
         """The state of some reports in range."""
 
     @abstractmethod
-    def _validate_state(self, reports: int, state: Any) -> Any:
-        """Returns the state that `_to_json_state` wrote for this number of reports."""
+    def _to_fields(self) -> dict[str, Any]:
+        """The state by the names in `_fields`."""
+
+    @abstractmethod
+    def _validate_fields(self, reports: int, fields: dict[str, Any]) -> Any:
+        """Returns the state that `_to_fields` wrote for this number of reports."""
+
+
+def _check_number(reports: int) -> int:
+    """Returns the number of reports, whose counts must fit 64 bits."""
+    return nonnegative_int("reports", reports)
 
 
 def _restore(fields: dict[str, Any]) -> Any:
     """Restores the aggregate of the fields that `to_json` writes."""
-    (state,) = (fields.pop(name) for name in ("sum", "counts") if name in fields)
+    names = ("sum", "squares", "counts")
+    state = {name: fields.pop(name) for name in names if name in fields}
     reports = fields.pop("reports")
     empty = make_randomizer(fields).aggregate()
     return empty._restore(nonnegative_int("reports", reports), state)

@@ -84,8 +84,8 @@ class Randomizer(Checked, ABC, Generic[A]):
     exact coins.
 
     This class is abstract. Use BinaryResponse, LaplaceRandomizer, GaussianRandomizer or Piecewise
-    to estimate a mean, and KaryResponse or HadamardResponse to estimate frequencies. Randomizers
-    are frozen, and equal when their parameters are.
+    to estimate a mean, and KaryResponse, SubsetSelection or ProjectiveGeometryResponse to estimate
+    frequencies. Randomizers are frozen, and equal when their parameters are.
 
     Attributes:
         epsilon: Privacy parameter of one report.
@@ -187,7 +187,7 @@ class Randomizer(Checked, ABC, Generic[A]):
                 report.
 
         Returns:
-            A MeanAggregate, or a FrequencyAggregate from KaryResponse and HadamardResponse.
+            A MeanAggregate, or a FrequencyAggregate for frequencies.
 
         Raises:
             ShapeError: reports does not have one dimension.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,16 +19,31 @@ from numpy.typing import NDArray
 from ..._support.numbers import floats
 from ..._support.parameters import Rules
 from ..._support.types import Floats
-from ..._support.validate import number, probability, refuse
-from .aggregates import Aggregate, Estimate
-from .base import Randomizer, deviations_of, half_width, validate_epsilon
+from ..._support.validate import flag, number, probability, refuse
+from .aggregates import Aggregate, Estimate, split_failure
+from .base import Deviation, Randomizer, half_width, validate_epsilon
 
 LinearMap = tuple[Fraction, Fraction]
 Bounds = tuple[float, float]
 
 
+# Reports are cut into digits of so many bits.
+_HALF = 23
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The sum of reports and the sum of their squares, integers of any length."""
+
+    sum: int
+    squares: int
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.sum + other.sum, self.squares + other.squares)
+
+
 class MeanAggregate(Aggregate):
-    """The sum of reports about numbers, a Python integer of any length.
+    """The sum of reports about numbers and of their squares, Python integers of any length.
 
     Args:
         randomizer: The one that makes the reports.
@@ -43,57 +59,86 @@ class MeanAggregate(Aggregate):
         True
     """
 
-    _state_name = "sum"
+    _fields = ("sum", "squares")
     _randomizer: MeanRandomizer
-    _total: int
+    _total: Moments
 
-    def estimate(self, beta: float) -> Estimate:
+    def estimate(self, beta: float, *, sampled: bool = True) -> Estimate:
         """Estimates the mean of the values, with a confidence interval.
 
         The estimate is unbiased before it is clipped to the bounds. The interval uses no normal
-        approximation.
+        approximation. It is that of Clopper and Pearson for BinaryResponse, and otherwise the best
+        of the bounds of `Randomizer.agents_needed`. For Piecewise these are joined by Bernstein's
+        inequality with a bound on the variance from the reports themselves. For the mean of these
+        very people, that is a bound on the variance of the noise alone: their own spread tells how
+        large the noise was, and is no part of it.
 
         Args:
-            beta: Probability, in (0, 1), with which the interval may miss the mean of the
-                population that the agents are an independent sample of.
+            beta: Probability, in (0, 1), with which the interval may miss the mean.
+            sampled: True asks for the mean of the population that the agents are an independent
+                sample of. False asks for the mean of these very agents, whoever they are, and most
+                often has the narrower interval.
 
         Returns:
             The estimate and its interval, in the units of the values.
 
         Raises:
-            ParameterError: beta is out of range, or no report has been added.
+            ParameterError: beta is out of range, sampled is no bool, or no report has been added.
 
         Guarantee:
             This is post-processing and costs no privacy. The interval holds for every number of
-            reports and every population, by the bounds of `Randomizer.agents_needed`.
+            reports and every population.
 
         Source:
-            Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10.
+            Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10; Clopper and Pearson 1934 and
+            Hoeffding 1956; Maurer and Pontil 2009, Theorem 10; Maurer 2003 for the mean of squares.
         """
         failure, reports = probability("beta", beta), self._require_reports()
-        (intercept, slope), (low, high) = self._randomizer._linear_map, self._randomizer.bounds
-        position = float((Fraction(self._total, reports) - intercept) / slope)
-        bounds = deviations_of(self._randomizer)
-        half = half_width(bounds, reports, math.log(2) - math.log(failure))
-        ends = (min(max(end, 0.0), 1.0) for end in (position, position - half, position + half))
-        return Estimate(*(low + (high - low) * end for end in ends))
+        randomizer, (low, high) = self._randomizer, self._randomizer.bounds
+        place = randomizer._to_place(Fraction(self._total.sum, reports))
+        ends = randomizer._interval(self._total, reports, failure, flag("sampled", sampled))
+        places = (min(max(end, 0.0), 1.0) for end in (place, *ends))
+        return Estimate(*(low + (high - low) * end for end in places))
 
-    def _empty(self) -> int:
-        return 0
+    def _empty(self) -> Moments:
+        return Moments(0, 0)
 
-    def _sum(self, part: NDArray[Any]) -> int:
-        if part.dtype == np.uint8:
-            return int(np.count_nonzero(part))
-        return int(part.sum(dtype=np.int64))
-
-    def _validate_state(self, reports: int, state: Any) -> int:
+    def _sum(self, part: NDArray[Any]) -> Moments:
         least, most = self._randomizer.report_range
-        if type(state) is not int or not least * reports <= state <= most * reports:
-            refuse("sum", state, f"it must be the sum of {reports} reports in [{least}, {most}]")
-        return state
+        if (least, most) == (0, 1):
+            ones = int(np.count_nonzero(part))
+            return Moments(ones, ones)
+        reports = part.astype(np.int64, copy=False)
+        high, low = reports >> _HALF, reports & ((1 << _HALF) - 1)
+        pairs = ((high, high), (high, low), (low, low))
+        # Each product fits 46 bits, so that a sum of 2**16 of them fits 64.
+        first, middle, last = (int(np.dot(one, other)) for one, other in pairs)
+        squares = (first << 2 * _HALF) + (middle << _HALF + 1) + last
+        return Moments(int(reports.sum()), squares)
+
+    def _to_fields(self) -> dict[str, Any]:
+        return {"sum": self._total.sum, "squares": self._total.squares}
+
+    def _validate_fields(self, reports: int, fields: dict[str, Any]) -> Moments:
+        (least, most), total = self._randomizer.report_range, fields["sum"]
+        rule = f"it must be the sum of {reports} reports in [{least}, {most}]"
+        if type(total) is not int or not least * reports <= total <= most * reports:
+            refuse("sum", total, rule)
+        squares = fields["squares"]
+        # The squares of integers in a range with this sum: (x - least) (most - x) >= 0.
+        largest = (least + most) * total - least * most * reports
+        possible = type(squares) is int and total**2 <= squares * reports and squares <= largest
+        if not possible or (squares - total) % 2:
+            refuse("squares", squares, f"{rule}, squared, whose sum is {total}")
+        return Moments(total, squares)
 
 
-def _validate_bounds(name: str, value: Any) -> Bounds:
+def validate_bounds(name: str, value: Any) -> Bounds:
+    """Returns the value as bounds of numbers.
+
+    Raises:
+        ParameterError: It is not (low, high), both finite, low < high.
+    """
     try:
         low, high = value
     except (TypeError, ValueError):
@@ -111,12 +156,34 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
     bounds: Bounds
     _aggregate = MeanAggregate
 
-    RULES: ClassVar[Rules] = {"epsilon": validate_epsilon, "bounds": _validate_bounds}
+    RULES: ClassVar[Rules] = {"epsilon": validate_epsilon, "bounds": validate_bounds}
 
     @property
     @abstractmethod
     def _linear_map(self) -> LinearMap:
         """Intercept and slope of the mean report as a function of the place in [0, 1]."""
+
+    def _to_place(self, report: Fraction) -> float:
+        """Returns the place of the number with this mean report."""
+        intercept, slope = self._linear_map
+        return float((report - intercept) / slope)
+
+    def _interval(self, moments: Moments, reports: int, beta: float, sampled: bool) -> Bounds:
+        """Bounds the mean place of the values."""
+        place = self._to_place(Fraction(moments.sum, reports))
+        ends, spare = split_failure(beta)
+        bounds = self._deviations(sampled, binary=False)
+        learned = self._learn_deviation(moments, reports, sampled, spare)
+        # Where nothing is learned, which reports do not change, nothing of beta is spent on it.
+        odds = math.log(2) - math.log(beta) if learned is None else ends
+        half = half_width([*bounds, *([] if learned is None else [learned])], reports, odds)
+        return place - half, place + half
+
+    def _learn_deviation(
+        self, moments: Moments, reports: int, sampled: bool, log_odds: float
+    ) -> Deviation | None:
+        """Bounds a contribution's deviation from the reports, but for exp(-log_odds); None: not."""
+        return None
 
     def _low_and_width(self) -> Bounds:
         low, high = self.bounds

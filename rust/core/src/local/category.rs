@@ -19,8 +19,10 @@ pub trait Categories: Sync {
     fn draw(&self, value: i64, word: u64, rng: &mut Rng) -> i64;
 
     /// Draws as many reports as there are values; of every [`REPORTS`] of them, `settled` becomes false where a word alone
-    /// does not settle one, and what is written means nothing.
-    fn draw_certain(&self, isa: Isa, values: &[i64], words: &[u64], out: &mut [i64], settled: &mut [bool]);
+    /// does not settle one, and what is written means nothing. As provided, a word settles nothing.
+    fn draw_certain(&self, _isa: Isa, _values: &[i64], _words: &[u64], _out: &mut [i64], settled: &mut [bool]) {
+        settled.fill(false);
+    }
 }
 
 /// Fills an array with a report about each value; `values` and `out` have the same length.

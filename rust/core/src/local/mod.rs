@@ -30,9 +30,10 @@
 
 mod binary;
 mod category;
-mod hadamard;
+mod geometry;
 mod kary;
 mod range;
+mod subsets;
 mod window;
 
 use crate::noise::Fixed;
@@ -42,9 +43,10 @@ pub use binary::{
     BinaryResponse, check_fractions, fraction_response, randomized_response, rounded_response, truth_probability,
 };
 pub use category::{Categories, count_reports, report};
-pub use hadamard::Hadamard;
+pub use geometry::{Geometry, Space};
 pub use kary::Kary;
 pub use range::{Range, noisy};
+pub use subsets::{Selection, Subsets};
 pub use window::Window;
 
 /// The probability with which a randomizer draws from its `kept` outcomes, while it otherwise draws from `all`
@@ -53,4 +55,8 @@ pub use window::Window;
 pub fn keep_probability(epsilon: Epsilon, kept: u64, all: u64) -> Fixed {
     let odds = epsilon.capped().exp_m1() * (kept as f64 / all as f64);
     Fixed::certainly_below(odds / (1.0 + odds))
+}
+
+fn is_prime(number: u32) -> bool {
+    number > 1 && (2..number).take_while(|d| d * d <= number).all(|d| !number.is_multiple_of(d))
 }

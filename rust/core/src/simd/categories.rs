@@ -11,7 +11,7 @@
 //! for each 64 reports:
 //!     told   = upper half of the word < upper half of p;    settled if they differ
 //!     any    = (k * lower half) >> 32;                      settled if the low digits of k * lower half are at least k
-//!     report = own value (or a column of its own) if told, else any
+//!     report = own value if told, else any
 //! settled = all of them are
 //! ```
 
@@ -105,70 +105,21 @@ impl Divisor {
     }
 }
 
-/// What Hadamard response tells of values below `k`: one of `columns`, or one of the value's own.
-#[derive(Clone, Copy, Debug)]
-pub struct Columns {
-    /// The number of values.
-    pub k: u32,
-    /// The number of blocks of columns.
-    pub blocks: Divisor,
-    /// Each has 2^`log2_size` columns.
-    pub log2_size: u32,
-    /// Any column.
-    pub any: Below,
-}
-
-impl Columns {
-    /// The column of the value's own that the lower half of a word means.
-    #[inline(always)]
-    pub fn own(self, value: i64, word: u64) -> u64 {
-        let (row, block) = self.blocks.divide(clamped(value, self.k));
-        let (row, column) = (row.wrapping_add(1), word & (1u64.wrapping_shl(self.log2_size)).wrapping_sub(1));
-        // Flipping a bit of the row pairs each column where it is -1 with one where it is 1.
-        let odd = u64::from((column & row).count_ones() & 1).wrapping_neg();
-        block.wrapping_shl(self.log2_size) | (column ^ (odd & row & row.wrapping_neg()))
-    }
-}
-
 dispatched! {
     /// Writes the value, or else any of the values below the bound, each as its word means. Of every [`REPORTS`] of them
     /// one of `settled` says whether the words settle them. A value out of range counts as the nearest one inside.
     tell_values(values: &[i64], words: &[u64], keep: Keep, any: Below, out: &mut [i64], settled: &mut [bool]) = values_told
 }
 
-dispatched! {
-    /// The same for a column of the value's own, or else any column.
-    tell_columns(values: &[i64], words: &[u64], keep: Keep, columns: Columns, out: &mut [i64], settled: &mut [bool])
-        = columns_told
-}
-
 #[inline(always)]
 fn values_told(values: &[i64], words: &[u64], keep: Keep, any: Below, out: &mut [i64], settled: &mut [bool]) {
-    told(values, words, keep, any, out, settled, |value, _| clamped(value, any.0));
-}
-
-#[inline(always)]
-fn columns_told(values: &[i64], words: &[u64], keep: Keep, columns: Columns, out: &mut [i64], settled: &mut [bool]) {
-    told(values, words, keep, columns.any, out, settled, |value, word| columns.own(value, word));
-}
-
-#[inline(always)]
-fn told(
-    values: &[i64],
-    words: &[u64],
-    keep: Keep,
-    any: Below,
-    out: &mut [i64],
-    settled: &mut [bool],
-    own: impl Fn(i64, u64) -> u64,
-) {
     let parts = values.chunks(REPORTS).zip(words.chunks(REPORTS)).zip(out.chunks_mut(REPORTS));
     for (((values, words), out), settled) in parts.zip(settled) {
         let mut open = 0;
         for ((&value, &word), out) in values.iter().zip(words).zip(out) {
             let ((told, first), (other, second)) = (keep.mask(word), any.settle(word));
-            // Only one of the two is ever told, so that both may use the same half of the word.
-            *out = (other ^ ((other ^ own(value, word)) & told)) as i64;
+            // Only one of the two is ever told.
+            *out = (other ^ ((other ^ clamped(value, any.0)) & told)) as i64;
             open |= u64::from(!(first & second));
         }
         *settled = open == 0;
@@ -235,25 +186,6 @@ mod tests {
                 &|isa, values, words, out, settled| tell_values(isa, values, words, law, any, out, settled);
             agrees(keep, k, any, write, |value, word| {
                 if law.is_told(word, never) { value.clamp(0, i64::from(k) - 1) as u64 } else { any.draw(word, never) }
-            });
-        }
-    }
-
-    #[test]
-    fn every_arm_tells_columns_as_one_by_one() {
-        for (k, blocks, log2_size) in [(2, 1, 2), (128, 1, 8), (1000, 9, 7), (1 << 20, 3, 19), (7, 7, 1)] {
-            let (keep, any) = (u64::MAX / 3, Below(blocks << log2_size));
-            let (law, columns) = (Keep::new(keep), Columns { k, blocks: Divisor::new(blocks), log2_size, any });
-            let write: Write<'_> =
-                &|isa, values, words, out, settled| tell_columns(isa, values, words, law, columns, out, settled);
-            agrees(keep, k, any, write, |value, word| {
-                let value = value.clamp(0, i64::from(k) - 1) as u32;
-                let (block, row) = (u64::from(value % blocks), 1 + value / blocks);
-                let column = word as u32 & ((1 << log2_size) - 1);
-                let odd = (column & row).count_ones() % 2 == 1;
-                let own =
-                    block << log2_size | u64::from(if odd { column ^ (row & row.wrapping_neg()) } else { column });
-                if law.is_told(word, never) { own } else { any.draw(word, never) }
             });
         }
     }

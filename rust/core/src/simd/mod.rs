@@ -81,7 +81,7 @@ pub use beside::{Beside, Bounds};
 pub use block::{BLOCK, Block};
 pub use blocks::{Work, add_block, block_products, vectorized};
 pub use capped::{cap, cap_in_place, cap_past_caches};
-pub use categories::{Below, Columns, Divisor, Keep, REPORTS, tell_columns, tell_values};
+pub use categories::{Below, Divisor, Keep, REPORTS, tell_values};
 pub use coins::{COINS, keep_or_flip, position, toss_positions};
 pub use disagreements::{LONG, Literal, Records, SHORT, add_conjunctions, add_parities, add_products};
 pub use exponential::{exp, exponentials};
