@@ -20,6 +20,7 @@ from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
 from ..record import PrivacyRecord, rng_of
+from .additive import AdditiveNoise, release_additive
 from .centered_classes import release_classes
 from .centered_rows import PartedRows, center, center_evenly, count_powers, settle_means
 from .centered_targets import release_targets
@@ -39,8 +40,8 @@ Learner = Callable[[Floats, NDArray[Any], np.random.Generator | None], Model]
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
-TARGET_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
-CLASS_METHODS = ("auto", "descent", "statistics", "sgd")
+TARGET_METHODS = ("auto", "descent", "evidence", "statistics", "sgd", "additive")
+CLASS_METHODS = ("auto", "descent", "statistics", "sgd", "additive")
 # Those that a model may state.
 METHODS = (*CLASS_METHODS, "evidence")
 # Share of epsilon and delta that the means take.
@@ -131,14 +132,15 @@ class CenteredModel:
         model: The model of them.
         method: The method that learned it.
         record: What protects the records; None where nothing does.
-        noise: What is known of the noise in the weights of a descent; None with other methods.
+        noise: What is known of the noise in the weights of a descent, or of an additive model; None
+            with other methods.
     """
 
     rows: Rows
     model: Model
     method: str
     record: PrivacyRecord | None
-    noise: DescentNoise | None = None
+    noise: DescentNoise | AdditiveNoise | None = None
 
 
 def release_linear(
@@ -173,6 +175,12 @@ def release_linear(
     if persons.keep is not None:
         assert not isinstance(rows, PartedRows)
         rows, labels = persons.select(rows[:]), persons.select(labels)
+    if method == "additive":
+        target = task.classes is None
+        if not target and task.classes != 2:
+            refuse("method", method, "an additive model is of two classes or of a target")
+        made = release_additive(unit, rows, labels, goal, name=name, target=target)
+        return CenteredModel(made.rows, made.model, method, made.record, made.noise)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
@@ -183,8 +191,8 @@ def release_linear(
     rows = rows[:]
     if task.classes is None and method in {"auto", "descent", "evidence"}:
         method = "descent" if method == "auto" else method
-        made = release_targets(unit, rows, labels, goal, name=name, method=method)
-        return CenteredModel(made.rows, made.model, method, made.record)
+        slopes = release_targets(unit, rows, labels, goal, name=name, method=method)
+        return CenteredModel(slopes.rows, slopes.model, method, slopes.record)
     (n, d), numbers = rows.shape, int(unit.is_number.sum())
     private = goal.epsilon < math.inf
     check_charge(goal.budget, goal.epsilon)

@@ -383,7 +383,8 @@ class PrivateLinearEstimator(SeededEstimator):
         rows: Rows = self.rows_
         if rows.schema is not None:
             return rows.names
-        return [str(name) for name in getattr(self, "feature_names_in_", rows.names)]
+        names = getattr(self, "feature_names_in_", None)
+        return rows.names if names is None else rows.name_columns([str(name) for name in names])
 
     def _by_score(self, values: Floats) -> Any:
         """Values of all scores as scikit-learn has them."""
@@ -430,12 +431,15 @@ class PrivateLinearEstimator(SeededEstimator):
         rule, classes = self._describe_label(usual if label is None else label)
         if isinstance(source, Schema):
             return Schema(rule, source.columns), classes
-        names = getattr(self, "feature_names_in_", self.rows_.names)
+        width = len(source.low)
+        names = getattr(self, "feature_names_in_", [f"x{place}" for place in range(width)])
         pairs = zip(source.low.tolist(), source.high.tolist(), strict=True)
-        bits = ~self.rows_.is_number
+        cuts: Any = source.cuts
+        if cuts is None:
+            cuts = [(1.0,) if bit else () for bit in ~self.rows_.is_number]
         columns = {
-            str(name): Number(*pair, (1.0,) if bit else ())
-            for name, pair, bit in zip(names, pairs, bits, strict=True)
+            str(name): Number(*pair, some)
+            for name, pair, some in zip(names, pairs, cuts, strict=True)
         }
         return Schema(rule, columns), classes
 

@@ -339,7 +339,7 @@ def count_points(
 def _count_columns(rows: NDArray[Any], bounds: Bounds, points: int) -> list[Tally]:
     counted = []
     for place, ends in enumerate(zip(bounds.low, bounds.high, strict=True)):
-        own = Bounds(*(np.array([end]) for end in ends))
+        own = Bounds(np.array(ends[:1]), np.array(ends[1:]))
         blocks = (
             own.round(rows[block, place : place + 1], points)[:, 0]
             for block in blocks_of_cells(len(rows), 1)
