@@ -52,7 +52,7 @@ as their noise asks for (evidence). Privacy: PRIVATE is
 protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is printed or
 written; with --epsilon inf no one is. The schema and --classes are
 public and must not be made from PRIVATE. The number of rows is public."""
-_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
+_METHODS = ("auto", "descent", "evidence", "statistics", "sgd", "additive")
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
@@ -149,7 +149,7 @@ def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
     weakness = find_weakness(model)
     if weakness is not None:
-        if model.method not in {"descent", "evidence"}:  # Their learners have said so.
+        if model.method not in {"descent", "evidence", "additive"}:  # Their learners have said so.
             note(weakness)
         return ExitCode.NOTHING_USEFUL
     usual = find_usual_label(model)
