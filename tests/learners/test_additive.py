@@ -536,3 +536,12 @@ def test_ends_hold_most_targets():
     counts[20:30] = 0
     counts[3] = 90
     assert find_ends(counts, 3.0, 1_000)[0].high == 1.0
+
+
+def test_selectors_of_columns_are_refused():
+    from sklearn.feature_selection import SelectFromModel
+
+    X = RNG(0).random((2_000, 3))
+    estimator = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], method="additive")
+    with pytest.raises(ParameterError, match="selector"):
+        SelectFromModel(estimator).fit(X, (X[:, 0] > 0.5).astype(int)).transform(X)

@@ -102,7 +102,8 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
     with open_workers(arguments), describe_interrupt(places, budget):
         # Owners of rows, and targets, are read at once.
         is_class = classes is not None or require_label(schema.label).bounds is None
-        parted = arguments.ids is None and is_class and arguments.method in ("auto", "descent")
+        parts = ("auto", "descent", "additive") if is_class else ("additive",)
+        parted = arguments.ids is None and arguments.method in parts
         table = read_parts(arguments, whole=not parted)
         persons = _read_persons(arguments, table)
         protected = {private: (price.epsilon, price.delta)} if price.protects else {}
@@ -149,7 +150,7 @@ def _judge(model: PrivateModel) -> ExitCode:
     """Says what the model is no good for, by public facts and released numbers."""
     weakness = find_weakness(model)
     if weakness is not None:
-        if model.method not in {"descent", "evidence", "additive"}:  # Their learners have said so.
+        if model.method not in {"descent", "evidence"}:  # Their learners have said so.
             note(weakness)
         return ExitCode.NOTHING_USEFUL
     usual = find_usual_label(model)
@@ -183,7 +184,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
 
 def _describe_signal(model: PrivateModel, signal: float) -> dict[str, str]:
     """The signal under a name that does not promise too much."""
-    if model.method == "statistics" or model.law is not None:
+    if model.method in {"statistics", "additive"} or model.law is not None:
         return {"signal": f"{signal:.3g} times the noise"}
     # Labels that are pure chance have the same.
     level = f"noise is 1 / {signal:.3g} of the longest gradient"

@@ -97,6 +97,8 @@ class AdditiveNoise(NamedTuple):
     @property
     def signal(self) -> float:
         """The root of what shapes explain over what noise does."""
+        if not self.explained:
+            return 1 / _LARGEST_SIGNAL
         if not self.left:
             return _LARGEST_SIGNAL
         return min(max(math.sqrt(self.explained / self.left), 1e-9), _LARGEST_SIGNAL)

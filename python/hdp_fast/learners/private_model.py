@@ -85,7 +85,8 @@ class PrivateModel(JsonObject):
             the longest gradient over it: public, known before any data, the same for labels that
             are pure chance. With "statistics" how far the released weights stand out of their
             noise. For a target with "descent" and "evidence" the root of what released slopes
-            explain of the target, over an eighth of what noise leaves open in that. At 1 or below
+            explain of the target, over an eighth of what noise leaves open in that. With "additive"
+            the root of what released shapes explain of scores over what noise does. At 1 or below
             the model is no better than a constant; above, only those of released numbers tell that
             it is, and that of a target's "descent" counts no noise but that of the release: effects
             tell it from labels that are pure chance. None without noise.
@@ -93,9 +94,9 @@ class PrivateModel(JsonObject):
         calibration: Increasing log-odds and what is added to them, as agents told: linear between,
             constant beyond the first and the last. None where the model is as it was learned.
         agents_record: What protects each agent's answer; None where none was asked.
-        law: For a target with "descent" and "evidence" what slopes are added to, what stands at the
-            end of a row instead of 1, and the ends to which the label is clipped, scaled as it is;
-            None with others.
+        law: For a target with "descent", "evidence" and "additive" what slopes are added to, what
+            stands at the end of a row instead of 1, and the ends to which the label is clipped,
+            scaled as it is; None with others.
         bands: For "additive" the standard deviation that noise makes in each value of a column's
             shape, less their mean, for each column; None with others, and without noise.
         deviations: What the noise of the release does to the weights, and to that of the constant,

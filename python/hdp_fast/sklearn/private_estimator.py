@@ -317,11 +317,15 @@ class PrivateLinearEstimator(SeededEstimator):
 
         Selectors of scikit-learn take entries by their places, and say nothing of others.
         """
-        names = list(getattr(self, "feature_names_in_", ()))
-        if not names or self._name_features() == names or not is_called_by(SELECTORS):
+        plain = [f"x{place}" for place in range(self.n_features_in_)]
+        names = list(getattr(self, "feature_names_in_", plain))
+        if self._name_features() == names or not is_called_by(SELECTORS):
             return
-        rule = "a selector chooses columns of X: put SchemaTransformer before it"
-        raise ParameterError(f"{name} has an entry for each feature of the schema, but {rule}")
+        what, way = "schema", "put SchemaTransformer before it"
+        if self.method_ == "additive":
+            what, way = "model", "take a linear method"
+        rule = f"a selector chooses columns of X: {way}"
+        raise ParameterError(f"{name} has an entry for each feature of the {what}, but {rule}")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names the features of coef_: columns, and categories of columns as column=category.
