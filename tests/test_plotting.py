@@ -229,7 +229,7 @@ def test_shapes_are_drawn_with_their_noise_the_largest_first(figure):
     age, job = figure[0].axes
     assert [age.get_title(), job.get_title()] == ["age", "job"]
     shape = model.shapes()["age"]
-    assert age.lines[0].get_ydata()[:-1].tolist() == shape.values.tolist()
+    assert age.lines[0].get_ydata()[:-1].tolist() == shape.effects.tolist()
     assert age.lines[0].get_xdata()[[0, -1]].tolist() == [0, 90]
     assert [label.get_text() for label in job.get_xticklabels()][-1] == "others"
     plotting.shapes(model, columns=1)

@@ -493,7 +493,7 @@ def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
     if not isinstance(model, PrivateModel):
         refuse("model", model, "it must be a PrivateModel")
     many = positive_int("columns", columns, _MOST_SHAPES)
-    sizes = {name: float(shape.shares @ shape.values**2) for name, shape in model.shapes().items()}
+    sizes = {name: float(shape.shares @ shape.effects**2) for name, shape in model.shapes().items()}
     chosen = sorted(sizes, key=lambda name: -sizes[name])[:many]
     across = min(len(chosen), 3)
     down = -(-len(chosen) // across)
@@ -512,10 +512,10 @@ def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
 
 
 def _draw_shape(axes: Any, shape: Shape, kind: object) -> None:
-    reach = 2 * (np.zeros_like(shape.values) if shape.deviations is None else shape.deviations)
+    reach = 2 * (np.zeros_like(shape.effects) if shape.deviations is None else shape.deviations)
     if isinstance(kind, Number):
         ends = np.array([*shape.starts, kind.high], float)
-        values = np.append(shape.values, shape.values[-1])
+        values = np.append(shape.effects, shape.effects[-1])
         reach = np.append(reach, reach[-1])
         axes.step(ends, values, where="post")
         axes.fill_between(ends, values - reach, values + reach, step="post", alpha=0.3)
@@ -523,7 +523,7 @@ def _draw_shape(axes: Any, shape: Shape, kind: object) -> None:
     order = np.argsort(-shape.shares)[:_MOST_BARS]
     names = ["others" if shape.starts[place] is None else shape.starts[place] for place in order]
     places = np.arange(len(order))
-    axes.errorbar(places, shape.values[order], reach[order], fmt="o", capsize=2)
+    axes.errorbar(places, shape.effects[order], reach[order], fmt="o", capsize=2)
     axes.set_xticks(places, names, rotation=60 if len(names) > 3 else 0, fontsize="small")
 
 

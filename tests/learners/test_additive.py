@@ -303,21 +303,21 @@ def test_target_follows_a_bend_that_a_line_does_not():
     rest = np.array(model.predict(public)) - public["worth"]
     assert 1 - rest.var() / public["worth"].var() > 0.6
     shape = model.shapes()["age"]
-    assert np.corrcoef(shape.values, 9 * np.cos(np.array(shape.starts) / 15))[0, 1] > 0.8
+    assert np.corrcoef(shape.effects, 9 * np.cos(np.array(shape.starts) / 15))[0, 1] > 0.8
 
 
 def test_shapes_have_their_noise_and_what_tells_nothing_is_flat():
     model = learn(table(20_000))
     shapes = model.shapes()
     assert list(shapes) == list(SCHEMA.columns)
-    assert np.ptp(shapes["pay"].values) < 0.5 < np.ptp(shapes["age"].values)
+    assert np.ptp(shapes["pay"].effects) < 0.5 < np.ptp(shapes["age"].effects)
     assert shapes["job"].starts == ("a", "b", "c", None)
     for shape in shapes.values():
-        assert abs(shape.shares @ shape.values) < 1e-9
-        assert len(shape.deviations) == len(shape.values)
+        assert abs(shape.shares @ shape.effects) < 1e-9
+        assert len(shape.deviations) == len(shape.effects)
     truth = learn(table(20_000), epsilon=1e3).shapes()
     # Nearly the same cuts: age has few of them.
-    away = (shapes["job"].values - truth["job"].values) / shapes["job"].deviations
+    away = (shapes["job"].effects - truth["job"].effects) / shapes["job"].deviations
     assert np.abs(away).max() < 6
 
 

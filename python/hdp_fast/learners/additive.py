@@ -61,7 +61,7 @@ _OF_SCALE = Fraction(6, 100)
 # without a change go before the first.
 _POWER, _BEFORE = 2.0, 3.0
 # n mu / columns from which there are so many rounds, and without noise.
-_ROUNDS = ((0.0, 10), (200.0, 20), (800.0, 30))
+_ROUNDS = ((0.0, 10), (200.0, 30), (600.0, 60))
 _ROUNDS_WITHOUT_NOISE = 60
 # n mu / columns from which limits of residuals are wider than the base's, and by how much.
 _WIDER = ((0.0, 0.0), (40.0, 0.15), (150.0, 0.3), (600.0, 0.6))
@@ -74,7 +74,7 @@ _REACH = ((0.0, 1.0), (200.0, 1.5))
 _TARGET_CELLS, _LEAST_ROOT, _TAIL, _MOST = 64, 1 / 64, 0.002, 0.9
 # Scores of a target are limited for their slope to so many of their deviations.
 _SLOPE_REACH = 2.0
-_LARGEST_MU, _MOST_NOISE, _LARGEST_SIGNAL = 1e9, 1 << 47, 1e9
+_LARGEST_MU, _MOST_NOISE, _LARGEST_SIGNAL = 1e9, 1 << 43, 1e9
 
 
 class AdditiveNoise(NamedTuple):
@@ -248,7 +248,7 @@ def release_additive(
     goal: one that is checked, of the relation replace_one.
     name: of who releases, for the record.
 
-    Cost: O(n d) for each of 10 to 30 rounds, and one byte for each column of a record.
+    Cost: O(n d) for each of 10 to 60 rounds, and one byte for each column of a record.
     """
     check_charge(goal.budget, goal.epsilon)
     if not len(rows):

@@ -22,7 +22,7 @@ FINE_CELLS, MOST_BINS = 256, 16
 # A bin is one byte.
 _MOST_CELLS = 256
 # Noise in a cell's count that is below so many deviations says nothing of where records are.
-_SEEN = 1.5
+_SEEN, _TURNS = 1.5, 20
 # No bin counts as having less than this share of what an even one has.
 _LEAST_SHARE = 0.1
 
@@ -124,7 +124,7 @@ class Bins(NamedTuple):
     Attributes:
         of_cell: The bin of each cell, uint8.
         counts: How many records each bin is taken to have, above 0; shape (bins,).
-        places: Where each bin is in [0, 1] among a number's records; None for a category.
+        places: Where each bin is in [0, 1] among a number's bins, or records; None for a category.
     """
 
     of_cell: NDArray[np.uint8]
@@ -145,23 +145,28 @@ def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
     shrunk = _shrink(counts, sigma * np.sqrt(cells), n)
     if column.kind != "number":
         return Bins(of_cell, shrunk, None)
-    ends = np.cumsum(shrunk)
-    return Bins(of_cell, shrunk, (ends - shrunk / 2) / ends[-1])
+    # Bins of even cells hold what they hold: the places of records among all of them were measured
+    # to be better than those of bins there, and worse where bins hold about as many each.
+    ends = np.cumsum(shrunk) if column.size <= MOST_BINS else np.arange(len(shrunk)) + 1.0
+    return Bins(of_cell, shrunk, (ends - np.diff(ends, prepend=0.0) / 2) / ends[-1])
 
 
 def _cut(released: Floats, sigma: float) -> NDArray[np.uint8]:
-    """The bins of cells at noisy quantiles."""
-    counts = np.where(released > _SEEN * sigma, released, 0.0)
-    total = counts.sum()
-    if not total > 0:
+    """The bins of cells at noisy quantiles; cells without records are in the bin of the nearest."""
+    seen = np.flatnonzero(released > _SEEN * sigma)
+    if len(seen) < 2:
         return _cut_evenly(len(released))
-    middles = (np.cumsum(counts) - counts / 2) / total
-    _, bins = np.unique(
-        np.minimum((middles * MOST_BINS).astype(int), MOST_BINS - 1), return_inverse=True
-    )
+    counts = released[seen]
+    # A cell of many records is one bin, and leaves the others to the rest.
+    for _ in range(_TURNS):
+        counts = np.minimum(counts, counts.sum() / MOST_BINS)
+    middles = (np.cumsum(counts) - counts / 2) / counts.sum()
+    quantiles = np.minimum((middles * MOST_BINS).astype(int), MOST_BINS - 1)
+    _, bins = np.unique(quantiles, return_inverse=True)
     if bins[-1] == 0:
         return _cut_evenly(len(released))
-    return bins.astype(np.uint8)
+    nearest = np.searchsorted((seen[1:] + seen[:-1]) / 2, np.arange(len(released)))
+    return bins[nearest].astype(np.uint8)
 
 
 def _cut_evenly(cells: int) -> NDArray[np.uint8]:
@@ -254,9 +259,9 @@ class Shape(NamedTuple):
     Attributes:
         starts: Where each bin of a number begins; the first one has no beginning, which is its
             lower bound. For a category its values, and last None for all others.
-        values: What each of them adds.
+        effects: What each of them adds, float64 of their number.
         shares: The share of records of each, by released counts.
-        deviations: The standard deviation that noise makes in each value; None where it is unknown.
+        deviations: The standard deviation that noise makes in each; None where it is unknown.
 
     Examples:
         >>> from hdp_fast.data import Label, Number, Schema
@@ -265,12 +270,12 @@ class Shape(NamedTuple):
         >>> people = {"age": [20, 45, 70] * 3_000, "bought": ["no", "yes", "no"] * 3_000}
         >>> model = PrivateAdditive(schema, epsilon=1.0, delta=1e-6).learn(people)
         >>> shape = model.shapes()["age"]
-        >>> len(shape.values) == len(shape.starts), shape.starts[0]
+        >>> len(shape.effects) == len(shape.starts), shape.starts[0]
         (True, 0.0)
     """
 
     starts: tuple[float | str | None, ...]
-    values: Floats
+    effects: Floats
     shares: Floats
     deviations: Floats | None = None
 

@@ -231,7 +231,7 @@ class PrivateAdditive(CenteredLinear):
     A number has at most 16 bins, at noisy quantiles where records are many, a category one for each
     value, and one for all others. A score is a base and the values of the bins of a row: log-odds
     of the second class, or a target. Sums of residuals over bins are released with noise, one
-    column after the other, in 10 to 30 rounds, and shapes follow them as far as a smooth prior
+    column after the other, in 10 to 60 rounds, and shapes follow them as far as a smooth prior
     says, whose strength is told by the first such sums: columns that tell nothing stay flat. Counts
     of records by score and class say at the end how sure scores may be. Where n mu / columns is
     below 3, which is public, the base is released alone. Columns are taken one by one: there are
