@@ -22,7 +22,7 @@ FINE_CELLS, MOST_BINS = 256, 16
 # A bin is one byte.
 _MOST_CELLS = 256
 # Noise in a cell's count that is below so many deviations says nothing of where records are.
-_SEEN, _TURNS = 1.5, 20
+_SEEN = 1.5
 # No bin counts as having less than this share of what an even one has.
 _LEAST_SHARE = 0.1
 
@@ -157,9 +157,8 @@ def _cut(released: Floats, sigma: float) -> NDArray[np.uint8]:
     if len(seen) < 2:
         return _cut_evenly(len(released))
     counts = released[seen]
-    # A cell of many records is one bin, and leaves the others to the rest.
-    for _ in range(_TURNS):
-        counts = np.minimum(counts, counts.sum() / MOST_BINS)
+    # A cell of many records takes one bin or two, and leaves others to the rest.
+    counts = np.minimum(counts, counts.sum() / MOST_BINS)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
     quantiles = np.minimum((middles * MOST_BINS).astype(int), MOST_BINS - 1)
     _, bins = np.unique(quantiles, return_inverse=True)
