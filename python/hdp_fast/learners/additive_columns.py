@@ -21,8 +21,8 @@ from .centered_rows import PartedRows
 FINE_CELLS, MOST_BINS = 256, 16
 # A bin is one byte.
 _MOST_CELLS = 256
-# Noise in a cell's count that is below so many deviations says nothing of where records are.
-_SEEN = 1.5
+# Noise of so many deviations says nothing of where records are.
+_SEEN = 2.0
 # No bin counts as having less than this share of what an even one has.
 _LEAST_SHARE = 0.1
 
@@ -153,10 +153,9 @@ def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
 
 def _cut(released: Floats, sigma: float) -> NDArray[np.uint8]:
     """The bins of cells at noisy quantiles; cells without records are in the bin of the nearest."""
-    seen = np.flatnonzero(released > _SEEN * sigma)
+    seen, counts = _join_cells(released, sigma)
     if len(seen) < 2:
         return _cut_evenly(len(released))
-    counts = released[seen]
     # A cell of many records takes one bin or two, and leaves others to the rest.
     counts = np.minimum(counts, counts.sum() / MOST_BINS)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
@@ -166,6 +165,19 @@ def _cut(released: Floats, sigma: float) -> NDArray[np.uint8]:
         return _cut_evenly(len(released))
     nearest = np.searchsorted((seen[1:] + seen[:-1]) / 2, np.arange(len(released)))
     return bins[nearest].astype(np.uint8)
+
+
+def _join_cells(released: Floats, sigma: float) -> tuple[Integers, Floats]:
+    """Neighboring cells whose records stand out of noise together: the fullest, and the sum."""
+    fullest, sums = [], []
+    total, first = 0.0, 0
+    for cell, count in enumerate(released.tolist()):
+        total += count
+        if total > _SEEN * sigma * math.sqrt(cell + 1 - first):
+            fullest.append(first + int(released[first : cell + 1].argmax()))
+            sums.append(total)
+            total, first = 0.0, cell + 1
+    return np.array(fullest, np.int64), np.array(sums)
 
 
 def _cut_evenly(cells: int) -> NDArray[np.uint8]:
