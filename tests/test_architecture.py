@@ -23,7 +23,7 @@ GLUE = ROOT / "rust" / "py" / "src"
 RUST_LAYERS = [
     {"error", "params", "memory", "golden"},
     {"noise", "simd", "run", "pool"},
-    {"gf2", "linear", "score", "sgd", "statistics", "accounting", "weights"},
+    {"gf2", "linear", "score", "sgd", "additive", "statistics", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},
 ]
 PYTHON_LAYERS = [

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hdp_fast import adaptation, local, plotting, statistics, transfer
+from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import LabelResult, ScoreResult
-from hdp_fast.learners import Conjunctions, ExponentialLearner
+from hdp_fast.learners import CenteredLinear, Conjunctions, ExponentialLearner, PrivateAdditive
 from hdp_fast.stability import GaussianVote, HazardTable, VoteTable
 
 pytest.importorskip("matplotlib")
@@ -225,3 +226,27 @@ def test_a_distribution_is_drawn_with_its_bands(figure):
     assert labels == ["95 %, population", "95 %, records", "released"]
     with pytest.raises(ParameterError, match="result"):
         plotting.distribution({"age": released})
+
+
+def test_shapes_are_drawn_with_their_noise_the_largest_first(figure):
+    columns = {"age": Number(0, 90), "job": Category(("a", "b"))}
+    schema = Schema(Label("rich", positive=("yes",)), columns)
+    people = {
+        "age": [10, 40, 80] * 2_000,
+        "job": ["a", "b"] * 3_000,
+        "rich": ["no", "yes", "no"] * 2_000,
+    }
+    model = PrivateAdditive(schema, epsilon=1.0, delta=1e-6).learn(people)
+    assert plotting.shapes(model).startswith(b"\x89PNG")
+    age, job = figure[0].axes
+    assert [age.get_title(), job.get_title()] == ["age", "job"]
+    shape = model.shapes()["age"]
+    assert age.lines[0].get_ydata()[:-1].tolist() == shape.effects.tolist()
+    assert age.lines[0].get_xdata()[[0, -1]].tolist() == [0, 90]
+    assert [label.get_text() for label in job.get_xticklabels()][-1] == "others"
+    plotting.shapes(model, columns=1)
+    assert len(figure[1].axes) == 1
+    linear = CenteredLinear(schema, epsilon=1.0, delta=1e-6).learn(people)
+    for wrong, options in ((linear, {}), ("model", {}), (model, {"columns": 0})):
+        with pytest.raises(ParameterError):
+            plotting.shapes(wrong, **options)

@@ -187,6 +187,11 @@ def full_batch_margins(
     edges: _Floats,
     second: NDArray[np.uint8],
 ) -> _Integers: ...
+def fit_additive(
+    records: tuple[_Bits, list[int], _Integers],
+    residuals: tuple[bool, int, int, int],
+    rounds: tuple[_Floats, _Integers, _Floats, _Floats],
+) -> _Integers: ...
 def adaptation_pass(
     records: _Records,
     loss: str,

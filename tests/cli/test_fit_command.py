@@ -572,11 +572,21 @@ def test_wrong_files_are_refused_and_not_shown(capsys, folder):
 def test_a_table_of_one_row_is_learned_from_and_predicted(capsys, folder):
     write_table(folder / "one.csv", 1, 4)
     for label, more in (("rule", []), ("number", ["descent", "evidence"])):
-        for method in ("sgd", "statistics", *more):
+        for method in ("sgd", "statistics", "additive", *more):
             # Noise alone may look like a signal, once in some hundred runs.
             options = ["--force", "--method", method, *SEED]
             assert main(fit(*options, label=label, table="one.csv")) == 1
             assert main(["predict", "model.json", "one.csv", "--force"]) == 0
+
+
+def test_additive_model_is_learned_reported_and_predicted(capsys, folder):
+    for label in ("rule", "number"):
+        options = ["--force", "--method", "additive", "--report", "page.html", *SEED]
+        assert main(fit(*options, label=label)) == 0
+        assert "shape for each column" in (folder / "page.html").read_text()
+        model = PrivateModel.from_json((folder / "model.json").read_text())
+        assert list(model.shapes()) == ["age", "owner"]
+        assert main(["predict", "model.json", "third.csv", "--force"]) == 0
 
 
 def test_numbers_that_are_not_finite_are_never_printed(capsys, folder):

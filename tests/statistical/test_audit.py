@@ -19,7 +19,7 @@ from parity_settings import Setting, base
 from scipy.optimize import brentq
 from whole_runs import Planned, Tiny, fitted
 
-from hdp_fast import accounting, gf2, local, noise, parity
+from hdp_fast import _core, accounting, gf2, local, noise, parity
 from hdp_fast.adaptation import (
     ConvexAdaptation,
     NonConvexAdaptation,
@@ -319,6 +319,26 @@ def full_batch(steps, sigma, most=1.0, classes=2):
     return run
 
 
+def additive_steps(wider=1):
+    """The value of a bin of one record, whose residual is at either limit in four rounds.
+
+    With four steps of a distance of 2 limit, this noise is that of one Gaussian mechanism of mu 1.
+    """
+    limit = 1 << 14
+    sigma = Fraction(2 * 2 * limit)
+    gain, rates = np.array([0.125]), 1 / (np.arange(4) + 1.0)
+
+    def run(label):
+        labels = np.array([(2 * label - 1) << 30])
+        drawn = noise.rounded_gaussian(sigma, 4)
+        rounds = rates, drawn, np.zeros(1), gain
+        records = np.zeros(1, np.uint8), [1], labels
+        residuals = False, 0, -limit * wider, limit * wider
+        return float(_core.fit_additive(records, residuals, rounds)[0])
+
+    return run
+
+
 def count_of_class(sigma):
     """The share of the second of two classes that the noisy count of two records tells of."""
     counts = {label: np.bincount([label, 0], minlength=2) for label in (0, 1)}
@@ -419,6 +439,11 @@ AUDITS = [
              "a quarter of the noise", 0.2),
         ]
     ],
+    Audit(
+        "steps of an additive model", accounting.gaussian_epsilon(1.0, 0.01), additive_steps(),
+        1, 0, additive_steps(wider=3), "limits that are exceeded", 0.3, delta=0.01,
+        runs=10_000,
+    ),
     Audit(
         "count of a class", accounting.gaussian_epsilon(1.0, 0.01), count_of_class(1), 1, 0,
         count_of_class(Fraction(1, 4)), "a quarter of the noise", 0.3, delta=0.01, runs=10_000,

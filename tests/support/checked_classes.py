@@ -63,6 +63,7 @@ EXAMPLES = {
         best_error=None,
     ),
     "CenteredLinear": lambda: learners.CenteredLinear(_SCHEMA, epsilon=1.0, delta=1e-6),
+    "PrivateAdditive": lambda: learners.PrivateAdditive(_SCHEMA, epsilon=1.0, delta=1e-6),
     "ScaledFeatures": lambda: adaptation.ScaledFeatures(_SCHEMA),
     "DoublingLearner": lambda: learners.DoublingLearner(
         [learners.Stumps(3)], alpha=0.2, beta=0.1, epsilon=1.0

@@ -53,7 +53,7 @@ noise asks for. A folder, or several files, are read in parts and need not fit i
 PRIVATE is protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is
 printed or written; with --epsilon inf no one is. The schema and --classes are public and must
 not be made from PRIVATE. The number of rows is public."""
-_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
+_METHODS = ("auto", "descent", "evidence", "statistics", "sgd", "additive")
 
 
 def add_fit(parser: argparse.ArgumentParser) -> None:
@@ -187,7 +187,7 @@ def _summarize(arguments: argparse.Namespace, model: PrivateModel) -> dict[str, 
 
 def _describe_signal(model: PrivateModel, signal: float) -> dict[str, str]:
     """The signal under a name that does not promise too much."""
-    if model.method == "statistics" or model.law is not None:
+    if model.method in {"statistics", "additive"} or model.law is not None:
         return {"signal": f"{signal:.3g} times the noise"}
     # Labels that are pure chance have the same.
     level = f"noise is 1 / {signal:.3g} of the longest gradient"

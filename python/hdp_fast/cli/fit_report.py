@@ -59,6 +59,7 @@ _HOW = {
     "evidence": "slopes around a mean, shrunk as far as their noise asks for",
     "sgd": "noisy gradients",
     "statistics": "one release of second moments",
+    "additive": "noisy sums over bins, a shape for each column",
 }
 
 
@@ -84,13 +85,16 @@ def _use(page: Page) -> Iterator[Item]:
     if not page.has("signal"):
         yield "No noise was added: what is learned is not protected."
         return
-    words = _SIGNALS["target" if page.has("law") else page.find("method")].format(
-        page.show("signal", 0)
-    )
+    words = _SIGNALS[_name_signal(page)].format(page.show("signal", 0))
     yield (
         f"{words} More rows, fewer columns or a larger epsilon raise the number. How often the "
         "model errs only records that are public, or a release of their own, can tell."
     )
+
+
+def _name_signal(page: Page) -> str:
+    method: str = page.find("method")
+    return "target" if page.has("law") and method != "additive" else method
 
 
 _OF_PLANS = (
@@ -104,6 +108,8 @@ _SIGNALS = {
     "sgd": _OF_PLANS,
     "statistics": "The weights stand out of the noise {} times as far as noise alone would, but "
     "for a chance of a hundredth. At 1 or below the model is no better than a constant.",
+    "additive": "By what was released, shapes stand out of the noise in them {} times. At 1 or "
+    "below the model is no better than a constant.",
     "target": "By what was released, slopes stand out of the noise that is left in them {} times "
     "as far as they must to be of use. At 1 or below the model is no better than a constant.",
 }

@@ -104,6 +104,8 @@ def _describe_use(model: PrivateModel) -> str:
     )
     if model.method == "statistics":
         noise = "Their noise is that of the released second moments."
+    elif model.method == "additive":
+        noise = "Their noise is that of sums over bins, with the smoothness that was learned."
     elif model.method == "evidence":
         noise = (
             "Slopes are shrunk as far as their noise asks for, and the noise of each is what is "

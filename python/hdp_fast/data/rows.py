@@ -48,15 +48,24 @@ class Bounds:
         low: Lower bounds.
         high: Upper bounds.
         bits: Whether each column is 0 or 1; None where none is.
+        cuts: Increasing numbers for each column, of which rows of bits are made; None where no rows
+            of bits are.
     """
 
     low: Floats
     high: Floats
     bits: NDArray[np.bool_] | None = None
+    cuts: tuple[tuple[float, ...], ...] | None = None
 
     def scale(self, values: NDArray[Any]) -> Floats:
         """Values clipped to the bounds and scaled to [0, 1]; NaN counts as low."""
         return scale_to_unit(values, self.low, self.high)
+
+    def cut(self, values: NDArray[Any]) -> NDArray[np.uint8]:
+        """A bit for each cut of each column: whether the value is at least that; NaN has none."""
+        assert self.cuts is not None
+        columns = [values[:, [place]] >= np.array(cuts) for place, cuts in enumerate(self.cuts)]
+        return np.hstack(columns).astype(np.uint8)
 
     def round(self, values: NDArray[Any], steps: int) -> Integers:
         """Values as integers from 0 to steps, the nearest points of an even grid; NaN as low.
@@ -191,6 +200,8 @@ class Rows:
     def is_number(self) -> NDArray[np.bool_]:
         """For each column of plain rows, whether it is a number and no bit."""
         if isinstance(self.source, Bounds):
+            if self.bits:
+                return np.zeros(len(self.names), bool)
             bits = self.source.bits
             return np.ones(len(self.source.low), bool) if bits is None else ~bits
         flags = [
@@ -209,9 +220,18 @@ class Rows:
     @cached_property
     def names(self) -> list[str]:
         """What each column of plain rows is."""
-        if self.schema is None:
-            return [f"x{place}" for place in range(len(self.is_number))]
+        if isinstance(self.source, Bounds):
+            return self.name_columns([f"x{place}" for place in range(len(self.source.low))])
+        assert self.schema is not None
         return self.schema.names if self.bits else self.schema.float_names
+
+    def name_columns(self, columns: Sequence[str]) -> list[str]:
+        """What each column of plain rows is where the records' columns have these names."""
+        if not (self.bits and isinstance(self.source, Bounds)):
+            return list(columns)
+        assert self.source.cuts is not None
+        pairs = zip(columns, self.source.cuts, strict=True)
+        return [f"{name}>={cut:.12g}" for name, cuts in pairs for cut in cuts]
 
     @property
     def names_with_squares(self) -> list[str]:
@@ -310,6 +330,8 @@ class Rows:
         """The plain rows of records; bits are uint8, all else is float64."""
         if isinstance(self.source, Schema):
             return self.source.bits(X) if self.bits else self.source.floats(X)
+        if self.bits:
+            return np.concatenate([self.source.cut(X[block]) for block in blocks_of(len(X))])
         rows = np.empty(X.shape)
         for block in blocks_of(len(rows)):
             rows[block] = self.source.scale(X[block])
@@ -364,18 +386,21 @@ class Rows:
         """
         assert self.center is not None
         low, width = np.zeros_like(self.center), np.ones_like(self.center)
-        low[self.is_number], width[self.is_number] = self._number_bounds()
+        low[self.is_number], width[self.is_number] = self.number_bounds
         factor = np.ones_like(self.center) if self.factor is None else self.factor
         return factor / width, low + self.center * width
 
     @property
     def number_scales(self) -> Floats:
         """What a number of the table is multiplied with to be one between 0 and 1."""
-        return 1 / self._number_bounds()[1]
+        return 1 / self.number_bounds[1]
 
-    def _number_bounds(self) -> tuple[Floats, Floats]:
+    @property
+    def number_bounds(self) -> tuple[Floats, Floats]:
         """The lower bounds of the numbers, and how far the upper ones are from them."""
         if isinstance(self.source, Bounds):
+            if self.bits:
+                return np.zeros(0), np.zeros(0)
             low, high = self.source.low[self.is_number], self.source.high[self.is_number]
             return low, high - low
         numbers = [kind for kind, _ in self.parts if isinstance(kind, Number)]

@@ -6,15 +6,17 @@ comes from a learner: ExponentialLearner is the generic learner of Kasiviswanath
 Raskhodnikova and Smith 2011, Section 3, and DoublingLearner the one that takes fewer records where
 a concise hypothesis is enough. PrivateSGD learns linear models by noisy gradient descent.
 CenteredLinear learns a linear model of a table without settings, and returns a PrivateModel, which
-is one file for commands and estimators alike. LinearSeparator learns halfspaces without privacy. A
+is one file for commands and estimators alike. PrivateAdditive learns such a model whose columns
+have shapes that bend. LinearSeparator learns halfspaces without privacy. A
 FeatureMap is a public map from records to features of norm at most 1, computed row by row.
 SufficientStatistics releases once what all linear models of such features need.
 """
 
 from .._core import Features
 from .._support.lazy import list_only
+from .additive_columns import Shape
 from .bit_classes import Conjunctions, SparseHalfspaces, Stumps
-from .centered_learner import CenteredLinear
+from .centered_learner import CenteredLinear, PrivateAdditive
 from .descents import SGDPlan
 from .descriptions import cut
 from .doubling import DoublingLearner, DoublingResult, DoublingRound
@@ -53,11 +55,13 @@ __all__ = [
     "LinearSeparator",
     "PaperSampleSize",
     "Parities",
+    "PrivateAdditive",
     "PrivateModel",
     "PrivateSGD",
     "ReleasedStatistics",
     "SGDPlan",
     "SeparatorResult",
+    "Shape",
     "SoftmaxModel",
     "SparseHalfspaces",
     "StatisticsModel",

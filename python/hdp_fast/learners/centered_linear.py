@@ -22,6 +22,7 @@ from ..data.rows import PlainRows, Rows
 from ..data.states import State
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, rng_of
+from .additive import AdditiveNoise, release_additive
 from .centered_classes import release_classes
 from .centered_rows import (
     PartedRows,
@@ -55,8 +56,8 @@ Learner = Callable[[Rows, WholeRows | PartedRows, np.random.Generator | None], M
 # Of the norm of rows.
 Making = Callable[[float], Learner]
 
-TARGET_METHODS = ("auto", "descent", "evidence", "statistics", "sgd")
-CLASS_METHODS = ("auto", "descent", "statistics", "sgd")
+TARGET_METHODS = ("auto", "descent", "evidence", "statistics", "sgd", "additive")
+CLASS_METHODS = ("auto", "descent", "statistics", "sgd", "additive")
 # Those that a model may state.
 METHODS = (*CLASS_METHODS, "evidence")
 # Share of epsilon and delta that the means take.
@@ -147,14 +148,15 @@ class CenteredModel:
         model: The model of them.
         method: The method that learned it.
         record: What protects the records; None where nothing does.
-        noise: What is known of the noise in the weights of a descent; None with other methods.
+        noise: What is known of the noise in the weights of a descent, or of an additive model; None
+            with other methods.
     """
 
     rows: Rows
     model: Model
     method: str
     record: PrivacyRecord | None
-    noise: DescentNoise | None = None
+    noise: DescentNoise | AdditiveNoise | None = None
 
 
 def release_linear(
@@ -195,6 +197,12 @@ def release_linear(
         else:
             rows = persons.select(rows)
         labels = persons.select(labels)
+    if method == "additive":
+        target = task.classes is None
+        if not target and task.classes != 2:
+            refuse("method", method, "an additive model is of two classes or of a target")
+        added = release_additive(unit, rows, labels, goal, name=name, target=target)
+        return CenteredModel(added.rows, added.model, method, added.record, added.noise)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)

@@ -32,6 +32,7 @@ from ..data.rows import Rows, Squares
 from ..data.schema import Schema
 from ..exceptions import ParameterError
 from ..record import PrivacyRecord
+from .additive_columns import Shape, make_shape
 from .centered_linear import METHODS
 from .effects import ToldEffects, distinct_names, tell_effects
 from .moment_equation import softmax, to_halves
@@ -45,6 +46,8 @@ _FORMAT = {"format": "hdp_fast.private_model", "version": 1}
 _WRITER = "hdp-fast fit, hdp-fast hybrid or a model's to_json"
 _LINKS = ("logistic", "shares", "target")
 _MOST_RECORDS = 1 << 31
+# Methods that add to the mean of a target.
+_AROUND_A_MEAN = {"descent", "evidence", "additive"}
 # Where a mean is this many deviations from 0, nine tenths of all rows or more lie on its side.
 _FAR = 3
 # What a feature is centered and scaled by; the slope is that of a square.
@@ -75,13 +78,15 @@ class PrivateModel(JsonObject):
         link: "logistic" where probabilities are the softmax of scores, "shares" where scores are
             least-squares estimates of probabilities less 1 / K, "target" where the score is the
             label, scaled from its bounds to [-1, 1].
-        method: Method that learned the model, "descent", "evidence", "sgd" or "statistics".
+        method: Method that learned the model, "descent", "evidence", "sgd", "statistics" or
+            "additive", whose rows are bits of the schema's cuts and values.
         n: The public number of records.
         signal: For classes with "descent", and with "sgd", the noise of the plan, as the length of
             the longest gradient over it: public, known before any data, the same for labels that
             are pure chance. With "statistics" how far the released weights stand out of their
             noise. For a target with "descent" and "evidence" the root of what released slopes
-            explain of the target, over an eighth of what noise leaves open in that. At 1 or below
+            explain of the target, over an eighth of what noise leaves open in that. With "additive"
+            the root of what released shapes explain of scores over what noise does. At 1 or below
             the model is no better than a constant; above, only those of released numbers tell that
             it is, and that of a target's "descent" counts no noise but that of the release: effects
             tell it from labels that are pure chance. None without noise.
@@ -89,9 +94,11 @@ class PrivateModel(JsonObject):
         calibration: Increasing log-odds and what is added to them, as agents told: linear between,
             constant beyond the first and the last. None where the model is as it was learned.
         agents_record: What protects each agent's answer; None where none was asked.
-        law: For a target with "descent" and "evidence" what slopes are added to, what stands at the
-            end of a row instead of 1, and the ends to which the label is clipped, scaled as it is;
-            None with others.
+        law: For a target with "descent", "evidence" and "additive" what slopes are added to, what
+            stands at the end of a row instead of 1, and the ends to which the label is clipped,
+            scaled as it is; None with others.
+        bands: For "additive" the standard deviation that noise makes in each value of a column's
+            shape, less their mean, for each column; None with others, and without noise.
         deviations: What the noise of the release does to the weights, and to that of the constant,
             which comes last: standard deviations, or bounds on them, of the weights of a target, of
             the second class less the first of two, or of each class of more; for a category, of its
@@ -124,6 +131,7 @@ class PrivateModel(JsonObject):
     agents_record: PrivacyRecord | None = None
     law: TargetLaw | None = None
     deviations: Floats | None = None
+    bands: tuple[Floats, ...] | None = None
 
     @property
     def labels(self) -> tuple[str, ...] | None:
@@ -304,6 +312,31 @@ class PrivateModel(JsonObject):
         deviations = None if self.deviations is None else self.deviations * unit
         return tell_effects(self.rows, self._differences, deviations, self._sampled)
 
+    def shapes(self) -> dict[str, Shape]:
+        """Lists what each column of an additive model adds to the scores.
+
+        Returns:
+            By the column's name its shape: for two classes what is added to the log-odds of the
+            second, for a target what is added to it, in its units, each less its mean over records.
+
+        Raises:
+            ParameterError: Another method than "additive" made the model.
+        """
+        if self.method != "additive":
+            refuse("method", self.method, "only an additive model has shapes")
+        weights, place, shapes = self._differences[:-1, 0], 0, {}
+        unit = self._half_width if self.link == "target" else 1.0
+        bands = [None] * len(self.rows.parts) if self.bands is None else self.bands
+        assert self.rows.center is not None
+        for name, (kind, width), band in zip(
+            self.schema.reads, self.rows.parts, bands, strict=True
+        ):
+            some = slice(place, place + width)
+            shape = make_shape(kind, weights[some], self.rows.center[some])
+            shapes[name] = shape if band is None else shape._replace(deviations=band * unit)
+            place += width
+        return shapes
+
     @property
     def _sampled(self) -> float:
         """The deviation that n records make in the weight of a column of spread 1; 0 for targets.
@@ -359,6 +392,8 @@ class PrivateModel(JsonObject):
             fields["constant_deviations"] = self.deviations[-1].tolist()
         if self.rows.bits:
             fields["bits"] = True
+        if self.bands is not None:
+            fields["bands"] = [band.tolist() for band in self.bands]
         if self.calibration is not None:
             knots, shifts = self.calibration
             fields["calibration"] = {"knots": knots.tolist(), "shifts": shifts.tolist()}
@@ -397,6 +432,7 @@ class PrivateModel(JsonObject):
         rows, weights = _read_features(schema, features, bits=bits is True)
         constant, classes = fields.pop("constant"), fields.pop("classes")
         calibration, law = fields.pop("calibration", None), fields.pop("law", None)
+        bands = fields.pop("bands", None)
         record, of_agents = fields.pop("record"), fields.pop("agents_record", None)
         model = cls(
             schema=schema,
@@ -408,6 +444,7 @@ class PrivateModel(JsonObject):
             agents_record=None if of_agents is None else PrivacyRecord(**of_agents),
             law=None if law is None else _read_law(**law),
             deviations=deviations,
+            bands=None if bands is None else tuple(_read_numbers(band, 1) for band in bands),
             **fields,
         )
         if not isinstance(bits, bool):
@@ -435,11 +472,22 @@ class PrivateModel(JsonObject):
             raise ValueError("parts contradict each other")
         if self.weights.shape[1] != (1 if self.labels is None else len(self.labels)):
             raise ValueError("weights are not those of the classes")
-        if (self.law is not None) != (self.method in {"descent", "evidence"} and is_number):
+        if (self.law is not None) != (self.method in _AROUND_A_MEAN and is_number):
             raise ValueError("only slopes around a mean have a law")
         if self.deviations is not None and self.deviations.shape != self._differences.shape:
             raise ValueError("deviations are not those of the weights")
+        self._check_bands()
         self._check_calibration()
+
+    def _check_bands(self) -> None:
+        """Refuse bands that are not those of the shapes: ValueError."""
+        if self.bands is None:
+            return
+        if self.method != "additive" or len(self.bands) != len(self.rows.parts):
+            raise ValueError("bands are not those of the columns")
+        for band, (_, width) in zip(self.bands, self.rows.parts, strict=True):
+            if len(band) != width + 1 or not (band >= 0).all():
+                raise ValueError("bands are not those of the shapes")
 
     def _check_calibration(self) -> None:
         """Refuse a calibration of anything but two classes, or one that is none: ValueError."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._support.types import Floats
 from ..data.rows import Rows
+from .additive import AdditiveNoise
 from .centered_linear import CenteredModel, Model
 from .centered_rows import scale_of
 from .descents import SGDPlan
@@ -21,6 +22,8 @@ from .target_model import TargetModel
 
 # The share of a column's variance that other columns are taken not to explain.
 _OWN_SHARE = 0.03
+# More of an additive model would make too large a matrix.
+_MOST_BITS = 1 << 11
 # Quantiles of a normal variable that stand for all of it.
 _NORMAL = np.array([NormalDist().inv_cdf((place + 0.5) / 16) for place in range(16)])
 
@@ -59,6 +62,8 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     model: Any = released.model
     if released.record is None:
         return None
+    if isinstance(released.noise, AdditiveNoise):
+        return _join(released.noise)
     if isinstance(model, StatisticsModel):
         return _scale(model, model.covariances)
     if isinstance(model, TargetModel):
@@ -86,6 +91,20 @@ def weight_covariances(released: CenteredModel, *, scaled: bool = True) -> Float
     covariances: Floats = covariance + moved[:, :, None] * moved[:, None, :]
     covariances[:, -1, -1] += released.noise.base_spread**2
     return covariances
+
+
+def _join(known: AdditiveNoise) -> Floats | None:
+    """The covariance of all bits of an additive model: columns have noise of their own."""
+    size = sum(map(len, known.covariances)) + 1
+    if size > _MOST_BITS:
+        return None
+    covariance, place = np.zeros((1, size, size)), 0
+    for part in known.covariances:
+        some = slice(place, place + len(part))
+        covariance[0, some, some] = part
+        place += len(part)
+    covariance[0, -1, -1] = known.constant**2
+    return covariance
 
 
 def _descended(model: Model, known: DescentNoise) -> Floats:

@@ -1,7 +1,8 @@
-"""Linear models in plain numpy: steps by one row or a minibatch, losses, weighted gradients."""
+"""Linear and additive models in plain numpy: steps, losses, weighted gradients, sums over bins."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,43 @@ def _gradient(X: Rows, slopes: Floats, weights: Floats) -> Floats:
     slopes *= weights if slopes.ndim == 1 else weights[:, None]
     gradient: Floats = slopes.T.astype(X.dtype, copy=False) @ X
     return gradient.astype(np.float64, copy=False)
+
+
+def fit_additive(
+    bins: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    *,
+    logistic: bool,
+    base: int,
+    limits: tuple[int, int],
+    rates: Floats,
+    curvatures: list[Floats],
+    gains: list[Floats],
+    release: Callable[[NDArray[np.int64]], NDArray[np.int64]],
+) -> list[NDArray[np.int64]]:
+    """The values of all bins of an additive model in units of 2^-16, a list of columns.
+
+    bins: of each column and record, shape (columns, n).
+    curvatures, gains: of each column, shapes (width,) and (width, width).
+    release: makes of the exact sums of a step what is released of them.
+    """
+    one = 1 << 16
+    values = [np.zeros(len(curve), np.int64) for curve in curvatures]
+    averages = [np.zeros(len(curve)) for curve in curvatures]
+    for rate in rates:
+        for column, gain in enumerate(gains):
+            scores = base + sum(part[some] for part, some in zip(values, bins, strict=True))
+            rest = labels - scores
+            if logistic:
+                small = np.exp(-np.abs(scores / one))
+                shares = np.where(scores < 0, small, 1.0) / (1 + small)
+                rest = labels - (shares * one).astype(np.int64)
+            sums = np.zeros(len(gain), np.int64)
+            np.add.at(sums, bins[column], rest.clip(*limits))
+            wanted = release(sums) / one + curvatures[column] * (values[column] / one)
+            averages[column] += rate * (wanted - averages[column])
+            # Products are added in their order, and halves are rounded away from 0.
+            products = np.add.accumulate(gain * averages[column], axis=1)[:, -1] * one
+            rounded = np.copysign(np.floor(np.abs(products) + 0.5), products)
+            values[column] = rounded.astype(np.int64).clip(-(1 << 20), 1 << 20)
+    return values

@@ -58,7 +58,9 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             and a noisy histogram of margins, by which the model is made as sure of itself as it
             may be; without noise its optimum with a small ridge. "sgd" for the same losses by
             learners.PrivateSGD, "statistics" for least squares on what
-            learners.SufficientStatistics releases, and "auto" for "descent".
+            learners.SufficientStatistics releases, "additive" for shapes that bend, of two classes,
+            as learners.PrivateAdditive learns them, and "auto" for "descent". The features of an
+            additive model are bits: whether a number is at or above a cut.
         test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects no one.
 

@@ -337,11 +337,15 @@ class PrivateLinearEstimator(SeededEstimator):
 
         Selectors of scikit-learn take entries by their places, and say nothing of others.
         """
-        names = list(getattr(self, "feature_names_in_", ()))
-        if not names or self._name_features() == names or not is_called_by(SELECTORS):
+        plain = [f"x{place}" for place in range(self.n_features_in_)]
+        names = list(getattr(self, "feature_names_in_", plain))
+        if self._name_features() == names or not is_called_by(SELECTORS):
             return
-        rule = "a selector chooses columns of X: put SchemaTransformer before it"
-        raise ParameterError(f"{name} has an entry for each feature of the schema, but {rule}")
+        what, way = "schema", "put SchemaTransformer before it"
+        if self.method_ == "additive":
+            what, way = "model", "take a linear method"
+        rule = f"a selector chooses columns of X: {way}"
+        raise ParameterError(f"{name} has an entry for each feature of the {what}, but {rule}")
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names the features of coef_: columns, and categories of columns as column=category.
@@ -403,7 +407,8 @@ class PrivateLinearEstimator(SeededEstimator):
         rows: Rows = self.rows_
         if rows.schema is not None:
             return rows.names
-        return [str(name) for name in getattr(self, "feature_names_in_", rows.names)]
+        names = getattr(self, "feature_names_in_", None)
+        return rows.names if names is None else rows.name_columns([str(name) for name in names])
 
     def _by_score(self, values: Floats) -> Any:
         """Values of all scores as scikit-learn has them."""
@@ -450,12 +455,15 @@ class PrivateLinearEstimator(SeededEstimator):
         rule, classes = self._describe_label(usual if label is None else label)
         if isinstance(source, Schema):
             return Schema(rule, source.columns), classes
-        names = getattr(self, "feature_names_in_", self.rows_.names)
+        width = len(source.low)
+        names = getattr(self, "feature_names_in_", [f"x{place}" for place in range(width)])
         pairs = zip(source.low.tolist(), source.high.tolist(), strict=True)
-        bits = ~self.rows_.is_number
+        cuts: Any = source.cuts
+        if cuts is None:
+            cuts = [(1.0,) if bit else () for bit in ~self.rows_.is_number]
         columns = {
-            str(name): Number(*pair, (1.0,) if bit else ())
-            for name, pair, bit in zip(names, pairs, bits, strict=True)
+            str(name): Number(*pair, some)
+            for name, pair, some in zip(names, pairs, cuts, strict=True)
         }
         return Schema(rule, columns), classes
 

@@ -64,7 +64,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
         target_bounds: Public bounds (low, high) of the target, to which it is clipped. Only with
             epsilon = math.inf None takes them from the data.
         method: "descent", or "auto", for that; "evidence" for slopes by released moments instead,
-            averaged over priors; "statistics" for least squares on what
+            averaged over priors; "additive" for shapes that bend, as learners.PrivateAdditive
+            learns them, whose features are bits: whether a number is at or above a cut;
+            "statistics" for least squares on what
             learners.SufficientStatistics releases, or "sgd" for least squares by
             learners.PrivateSGD, after means that take a tenth of epsilon and delta.
         test_seed: None draws from the operating system. An int or a Generator makes a

@@ -541,7 +541,7 @@ def _count_columns(rows: NDArray[Any], grid: Grid) -> list[Tally]:
     counted = []
     low, high = grid.bounds.low, grid.bounds.high
     for place, (*ends, points) in enumerate(zip(low, high, grid.points, strict=True)):
-        own = Bounds(*(np.array([end]) for end in ends))
+        own = Bounds(np.array(ends[:1]), np.array(ends[1:]))
         blocks = (
             own.round(rows[block, place : place + 1], points)[:, 0]
             for block in blocks_of_cells(len(rows), 1)

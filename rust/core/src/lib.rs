@@ -50,7 +50,7 @@
 //! | --- | --- |
 //! | [`error`], [`params`], [`memory`], [`golden`] | causes of failure; scalars that are valid by construction; allocations that may fail; the search for a valley |
 //! | [`noise`], [`simd`], [`run`], [`pool`] | exact draws; instruction sets, with all of the `unsafe` code; cancellation; threads |
-//! | [`gf2`], [`linear`], [`score`], [`sgd`], [`statistics`], [`accounting`], [`weights`] | linear systems over GF(2); halfspaces; errors of many hypotheses; gradient descent; exact sums of features; guarantees; dense weights |
+//! | [`gf2`], [`linear`], [`score`], [`sgd`], [`additive`], [`statistics`], [`accounting`], [`weights`] | linear systems over GF(2); halfspaces; errors of many hypotheses; gradient descent; additive models of bins; exact sums of features; guarantees; dense weights |
 //! | [`parity`], [`local`], [`stability`], [`adaptation`] | parities; local randomizers; answers from votes; adaptation to private records |
 //!
 //! # What every module has in common
@@ -71,6 +71,7 @@
 
 pub mod accounting;
 pub mod adaptation;
+pub mod additive;
 pub mod error;
 pub mod gf2;
 pub mod golden;

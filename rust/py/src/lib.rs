@@ -4,6 +4,7 @@
 
 mod accounting;
 mod adaptation;
+mod additive;
 mod array;
 mod calibration;
 mod error;
@@ -56,6 +57,8 @@ mod _core {
     };
     #[pymodule_export]
     use adaptation::{adaptation_integers, adaptation_pass};
+    #[pymodule_export]
+    use additive::fit_additive;
     #[pymodule_export]
     use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]

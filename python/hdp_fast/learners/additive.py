@@ -1,0 +1,616 @@
+"""Additive models of binned columns: counts, steps on sums over bins, and a scale, under one mu."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, accounting, noise
+from .._support.notes import note
+from .._support.random_state import make_stream
+from .._support.types import Floats, Integers
+from .._support.validate import refuse
+from ..budget.account import check_charge, spend
+from ..data.goal import Goal
+from ..data.rows import PlainRows, Rows
+from ..exceptions import ShapeError
+from ..record import PrivacyRecord, gaussian_law, rng_of
+from .additive_columns import (
+    FINE_CELLS,
+    MOST_BINS,
+    Bins,
+    Cells,
+    Contrast,
+    bit_rows,
+    choose_bins,
+    contrast,
+    count_cells,
+    gather_cells,
+    lay_out,
+)
+from .additive_shapes import (
+    EDGES,
+    Scale,
+    find_gain,
+    find_scale,
+    make_prior,
+    scale_slope,
+    weigh_priors,
+)
+from .centered_rows import PartedRows, bound_norm
+from .linear_model import LinearLoss, LinearModel
+from .noisy_descent import find_sigma
+from .target_model import TargetLaw, TargetModel
+
+# Integers that make up 1, of scores and residuals.
+ONE = 1 << 16
+# Shares of the square of mu: of counts of cells, of the base, which is more for a target, of first
+# sums, and of the scale. The steps have the rest.
+_OF_COUNTS, _OF_BASE, _OF_FIRST = Fraction(12, 100), Fraction(3, 100), Fraction(15, 100)
+_OF_TARGET = Fraction(10, 100)
+_OF_SCALE = Fraction(6, 100)
+# The mean of all rounds weighs a round by about its number to this power less 1, and so many rounds
+# without a change go before the first.
+_POWER, _BEFORE = 2.0, 3.0
+# n mu / columns from which there are so many rounds, and without noise.
+_ROUNDS = ((0.0, 10), (200.0, 30), (600.0, 60))
+_ROUNDS_WITHOUT_NOISE = 60
+# n mu / columns from which limits of residuals are wider than the base's, and by how much.
+_WIDER = ((0.0, 0.0), (40.0, 0.15), (150.0, 0.3), (600.0, 0.6))
+# n mu / columns below which the base is released alone, and below which noise is warned of.
+_LEAST_CLEAR, _FEW = 3.0, 20.0
+# No base is nearer to a sure class.
+_LEAST_SHARE = 0.005
+# Limits of a target's residuals, in roots of its mean square, by n mu / columns.
+_REACH = ((0.0, 1.0), (200.0, 1.5))
+_TARGET_CELLS, _LEAST_ROOT, _TAIL, _MOST = 64, 1 / 64, 0.002, 0.9
+# Scores of a target are limited for their slope to so many of their deviations.
+_SLOPE_REACH = 2.0
+_LARGEST_MU, _MOST_NOISE, _LARGEST_SIGNAL = 1e9, 1 << 43, 1e9
+
+
+class AdditiveNoise(NamedTuple):
+    """What is known of the noise in an additive model.
+
+    Attributes:
+        covariances: For each column those of the weights of its bits.
+        bands: For each column the deviations of what a Shape has, less their mean.
+        constant: The deviation of the noise in the base.
+        explained: The mean square of what shapes add to scores, as if columns were independent.
+        left: That of what noise does.
+    """
+
+    covariances: tuple[Floats, ...]
+    bands: tuple[Floats, ...]
+    constant: float
+    explained: float
+    left: float
+
+    @property
+    def signal(self) -> float:
+        """The root of what shapes explain over what noise does."""
+        if not self.explained:
+            return 1 / _LARGEST_SIGNAL
+        if not self.left:
+            return _LARGEST_SIGNAL
+        return min(max(math.sqrt(self.explained / self.left), 1e-9), _LARGEST_SIGNAL)
+
+    def stretch(self, width: float) -> AdditiveNoise:
+        """The same of weights that are multiplied with this."""
+        return AdditiveNoise(
+            tuple(one * width**2 for one in self.covariances),
+            tuple(one * width for one in self.bands),
+            self.constant * width,
+            self.explained * width**2,
+            self.left * width**2,
+        )
+
+
+class ReleasedAdditive(NamedTuple):
+    """The map to bits, the model of them, what protects the records, and what noise does."""
+
+    rows: Rows
+    model: LinearModel | TargetModel
+    record: PrivacyRecord | None
+    noise: AdditiveNoise
+
+
+@dataclass(frozen=True)
+class AdditivePlan:
+    """What is public before a record is touched.
+
+    Attributes:
+        columns: The cells of all columns.
+        n: The number of records.
+        square: The square of mu for each row; None without noise.
+        clear: n mu / columns.
+        rounds: How often each column has its turn; 0 where the base is released alone.
+        wider: By how much the limits of residuals are wider than those of the base.
+        record: What protects the records; None without noise.
+    """
+
+    columns: tuple[Cells, ...]
+    n: int
+    square: Fraction | None
+    clear: float
+    rounds: int
+    wider: float
+    record: PrivacyRecord | None
+
+    def sigma(self, distance: int, share: Fraction) -> Fraction | None:
+        """The deviation of noise at which this squared distance takes a share of mu squared."""
+        return None if self.square is None else find_sigma(distance, self.square * share)
+
+    @property
+    def rates(self) -> Floats:
+        """How far averages move in each round."""
+        rates: Floats = _POWER / (np.arange(self.rounds, dtype=np.float64) + _POWER + _BEFORE)
+        return rates
+
+
+def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) -> AdditivePlan:
+    """Everything but the records; raises where no noise is enough."""
+    square, mu = None, math.inf
+    if goal.protects:
+        share = goal.persons.gaussian_share(*goal.price)
+        mu = min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)
+        square = Fraction(mu) ** 2
+    count = len(lay_out(unit, True))
+    clear = n * mu / count
+    # Counts of fine cells tell quantiles where their noise is small beside a bin's records.
+    of_bin = math.sqrt(2 * count / float(_OF_COUNTS) * FINE_CELLS / MOST_BINS)
+    fine = of_bin < n * mu / MOST_BINS / 2
+    rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
+    rounds = 0 if clear < _LEAST_CLEAR else rounds
+    columns = tuple(lay_out(unit, fine))
+    _check_bounds(unit)
+    record = None
+    if square is not None:
+        what = "the base alone" if not rounds else f"counts of cells, base, {rounds} rounds, scale"
+        record = goal.persons.state(
+            PrivacyRecord(
+                mechanism=f"{name}, additive model of {count} columns: {what}",
+                source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
+                neighbors=goal.neighbors,
+                epsilon=goal.epsilon,
+                delta=goal.settled_delta,
+                noise="rounded normal on integers",
+                rng=rng_of(goal.random_state),
+                **gaussian_law(*goal.price),
+            )
+        )
+        # No distance is longer, and no share smaller.
+        longest = 8 * ONE**2 * max(rounds, 1) * count
+        if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:
+            epsilon, delta = goal.price
+            refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
+    wider = _pick(_WIDER, clear)
+    return AdditivePlan(columns, n, square, clear, rounds, wider, record)
+
+
+def _pick(steps: Sequence[tuple[float, Any]], clear: float) -> Any:
+    return [value for least, value in steps if clear >= least][-1]
+
+
+def _check_bounds(unit: Rows) -> None:
+    """Refuse bounds between which there are too few numbers for cells."""
+    low, width = unit.number_bounds
+    ends = low[:, None] + np.arange(FINE_CELLS + 1) / FINE_CELLS * width[:, None]
+    if not (np.diff(ends, axis=1) > 0).all():
+        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
+        refuse("bounds", "too narrow", rule)
+
+
+def release_additive(
+    unit: Rows,
+    rows: Floats | PlainRows | PartedRows,
+    labels: NDArray[Any] | None,
+    goal: Goal,
+    *,
+    name: str,
+    target: bool,
+) -> ReleasedAdditive:
+    """Charge the budget, release counts of cells, a base, steps and a scale.
+
+    Guarantee: (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows.
+    More than that, all is one Gaussian mechanism, whose mu the record states. Each part adds
+    rounded normal noise to integers, is chosen by public numbers and by what parts before it
+    released, and has a distance of neighbors that no pair of records exceeds. With d columns and T
+    rounds their squares are
+
+    - 2 d for counts of cells: a record is in one cell of each column. What bins are is a function
+      of these counts.
+    - 1 for the count of the second class, or 2 for the cells of a target.
+    - d D for first sums, and T d D for steps, where D = max((high - low)^2, 2 max(low^2, high^2)):
+      what a record adds to the sums of a column is one integer between low and high, in one bin. If
+      the other record has the same bin, the sum moves by high - low at most; if it has another
+      one, two sums move by no more than the larger limit each. Limits are functions of what was
+      released before, and the same for all records.
+    - 2 for counts of classes by score; for a target the square of twice the largest product of a
+      residual and a score, which are cut to public limits, and that of its ends for its mean.
+
+    The squares of distance over deviation add up to no more than that of mu, in rational numbers
+    (Dong, Roth and Su 2022, Corollary 2). The order of columns is public. All else is
+    post-processing. Settings for which no noise is enough are refused before anything is spent, and
+    no value of a record raises or warns.
+
+    unit: the map to plain rows.
+    rows: what `unit` makes of the private records.
+    labels: 0 or 1, or targets in [-1, 1]; None beside rows in parts, which have them.
+    goal: one that is checked, of the relation replace_one.
+    name: of who releases, for the record.
+
+    Cost: O(n d) for each of 10 to 60 rounds, and one byte for each column of a record.
+    """
+    check_charge(goal.budget, goal.epsilon)
+    if not len(rows):
+        raise ShapeError("there are no rows, but a model must be learned from one at least")
+    plan = plan_additive(unit, len(rows), goal, name=name, target=target)
+    if plan.record is not None:
+        _note_few(plan, goal.epsilon)
+    stream = make_stream(goal.random_state)
+    charge = nullcontext() if plan.record is None else spend(goal.budget, plan.record)
+    with charge, np.errstate(all="ignore"):
+        cells, values = gather_cells(plan.columns, rows, labels)
+        run = _Run(plan, cells, np.ascontiguousarray(values), target, stream)
+        return run.release(unit)
+
+
+def _note_few(plan: AdditivePlan, epsilon: float) -> None:
+    """Warn of what public numbers alone tell."""
+    if plan.clear >= _FEW:
+        return
+    count = len(plan.columns)
+    what = "the model is the base rate alone" if not plan.rounds else "noise hides most shapes"
+    note(
+        f"n = {plan.n:,} records, but at epsilon = {epsilon:g} and {count} columns {what}: more "
+        "records, fewer columns or a larger epsilon would help, and a linear model needs fewer"
+    )
+
+
+class Start(NamedTuple):
+    """What all scores begin with.
+
+    Attributes:
+        labels: Integers in units of 2^-16.
+        base: The score, likewise.
+        deviation: That of the noise in it, as a score.
+        limits: The least residual and the largest.
+        bend: What a record's residual falls by with its score.
+        unit: How large scores are that log-odds of 1 stand for.
+        law: How scores become targets, and their half width; None for classes.
+        width: What labels were divided by.
+    """
+
+    labels: Integers
+    base: int
+    deviation: float
+    limits: tuple[int, int]
+    bend: float
+    unit: float
+    law: TargetLaw | None = None
+    width: float = 1.0
+
+    @property
+    def distance(self) -> int:
+        """The squared distance of neighbors in the sums of one column."""
+        return squared_distance(*self.limits)
+
+
+def squared_distance(low: int, high: int) -> int:
+    """The largest squared distance of sums over bins, where records add low to high to one."""
+    return max((high - low) ** 2, 2 * max(low**2, high**2))
+
+
+@dataclass
+class _Run:
+    """One release: the plan, the private records, and the stream of the noise."""
+
+    plan: AdditivePlan
+    cells: NDArray[np.uint8]
+    labels: NDArray[Any]
+    target: bool
+    stream: np.random.Generator | None
+
+    def release(self, unit: Rows) -> ReleasedAdditive:
+        plan = self.plan
+        start = self._start_target() if self.target else self._start_classes()
+        bins = self._release_bins()
+        for column, one in enumerate(bins):
+            self.cells[column] = one.of_cell[self.cells[column]]
+        shapes = [np.zeros(len(one.counts)) for one in bins]
+        covariances = [np.zeros((len(one), len(one))) for one in shapes]
+        scale = Scale(1.0, 0.0, 0.0)
+        if plan.rounds:
+            shapes, covariances = self._fit(start, bins)
+            scale = self._release_scale(start, bins, shapes)
+        return self._describe(unit, start, bins, shapes, covariances, scale)
+
+    def _add_noise(self, sums: Integers, sigma: Fraction | None) -> Floats:
+        if sigma is not None:
+            sums = sums + noise.rounded_gaussian(sigma, sums.shape, random_state=self.stream)
+        return sums.astype(np.float64)
+
+    # What comes first ----------------------------------------------------------------------------
+
+    @property
+    def _base(self) -> Fraction:
+        """The share of the square of mu that the base has."""
+        if not self.plan.rounds:
+            return Fraction(1)
+        return _OF_TARGET if self.target else _OF_BASE
+
+    def _start_classes(self) -> Start:
+        """The count of the second class, and limits around its share."""
+        plan, n = self.plan, self.plan.n
+        sigma = plan.sigma(1, self._base)
+        second = self._add_noise(np.array([np.count_nonzero(self.labels)]), sigma)[0]
+        share = min(max(second / n, _LEAST_SHARE), 1 - _LEAST_SHARE)
+        bend, wider = share * (1 - share), plan.wider
+        low, high = -(share + wider * (1 - share)), (1 - share) + wider * share
+        return Start(
+            self.labels.astype(np.int64) * ONE,
+            round(math.log(share / (1 - share)) * ONE),
+            0.0 if sigma is None else float(sigma) / n / bend,
+            (math.floor(low * ONE), math.ceil(high * ONE)),
+            bend,
+            1.0,
+        )
+
+    def _start_target(self) -> Start:
+        """Ends of the target by counts of cells, and its mean between them."""
+        plan, n = self.plan, self.plan.n
+        law, root = TargetLaw(0.0, -1.0, 1.0, 1.0), 1.0
+        share = self._base
+        if plan.rounds:
+            share /= 2
+            sigma = plan.sigma(2, share)
+            places = (self.labels + 1) / 2 * _TARGET_CELLS
+            places = np.minimum(places.astype(np.int64), _TARGET_CELLS - 1)
+            counts = self._add_noise(np.bincount(places, minlength=_TARGET_CELLS), sigma)
+            law, root = find_ends(counts, 0.0 if sigma is None else float(sigma), n)
+        ends = math.floor(law.low * ONE), math.ceil(law.high * ONE)
+        whole = np.rint(self.labels * ONE).astype(np.int64).clip(*ends)
+        sigma = plan.sigma((ends[1] - ends[0]) ** 2, share)
+        middle = sum(ends) // 2
+        total = self._add_noise(np.array([(whole - middle).sum()]), sigma)[0]
+        mean = min(max((middle + total / n) / ONE, law.low), law.high)
+        width = max(law.high - mean, mean - law.low)
+        root = max(root / width, _LEAST_ROOT)
+        limit = math.ceil(min(self._reach * root, 2.0) * ONE)
+        labels = np.rint((whole / ONE - mean) / width * ONE).astype(np.int64)
+        law = TargetLaw(mean, law.low, law.high, 1.0)
+        return Start(labels, 0, 0.0, (-limit, limit), 1.0, 2 * root, law, width)
+
+    @property
+    def _reach(self) -> float:
+        reach: float = _pick(_REACH, self.plan.clear)
+        return reach
+
+    def _release_bins(self) -> list[Bins]:
+        plan = self.plan
+        if not plan.rounds:
+            return [_even_bins(column, plan.n) for column in plan.columns]
+        sigma = plan.sigma(2 * len(plan.columns), _OF_COUNTS)
+        counts = count_cells(self.cells, plan.columns)
+        deviation = 0.0 if sigma is None else float(sigma)
+        return [
+            choose_bins(column, self._add_noise(some, sigma), deviation, plan.n)
+            for column, some in zip(plan.columns, counts, strict=True)
+        ]
+
+    # Steps ---------------------------------------------------------------------------------------
+
+    def _fit(self, start: Start, bins: Sequence[Bins]) -> tuple[list[Floats], list[Floats]]:
+        """The values of all bins, and what noise makes of them."""
+        plan, d = self.plan, len(bins)
+        curvatures = [one.counts * start.bend for one in bins]
+        priors = [make_prior(one, start.unit) for one in bins]
+        first = plan.sigma(d * start.distance, _OF_FIRST)
+        values = [
+            self._add_noise(self._sum_first(start, column, len(one.counts)), first) / ONE / curve
+            for column, (one, curve) in enumerate(zip(bins, curvatures, strict=True))
+        ]
+        spread = start.bend if start.law is None else (start.unit / 2) ** 2
+        deviation = 0.0 if first is None else float(first) / ONE
+
+        def vary(deviation: float) -> list[Floats]:
+            sampled = zip(bins, curvatures, strict=True)
+            return [(one.counts * spread + deviation**2) / curve**2 for one, curve in sampled]
+
+        weights = weigh_priors(priors, values, vary(deviation), start.unit)
+        sizes = [len(one.counts) for one in bins]
+        rest = 1 - _OF_COUNTS - self._base - _OF_FIRST - _OF_SCALE
+        sigma = plan.sigma(plan.rounds * d * start.distance, rest)
+        of_round = 0.0 if sigma is None else float(sigma) / ONE
+        left = of_round * float(np.linalg.norm(weigh_rounds(plan.rates)))
+        gains = [
+            find_gain(prior, weight, curve, variance, start.unit)
+            for prior, weight, curve, variance in zip(
+                priors, weights, curvatures, vary(left), strict=True
+            )
+        ]
+        drawn = self._add_noise(np.zeros((plan.rounds, sum(sizes)), np.int64), sigma)
+        numbers = np.concatenate(curvatures), np.concatenate([one.ravel() for one in gains])
+        fitted = _core.fit_additive(
+            (self.cells.ravel(), sizes, start.labels),
+            (start.law is None, start.base, *start.limits),
+            (plan.rates, drawn.astype(np.int64).ravel(), *numbers),
+        )
+        shapes = np.split(fitted / ONE, np.cumsum(sizes)[:-1])
+        return shapes, [left**2 * gain @ gain.T for gain in gains]
+
+    def _sum_first(self, start: Start, column: int, count: int) -> Integers:
+        """The exact sums of residuals of the base."""
+        base = 1 / (1 + math.exp(-start.base / ONE)) if start.law is None else start.base / ONE
+        rest = (start.labels - round(base * ONE)).clip(*start.limits)
+        # Below 2^53, and so exact.
+        sums = np.bincount(self.cells[column], weights=rest, minlength=count)
+        return sums.astype(np.int64)
+
+    def _score(self, start: Start, values: Integers, sizes: Sequence[int]) -> Integers:
+        """The scores of all records, in units of 2^-16."""
+        scores = np.full(self.plan.n, start.base, np.int64)
+        for some, part in zip(self.cells, np.split(values, np.cumsum(sizes)[:-1]), strict=True):
+            scores += part[some]
+        return scores
+
+    # How sure it may be --------------------------------------------------------------------------
+
+    def _release_scale(self, start: Start, bins: Sequence[Bins], shapes: Sequence[Floats]) -> Scale:
+        plan = self.plan
+        values = np.rint(np.concatenate(shapes) * ONE).astype(np.int64)
+        scores = self._score(start, values, [len(one) for one in shapes])
+        mean, spread = _spread_of(bins, shapes)
+        if not spread > 0:
+            return Scale(1.0, 0.0, 0.0)
+        if start.law is not None:
+            return self._release_slope(start, scores, mean, spread)
+        middle = start.base / ONE + mean
+        edges = np.rint((middle + spread * EDGES) * ONE).astype(np.int64)
+        places = np.searchsorted(edges, scores, side="right")
+        width = len(edges) + 1
+        pairs = places + width * (start.labels != 0)
+        sigma = plan.sigma(2, _OF_SCALE)
+        counts = self._add_noise(np.bincount(pairs, minlength=2 * width), sigma).reshape(2, width)
+        ends = np.concatenate([[2 * EDGES[0] - EDGES[1]], EDGES, [2 * EDGES[-1] - EDGES[-2]]])
+        middles = mean + spread * (ends[1:] + ends[:-1]) / 2
+        deviation = 0.0 if sigma is None else float(sigma)
+        clear = min(plan.clear, 1e9)
+        return find_scale(counts, middles, start.base / ONE, deviation, clear, start.deviation)
+
+    def _release_slope(self, start: Start, scores: Integers, mean: float, spread: float) -> Scale:
+        """The slope of residuals along scores: what is left of it were it 1 for each record."""
+        plan = self.plan
+        reach = max(math.ceil(_SLOPE_REACH * spread * ONE), 1)
+        along = (scores - start.base - round(mean * ONE)).clip(-reach, reach)
+        limit = start.limits[1]
+        rest = (start.labels - scores).clip(-limit, limit)
+        products = (rest * along) // ONE
+        most = -(-reach * limit // ONE) + 1
+        sigma = plan.sigma((2 * most) ** 2, _OF_SCALE)
+        total = self._add_noise(np.array([products.sum()]), sigma)[0]
+        whole = plan.n * spread**2 * ONE
+        deviation = 0.0 if sigma is None else float(sigma) / whole
+        return scale_slope(1 + total / whole, deviation, min(plan.clear, 1e9))
+
+    # The model -----------------------------------------------------------------------------------
+
+    def _describe(
+        self,
+        unit: Rows,
+        start: Start,
+        bins: Sequence[Bins],
+        shapes: Sequence[Floats],
+        covariances: Sequence[Floats],
+        scale: Scale,
+    ) -> ReleasedAdditive:
+        """The model of bits, with the noise in its weights."""
+        parts = [contrast(column, one) for column, one in zip(self.plan.columns, bins, strict=True)]
+        center = np.concatenate([part.shares for part in parts])
+        centered = bit_rows(unit, self.plan.columns, bins, center)
+        moved = [shape * scale.factor for shape in shapes]
+        spread = [covariance * scale.factor**2 for covariance in covariances]
+        bits = [part.matrix @ shape for part, shape in zip(parts, moved, strict=True)]
+        constant = sum(shape[part.first] for part, shape in zip(parts, moved, strict=True))
+        constant += start.base / ONE + scale.shift
+        weights = np.append(np.concatenate(bits), 0.0)
+        weights[-1] = constant + float(center @ weights[:-1])
+        known = _describe_noise(bins, parts, moved, spread, scale, start.deviation)
+        weights *= start.width
+        bound = bound_norm(centered)
+        weights.flags.writeable = False
+        if start.law is not None:
+            known = known.stretch(start.width)
+            model = TargetModel(
+                weights, bound, start.law, known.explained, known.left, self.plan.record
+            )
+            return ReleasedAdditive(centered, model, self.plan.record, known)
+        reach = float(np.linalg.norm(weights)) * bound
+        loss = LinearLoss("logistic", 1.0, bound, None, float(np.logaddexp(0, reach)))
+        return ReleasedAdditive(centered, LinearModel(weights, loss), self.plan.record, known)
+
+
+def _even_bins(column: Cells, n: int) -> Bins:
+    """Bins of a column of which nothing is released."""
+    return choose_bins(column, np.full(column.size, n / column.size), 0.0, n)
+
+
+def weigh_rounds(rates: Floats) -> Floats:
+    """The weight of each round in the averages at the end."""
+    left = np.cumprod((1 - rates)[::-1])[::-1]
+    weights: Floats = rates * np.append(left[1:], 1.0)
+    return weights
+
+
+def find_ends(counts: Floats, sigma: float, n: int) -> tuple[TargetLaw, float]:
+    """Ends that hold most targets, and their deviation, by noisy counts of even cells.
+
+    They are half as far again from each other, on both sides, as cells that stand out of noise;
+    those of all cells, where these hold too few records. Records that are not in such cells count
+    as spread between the ends.
+    """
+    cells = len(counts)
+    seen = counts > max(3 * sigma, _TAIL * n)
+    first, last = 0, cells - 1
+    if seen.any():
+        first, last = int(np.argmax(seen)), cells - 1 - int(np.argmax(seen[::-1]))
+        inside = float(counts[first : last + 1].sum())
+        more = 1 + (last + 1 - first) // 2
+        if inside < _MOST * n - 2 * sigma * math.sqrt(last + 1 - first):
+            more = cells
+        first, last = max(first - more, 0), min(last + more, cells - 1)
+    ends = np.linspace(-1, 1, cells + 1)
+    middles = (ends[1:] + ends[:-1]) / 2
+    inside_ends = (middles > ends[first]) & (middles < ends[last + 1])
+    shares = np.where(seen, counts, 0.0) / n
+    others = inside_ends & ~seen
+    shares[others] = max(1 - float(shares.sum()), 0.0) / max(int(others.sum()), 1)
+    shares /= shares.sum()
+    mean = float(shares @ middles)
+    root = math.sqrt(float(shares @ (middles - mean) ** 2) + 1 / cells**2)
+    return TargetLaw(mean, float(ends[first]), float(ends[last + 1]), 1.0), root
+
+
+def _mean_square(bins: Bins, values: Floats) -> float:
+    return float(bins.counts @ values**2 / bins.counts.sum())
+
+
+def _spread_of(bins: Sequence[Bins], shapes: Sequence[Floats]) -> tuple[float, float]:
+    """The mean of what shapes add up to, and its deviation as if columns were independent."""
+    mean = square = 0.0
+    for one, shape in zip(bins, shapes, strict=True):
+        middle = float(one.counts @ shape / one.counts.sum())
+        mean += middle
+        square += _mean_square(one, shape - middle)
+    return mean, math.sqrt(square)
+
+
+def _describe_noise(
+    bins: Sequence[Bins],
+    parts: Sequence[Contrast],
+    shapes: Sequence[Floats],
+    covariances: Sequence[Floats],
+    scale: Scale,
+    constant: float,
+) -> AdditiveNoise:
+    of_bits, bands = [], []
+    explained = left = 0.0
+    for one, part, shape, covariance in zip(bins, parts, shapes, covariances, strict=True):
+        centering = np.eye(len(shape)) - one.counts / one.counts.sum()
+        band = np.sqrt(np.maximum(np.diagonal(centering @ covariance @ centering.T), 0.0))
+        of_bits.append(part.matrix @ covariance @ part.matrix.T)
+        value = centering @ shape
+        explained += _mean_square(one, value)
+        left += _mean_square(one, band)
+        # The factor is not known either: it moves all values alike.
+        band = np.hypot(band, value * (scale.spread / max(scale.factor, 0.1)))
+        bands.append(band[part.places])
+    return AdditiveNoise(tuple(of_bits), tuple(bands), constant, explained, left)

@@ -1,0 +1,547 @@
+"""Additive models: the compiled steps, what one record moves, and what is learned."""
+
+import itertools
+import json
+import math
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from hdp_fast import Budget, _core, accounting
+from hdp_fast.data import Category, Chunks, Label, Number, Schema
+from hdp_fast.data.goal import Goal
+from hdp_fast.data.rows import Rows
+from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
+from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
+from hdp_fast.learners.additive import (
+    ONE,
+    find_ends,
+    plan_additive,
+    release_additive,
+    squared_distance,
+    weigh_rounds,
+)
+from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
+from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior, weigh_priors
+from hdp_fast.reference import linear
+from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+
+RNG = np.random.default_rng
+SCHEMA = Schema(
+    Label("rich", positive=("yes",)),
+    {
+        "age": Number(0, 90),
+        "pay": Number(0, 120, missing=60),
+        "bit": Number(0, 1, (1,)),
+        "job": Category(tuple("abc")),
+    },
+)
+TARGET = Schema(Label("worth", bounds=(-10, 30)), SCHEMA.columns)
+
+
+def table(n=4_000, seed=0):
+    rng = RNG(seed)
+    age, pay = rng.integers(0, 90, n), rng.normal(60, 20, n).round(2)
+    bit, job = rng.integers(0, 2, n), rng.choice(list("abc?"), n)
+    score = 3 * np.cos(age / 15) + 2 * (job == "b") + bit - 1
+    rich = rng.random(n) < 1 / (1 + np.exp(-score))
+    frame = pd.DataFrame({"age": age, "pay": pay, "bit": bit, "job": job})
+    frame.loc[::50, "pay"] = np.nan
+    return frame.assign(rich=np.where(rich, "yes", "no"), worth=3 * score + rng.normal(size=n))
+
+
+def learn(frame, schema=SCHEMA, epsilon=1.0, **options):
+    learner = PrivateAdditive(schema, epsilon=epsilon, delta=1e-6)
+    return learner.learn(frame, **{"random_state": 1} | options)
+
+
+def loss_of(model, frame):
+    shares = model.probabilities(frame)[:, 1]
+    return -np.log(np.where(frame["rich"] == "yes", shares, 1 - shares)).mean()
+
+
+# The compiled steps ------------------------------------------------------------------------------
+
+
+def steps(n, widths, logistic, seed=0):
+    rng = RNG(seed)
+    bins = np.array([rng.integers(0, width, n) for width in widths], np.uint8)
+    labels = rng.integers(0, 2, n) * ONE if logistic else rng.integers(-(2**17), 2**17, n)
+    rates = 2 / (np.arange(4) + 3.0)
+    curvatures = [rng.random(width) * n / width for width in widths]
+    gains = [rng.normal(size=(width, width)) * 3 / n for width in widths]
+    noise = rng.integers(-(2**18), 2**18, (len(rates), sum(widths)))
+    return bins, labels, rates, curvatures, gains, noise
+
+
+def run_core(bins, labels, logistic, base, limits, rates, curvatures, gains, noise):
+    numbers = np.concatenate(curvatures), np.concatenate([gain.ravel() for gain in gains])
+    widths = [len(curve) for curve in curvatures]
+    records, rest = (bins.ravel(), widths, labels), (logistic, base, *limits)
+    return _core.fit_additive(records, rest, (rates, noise.ravel(), *numbers))
+
+
+@pytest.mark.parametrize("logistic", [True, False])
+@pytest.mark.parametrize(("n", "widths"), [(1, [1]), (7, [2, 3]), (9_000, [16, 2, 256, 5])])
+def test_compiled_steps_are_those_in_numpy_to_the_last_bit(logistic, n, widths):
+    bins, labels, rates, curvatures, gains, noise = steps(n, widths, logistic)
+    draws = iter(np.split(noise.ravel(), np.cumsum(np.tile(widths, len(rates)))[:-1]))
+    options = {"logistic": logistic, "base": -9_000, "limits": (-40_000, 50_000)}
+    expected = linear.fit_additive(
+        bins,
+        labels,
+        rates=rates,
+        curvatures=curvatures,
+        gains=gains,
+        release=lambda sums: sums + next(draws),
+        **options,
+    )
+    made = run_core(bins, labels, *options.values(), rates, curvatures, gains, noise)
+    assert made.tolist() == np.concatenate(expected).tolist()
+    order = RNG(3).permutation(n)
+    again = run_core(
+        np.ascontiguousarray(bins[:, order]),
+        labels[order],
+        *options.values(),
+        rates,
+        curvatures,
+        gains,
+        noise,
+    )
+    assert again.tolist() == made.tolist()
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (0, np.array([0, 2], np.uint8)),
+        (0, np.zeros(3, np.uint8)),
+        (1, np.array([1 << 41, 0])),
+        (3, 1 << 21),
+        (4, (1, 0)),
+        (4, (-(1 << 21), 0)),
+        (5, np.ones(2)),
+        (6, [np.ones(3)]),
+    ],
+)
+def test_compiled_steps_refuse_what_does_not_fit(place, value):
+    sound = [np.zeros(2, np.uint8), np.zeros(2, np.int64), True, 0, (-1, 1), np.ones(1)]
+    sound += [[np.ones(2)], [np.eye(2)], np.zeros(2, np.int64)]
+    run_core(*sound)
+    sound[place] = value
+    with pytest.raises((ParameterError, ShapeError)):
+        run_core(*sound)
+
+
+# What one record moves ---------------------------------------------------------------------------
+
+
+class Transcript:
+    """Releases numbers that are fixed before, and keeps the exact sums and deviations."""
+
+    def __init__(self, seed):
+        self.rng, self.sums, self.sigmas = RNG(seed), [], []
+
+    def answer(self, sums, sigma):
+        self.sums.append(np.array(sums, object).ravel())
+        self.sigmas.append(sigma)
+        # Integers of the size of noise.
+        return np.rint(self.rng.normal(0, 2 * float(sigma), np.shape(sums))).astype(np.int64)
+
+    def add_noise(self, run, sums, sigma):
+        if np.ndim(sums) == 2:
+            self.of_steps = sigma
+            return np.zeros(np.shape(sums))
+        return self.answer(sums, sigma).astype(float)
+
+    def fit(self, records, residuals, rounds):
+        bins, widths, labels = records
+        logistic, base, low, high = residuals
+        rates, _, curvatures, gains = rounds
+        squares = np.cumsum([width**2 for width in widths])[:-1]
+        values = linear.fit_additive(
+            bins.reshape(len(widths), -1),
+            labels,
+            logistic=logistic,
+            base=base,
+            limits=(low, high),
+            rates=rates,
+            curvatures=np.split(curvatures, np.cumsum(widths)[:-1]),
+            gains=[
+                gain.reshape(width, width)
+                for gain, width in zip(np.split(gains, squares), widths, strict=True)
+            ],
+            release=lambda sums: self.answer(sums, self.of_steps),
+        )
+        return np.concatenate(values)
+
+
+def follow(monkeypatch, rows, labels, target, seed, epsilon=40.0):
+    """What a release with a fixed transcript adds up, and what it returns."""
+    transcript = Transcript(seed)
+    with monkeypatch.context() as patch:
+        patch.setattr(additive._Run, "_add_noise", lambda *args: transcript.add_noise(*args))
+        patch.setattr(_core, "fit_additive", transcript.fit)
+        made = release_additive(
+            Rows.within((0, 1), 2),
+            np.array(rows, float),
+            np.array(labels),
+            Goal(epsilon, 0.01, random_state=0),
+            name="here",
+            target=target,
+        )
+    return transcript, made
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", [False, True])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_whole_release_moves_by_no_more_than_mu_for_all_tiny_neighbors(monkeypatch, target, seed):
+    """All data sets of two records on a grid, all neighbors, in exact fractions.
+
+    With the same released numbers the sums of neighbors differ by so much: the squares of distance
+    over deviation, of all parts, are at most the square of mu. What is returned is the same.
+    """
+    ends = [-1.0, -0.05, 1.0] if target else [0, 1]
+    places = [0.0, 0.49, 1.0, math.nan]
+    values = [(0.0 if math.isnan(a) else a, b) for a, b in itertools.product(places, (0.0, 1.0))]
+    records = list(itertools.product(values, ends))
+    plan = plan_additive(Rows.within((0, 1), 2), 2, Goal(40.0, 0.01), name="here", target=target)
+    assert plan.rounds
+    largest = Fraction(0)
+    for other in records[:: 5 if target else 3]:
+        runs = []
+        for record in records:
+            rows, labels = zip(record, other, strict=True)
+            runs.append(follow(monkeypatch, rows, labels, target, seed))
+        first = runs[0][1]
+        for _, made in runs:
+            # Nothing but what is released depends on the records.
+            assert made.model.weights.tolist() == first.model.weights.tolist()
+        parts = [transcript.sums for transcript, _ in runs]
+        sigmas = runs[0][0].sigmas
+        assert all(transcript.sigmas == sigmas for transcript, _ in runs)
+        for some, more in itertools.combinations(parts, 2):
+            total = sum(
+                Fraction(int(((a - b) ** 2).sum())) / Fraction(sigma) ** 2
+                for a, b, sigma in zip(some, more, sigmas, strict=True)
+            )
+            largest = max(largest, total)
+    assert largest <= plan.square
+    # It is not far from being attained.
+    assert largest > plan.square * Fraction(1, 3)
+
+
+def test_squared_distance_is_that_of_all_pairs_of_residuals():
+    for low, high in ((-3, 5), (-7, 1), (-4, 4), (0, 6), (-6, -2)):
+        rest = range(low, high + 1)
+        same = max((a - b) ** 2 for a in rest for b in rest)
+        other = max(a**2 + b**2 for a in rest for b in rest)
+        assert squared_distance(low, high) == max(same, other)
+
+
+def test_residuals_of_compiled_steps_stay_within_limits():
+    """One round whose gain is 1 returns sums: those of one record, whatever its label and score."""
+    for logistic, base, label in itertools.product(
+        (True, False), (-(1 << 20), -5, 1 << 20), (0, ONE, -(1 << 40), 1 << 40)
+    ):
+        made = run_core(
+            np.zeros(1, np.uint8),
+            np.array([label]),
+            logistic,
+            base,
+            (-21_000, 45_000),
+            np.ones(1),
+            [np.zeros(2)],
+            [np.eye(2)],
+            np.zeros(2, np.int64),
+        )
+        assert -21_000 <= made[0] <= 45_000
+        assert made[1] == 0
+
+
+@pytest.mark.parametrize("target", [False, True])
+def test_plan_shares_no_more_than_mu_among_its_parts(target):
+    """The shares that are asked for, and the deviations that are drawn."""
+    asked = []
+    real = additive.AdditivePlan.sigma
+
+    def sigma(plan, distance, share):
+        asked.append((distance, share, real(plan, distance, share), plan.square))
+        return asked[-1][2]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(additive.AdditivePlan, "sigma", sigma)
+        learn(table(500), TARGET if target else SCHEMA)
+    assert sum(share for _, share, _, _ in asked) == 1
+    square = asked[0][3]
+    assert square <= Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
+    assert sum(Fraction(distance) / sigma**2 for distance, _, sigma, _ in asked) <= square
+
+
+# What is learned ---------------------------------------------------------------------------------
+
+
+def test_model_follows_a_bend_that_a_line_does_not():
+    private, public = table(), table(3_000, 5)
+    model = learn(private)
+    linear_model = CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6).learn(private, random_state=1)
+    assert loss_of(model, public) < loss_of(linear_model, public) - 0.05
+    assert model.method == "additive"
+    assert model.record.law == "gaussian"
+    free = learn(private, epsilon=math.inf)
+    assert free.record is None
+    assert loss_of(free, public) < loss_of(model, public) + 0.01
+
+
+def test_target_follows_a_bend_that_a_line_does_not():
+    private, public = table(), table(3_000, 5)
+    model = learn(private, TARGET)
+    rest = np.array(model.predict(public)) - public["worth"]
+    assert 1 - rest.var() / public["worth"].var() > 0.6
+    shape = model.shapes()["age"]
+    assert np.corrcoef(shape.effects, 9 * np.cos(np.array(shape.starts) / 15))[0, 1] > 0.8
+
+
+def test_shapes_have_their_noise_and_what_tells_nothing_is_flat():
+    model = learn(table(20_000))
+    shapes = model.shapes()
+    assert list(shapes) == list(SCHEMA.columns)
+    assert np.ptp(shapes["pay"].effects) < 0.5 < np.ptp(shapes["age"].effects)
+    assert shapes["job"].starts == ("a", "b", "c", None)
+    for shape in shapes.values():
+        assert abs(shape.shares @ shape.effects) < 1e-9
+        assert len(shape.deviations) == len(shape.effects)
+    truth = learn(table(20_000), epsilon=1e3).shapes()
+    # Nearly the same cuts: age has few of them.
+    away = (shapes["job"].effects - truth["job"].effects) / shapes["job"].deviations
+    assert np.abs(away).max() < 6
+
+
+def test_model_is_one_file_and_estimators_have_the_same():
+    frame = table()
+    model = learn(frame)
+    again = PrivateModel.from_json(model.to_json())
+    assert again.probabilities(frame).tolist() == model.probabilities(frame).tolist()
+    assert again.shapes()["age"].deviations.tolist() == model.shapes()["age"].deviations.tolist()
+    fields = json.loads(model.to_json())
+    for broken in ({"bands": [[1.0]]}, {"bands": None, "method": "sideways"}):
+        with pytest.raises(ParameterError):
+            PrivateModel.from_json(json.dumps(fields | broken))
+    with pytest.raises(ParameterError, match="shapes"):
+        CenteredLinear(SCHEMA, epsilon=1.0, delta=1e-6).learn(frame).shapes()
+    estimator = PrivateClassifier(
+        epsilon=1.0, schema=SCHEMA, classes=["no", "yes"], method="additive", test_seed=1
+    ).fit(frame, frame["rich"])
+    assert np.allclose(estimator.predict_proba(frame), model.probabilities(frame))
+    written = PrivateModel.from_json(estimator.to_json(label="rich"))
+    assert np.allclose(written.probabilities(frame), model.probabilities(frame))
+
+
+@pytest.mark.parametrize("target", [False, True])
+def test_estimators_of_arrays_write_what_they_predict(target):
+    rng = RNG(0)
+    X = rng.random((3_000, 3))
+    y = np.sin(6 * X[:, 0]) + 0.3 * rng.normal(size=len(X))
+    options = {"epsilon": 1.0, "bounds": (0, 1), "method": "additive", "test_seed": 3}
+    if target:
+        estimator = PrivateRegressor(target_bounds=(-2, 2), **options).fit(X, y)
+    else:
+        estimator = PrivateClassifier(classes=[0, 1], **options).fit(X, (y > 0).astype(int))
+    frame = {f"x{place}": X[:, place] for place in range(3)}
+    written = PrivateModel.from_json(estimator.to_json())
+    if target:
+        assert np.allclose(written.predict(frame), estimator.predict(X))
+    else:
+        assert np.allclose(written.probabilities(frame), estimator.predict_proba(X))
+    names = estimator.get_feature_names_out().tolist()
+    assert len(names) == len(np.ravel(estimator.coef_))
+    assert names[0].startswith("x0>=")
+    assert {name.split(">=")[0] for name in names} == {"x0", "x1", "x2"}
+    rows = estimator.summary(as_frame=False)
+    assert np.isfinite(rows["noise_low"][:-1]).all()
+    assert (np.array(rows["noise_low"]) <= np.array(rows["coefficient"]))[:-1].all()
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+def test_parts_have_the_bits_of_one_table(schema):
+    frame = table(20_000)
+    whole = learn(frame, schema).to_json()
+    for cuts in ((0, 20_000), (0, 0, 1, 9_000, 20_000)):
+        parts = [frame[start:end] for start, end in itertools.pairwise(cuts)]
+        assert learn(Chunks(parts), schema).to_json() == whole
+    assert learn(frame[::-1], schema).weights.tolist() == learn(frame, schema).weights.tolist()
+
+
+def test_persons_pay_for_their_rows():
+    frame = table()
+    ids = np.arange(len(frame)) // 2
+    model = learn(frame, ids=ids, rows_per_person=2)
+    assert model.record.neighbors == "replace_person"
+    alone = learn(frame)
+    noisy = model.shapes()["job"].deviations.mean(), alone.shapes()["job"].deviations.mean()
+    assert noisy[0] > noisy[1]
+
+
+def test_budget_is_charged_once_and_errors_spend_nothing():
+    frame, budget = table(500), Budget(2.0, 1e-5)
+    learn(frame, budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+    with pytest.raises(BudgetExceeded):
+        learn(frame, epsilon=3.0, budget=budget)
+    narrow = Schema(SCHEMA.label, {"age": Number(1e16, 1e16 + 4)})
+    with pytest.raises(ParameterError, match="bounds"):
+        learn(frame, narrow, budget=budget)
+    with pytest.raises(ParameterError, match="epsilon"):
+        PrivateAdditive(SCHEMA, epsilon=1e-30, delta=1e-30).learn(frame, budget=budget)
+    with pytest.raises(ShapeError):
+        learn(frame[:0], budget=budget)
+    for options in ({"method": "sgd"}, {"classes": ["a"]}):
+        with pytest.raises(ParameterError):
+            PrivateAdditive(SCHEMA, epsilon=1.0, delta=1e-6, **options)
+    three = CenteredLinear(
+        SCHEMA, epsilon=1.0, delta=1e-6, classes=("no", "yes", "maybe"), method="additive"
+    )
+    with pytest.raises(ParameterError, match="two classes"):
+        three.learn(frame, budget=budget)
+    assert budget.spent == (1.0, 1e-6)
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+def test_few_records_have_the_base_alone_and_a_note_before_the_charge(schema):
+    budget = Budget(1.0, 1e-5)
+    with pytest.warns(UtilityWarning, match="base rate alone"):
+        model = learn(table(20), schema, epsilon=0.5, budget=budget)
+    assert not model.weights[:-1].any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UtilityWarning)
+        with pytest.raises(UtilityWarning):
+            learn(table(20), schema, epsilon=0.5, budget=budget)
+    assert budget.spent[0] == 0.5
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+@pytest.mark.parametrize("n", [1, 60, 3_000])
+def test_no_value_raises_warns_or_changes_a_shape(schema, n):
+    frame = table(n)
+    columns = ["age", "pay", "bit", "worth"]
+    values = (0.0, 1e308, -math.inf, math.nan)
+    shapes = set()
+    for value in values:
+        worst = frame.assign(job="b", rich="yes").astype(dict.fromkeys(columns, float))
+        worst.loc[:, columns] = value
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UtilityWarning)
+            model = learn(worst, schema, epsilon=30.0)
+        assert np.isfinite(model.weights).all()
+        shapes.add((len(model.shapes()), model.weights.shape[1]))
+        assert len(model.predict(worst)) == n
+    assert len(shapes) == 1
+
+
+# Public numbers ----------------------------------------------------------------------------------
+
+
+def test_rows_have_the_cells_that_bits_stand_for():
+    unit = Rows.of_table(SCHEMA, _take(table(50)))
+    columns = lay_out(unit, True)
+    assert [column.kind for column in columns] == ["number", "number", "bit", "category"]
+    assert [column.size for column in columns] == [256, 256, 2, 4]
+    rows = np.array([[0, 0.5, 0, 1, 0, 0], [1, 0.999, 1, 0, 0, 1], [0.25, 0, 0.7, 0, 0, 0.0]])
+    assert cut_rows(columns, rows).T.tolist() == [[0, 128, 0, 0], [255, 255, 1, 2], [64, 0, 0, 3]]
+    one = Schema(SCHEMA.label, {"job": Category(("a",))})
+    assert cut_rows(lay_out(Rows(one), True), np.array([[1.0], [0.0]])).tolist() == [[0, 1]]
+    wide = Schema(SCHEMA.label, {"job": Category(tuple(map(str, range(300))))})
+    (many,) = lay_out(Rows(wide), True)
+    assert cut_rows([many], np.vstack([np.eye(300), np.zeros(300)])).max() == 255
+
+
+def _take(frame):
+    from hdp_fast.data import read_frame
+
+    return read_frame(frame)
+
+
+def test_categories_of_more_than_a_byte_are_learned():
+    rng = RNG(0)
+    values = tuple(f"v{place}" for place in range(300))
+    schema = Schema(SCHEMA.label, {"job": Category(values)})
+    job = rng.choice(["v3", "v280", "v299", "new"], 8_000)
+    frame = pd.DataFrame({"job": job, "rich": np.where(job == "v3", "yes", "no")})
+    model = learn(frame, schema, epsilon=8.0)
+    shares = model.probabilities({"job": ["v3", "v280", "v299", "new"]})[:, 1]
+    assert shares[0] > 0.5 > shares[1:].max()
+
+
+def test_bins_hold_about_as_many_records_each_and_at_least_two_there_are():
+    (column,) = lay_out(Rows.within((0, 1), 1), True)
+    counts = np.arange(256.0)
+    bins = choose_bins(column, counts, 1.0, int(counts.sum()))
+    sizes = np.bincount(bins.of_cell, weights=counts)
+    assert len(sizes) == 16
+    assert sizes.max() < 1.3 * sizes.mean()
+    for lone in (np.eye(256)[7] * 500, np.zeros(256), -np.ones(256)):
+        made = choose_bins(column, lone, 1.0, 500)
+        assert len(made.counts) >= 2
+        assert (made.counts > 0).all()
+        assert made.counts.sum() == pytest.approx(500)
+
+
+def test_rounds_weigh_what_averages_hold():
+    rates = np.array([1.0, 0.5, 0.25])
+    assert weigh_rounds(rates).tolist() == [0.375, 0.375, 0.25]
+
+
+def test_evidence_is_for_flat_shapes_where_there_is_noise_alone():
+    (column,) = lay_out(Rows.within((0, 1), 1), True)
+    bins = choose_bins(column, np.full(256, 40.0), 1.0, 256 * 40)
+    prior, rng = make_prior(bins, 1.0), RNG(0)
+    variances = np.full(16, 0.04)
+    noise = [0.2 * rng.normal(size=16) for _ in range(9)]
+    wave = [2 * np.sin(6 * bins.places) + 0.2 * rng.normal(size=16) for _ in range(9)]
+    flat = weigh_priors([prior] * 9, noise, [variances] * 9, 1.0)
+    bent = weigh_priors([prior] * 9, wave, [variances] * 9, 1.0)
+    assert min(one[0] for one in flat) > 0.5
+    assert max(one[0] for one in bent) < 0.01
+    curvatures = np.full(16, 100.0)
+    stay, follow_ = (
+        find_gain(prior, weights[0], curvatures, variances, 1.0) for weights in (flat, bent)
+    )
+    assert np.linalg.norm(stay @ (curvatures * wave[0])) < 0.5 * np.linalg.norm(wave[0])
+    assert np.abs(follow_ @ (curvatures * wave[0]) - wave[0]).max() < 0.4
+
+
+def test_scale_is_that_of_the_scores_where_noise_is_small_and_the_prior_where_it_is_not():
+    middles = np.linspace(-3, 3, 8)
+    shares = 1 / (1 + np.exp(-(0.6 * middles + 0.2)))
+    counts = 10_000 * np.array([1 - shares, shares])
+    sure = find_scale(counts, middles, 0.0, 1.0, 100.0, 0.1)
+    assert sure.factor == pytest.approx(0.6, abs=0.02)
+    assert sure.shift == pytest.approx(0.2, abs=0.03)
+    blurred = find_scale(counts, middles, 0.0, 1e9, 100.0, 0.0)
+    assert blurred.factor == pytest.approx(0.87, abs=0.1)
+    assert find_scale(counts, middles, 0.0, 1e9, 1e-9, 0.0).factor < 0.5
+
+
+def test_ends_hold_most_targets():
+    counts = np.zeros(64)
+    counts[20:30] = 100
+    law, root = find_ends(counts, 3.0, 1_000)
+    assert law.low <= -1 + 20 / 32 < -1 + 30 / 32 <= law.high < 1
+    assert root == pytest.approx(10 / 32 / math.sqrt(12), rel=0.1)
+    counts[20:30] = 0
+    counts[3] = 90
+    assert find_ends(counts, 3.0, 1_000)[0].high == 1.0
+
+
+def test_selectors_of_columns_are_refused():
+    from sklearn.feature_selection import SelectFromModel
+
+    X = RNG(0).random((2_000, 3))
+    estimator = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], method="additive")
+    with pytest.raises(ParameterError, match="selector"):
+        SelectFromModel(estimator).fit(X, (X[:, 0] > 0.5).astype(int)).transform(X)
