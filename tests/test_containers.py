@@ -42,7 +42,7 @@ def test_a_plain_array_passes_through_untouched(dtype):
     assert np.shares_memory(
         learners.PrivateSGD(loss="logistic", epsilon=math.inf).prepare(plain).entries, plain
     )
-    assert np.shares_memory(adaptation.base.validate_features("X_target", plain), plain)
+    assert np.shares_memory(adaptation.domains.validate_features("X_target", plain), plain)
 
 
 @pytest.mark.parametrize(

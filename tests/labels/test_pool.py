@@ -6,7 +6,6 @@ make it.
 
 import argparse
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from hdp_fast.cli.label_command import add_label
 from hdp_fast.cli.label_statistics import choose
 from hdp_fast.cli.label_task import LabelTask
+from hdp_fast.data import Table
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.labels import choose_method
 from hdp_fast.labels.pool import PoolTask
@@ -103,7 +103,7 @@ def choose_by_command(n, pool, classes, epsilon, delta, members):
         public=None,
         points=pool,
         append=None,
-        read_private=lambda: SimpleNamespace(rows=n),
+        read_private=lambda: Table({}, n),
     )
     return choose("auto", parser.parse_args(argv), asked)
 

@@ -268,6 +268,10 @@ BASES: dict[str, Callable[[], Base]] = {
     "data.Chunks.fold": lambda: (data.Chunks([(BITS, LABELS)]).fold, {"fold": LEARNER.fold}),
     "data.Chunks.map": lambda: (data.Chunks([BITS]).map, {"task": lambda blocks, name: name}),
     "data.Chunks.gather": lambda: (data.Chunks([BITS]).gather, {"task": lambda blocks, name: name}),
+    "data.Chunks.require_passes": lambda: (
+        data.Chunks([BITS]).require_passes,
+        {"why": "a pass counts"},
+    ),
     "data.Chunks.with_blocks": lambda: (
         data.Chunks([BITS]).with_blocks,
         {"make": lambda block: (block,)},

@@ -130,7 +130,11 @@ def test_no_neighbors_move_the_sums_by_more_than_is_priced(n, d, monkeypatch):
             largest = max(largest, int((moved**2).sum()))
     assert largest == d * 4**20
     # Without bounds, a record could move them by more.
-    monkeypatch.setattr(column_means.Bounds, "scale", lambda self, x: np.nan_to_num(x) / 2)
+    monkeypatch.setattr(
+        column_means.Bounds,
+        "round",
+        lambda self, x, most: (np.nan_to_num(x) / 2 * most).astype(np.int64),
+    )
     seen.clear()
     most, least = (9.0,) * d, (-9.0,) * d
     moved = sums((most, *[least] * (n - 1))) - sums((least,) * n)

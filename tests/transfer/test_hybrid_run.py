@@ -249,7 +249,7 @@ def test_a_panel_in_parts_has_the_run_of_the_table(features, screen):
 
 
 def test_workers_have_the_run_of_the_table(monkeypatch, tmp_path):
-    monkeypatch.setattr(centered_classes, "_MOST_KEPT", 0)
+    monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
     pandas = pytest.importorskip("pandas")
     for place, part in enumerate(cut(panel)):
         pandas.DataFrame(part).to_csv(tmp_path / f"{place}.csv", index=False)

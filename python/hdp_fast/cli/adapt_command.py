@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from .._support.notes import note
 from .._support.types import Floats
-from ..data.chunks import Chunks, count_rows
 from ..data.column_kinds import require_label
 from ..data.frames import read_frame
 from ..data.schema import Schema
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         NonConvexAdaptation,
         ScaledFeatures,
     )
+    from ..data import Chunks
 
     _Descent = ConvexAdaptation | NonConvexAdaptation
     _Learner = MomentAdaptation | _Descent
@@ -122,7 +122,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
             *_read_records(arguments, "source", features),
             *_read_records(arguments, "target", features),
         ]
-        rows = [each.count() if isinstance(each, Chunks) else len(each) for each in data[::2]]
+        rows = [len(each) if isinstance(each, np.ndarray) else each.count() for each in data[::2]]
         _say_roles(arguments, rows)
         learner.fit(*data, budget=budget, random_state=arguments.seed)
         summary = _summarize(learner, features)
@@ -219,14 +219,14 @@ def _read_records(
     public = arguments.private != domain or not _protects(arguments)
     path, whole = getattr(arguments, domain), arguments.method == "descent"
     table = open_parts([path], arguments, whole=whole, public=public)
-    if isinstance(table, Chunks) and whole:
+    if whole and not isinstance(table, Table):
         rule = "--method descent reads all rows at each step: it must be one file"
         raise ParameterError(f"{domain.upper()} = {str(path)!r}, but {rule}")
     is_class = arguments.loss == "logistic"
     make = partial(
         _make_records, features=features, domain=domain, public=public, is_class=is_class
     )
-    if not isinstance(table, Chunks):
+    if isinstance(table, Table):
         rows, labels = make(table)
         kinds: Collection[Any] = np.unique(labels).tolist()
         records: tuple[Floats | Chunks, NDArray[Any] | None] = rows, labels
@@ -243,7 +243,8 @@ def _read_records(
 
 def _list_kinds(blocks: Iterable[tuple[Any, ...]], _: Any) -> set[Any]:
     """The different labels of a part."""
-    labels = [block[1] for block in blocks if count_rows(block)]
+    # A block without rows stays the table that it was.
+    labels = [block[1] for block in blocks if len(block) == 2]
     return {kind for some in labels for kind in np.unique(some).tolist()}
 
 
