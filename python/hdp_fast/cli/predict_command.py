@@ -27,10 +27,12 @@ from .tables import (
     Append,
     Values,
     add_delimiter,
+    add_workers,
     appender,
     check_printable,
     is_file,
     name_new_column,
+    open_workers,
     read,
     read_with_content,
     sign_of,
@@ -192,7 +194,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="columns with probabilities, too: of label 1, or of each class",
     )
-    add("--workers", type=int, metavar="N", help="processes that copy files, by joblib [1]")
+    add_workers(parser)
     add_delimiter(parser)
     parser.set_defaults(command=_predict)
 
@@ -216,7 +218,9 @@ def _predict(arguments: argparse.Namespace) -> None:
             return
         _make_folder(output.parent)
         jobs.append(partial(copy_table, file, output, make, sign, may_be_empty=len(copies) > 1))
-    rows = sum(count for _, count in run_jobs(jobs, arguments.workers))
+    with open_workers(arguments):
+        workers = None if arguments.dask is not None else arguments.workers
+        rows = sum(count for _, count in run_jobs(jobs, workers))
     place = arguments.output or output
     names = ", ".join(_name_columns(model, probabilities=arguments.probabilities))
     inform(arguments, f"predicted: {rows:,} rows; {place} has {names}")
