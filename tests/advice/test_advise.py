@@ -379,11 +379,18 @@ print(advice.run(X=X, y=(X[:, 0] > 0).astype(int), bounds=(-1, 1)).predict([[0.9
     assert run.stdout == "[1]\n"
 
 
-def test_a_call_says_what_it_needs():
+def test_a_call_says_what_it_needs(monkeypatch):
     advice = advise(n=3_000, d=4, epsilon=2.0, target="same", changes=False)
     X, y = make_records(3_000, 4, np.random.default_rng(1))
     with pytest.raises(ParameterError, match=r"data = .* they must have bounds, which the call"):
         advice.run(X=X, y=y)
+    fitted = []
+    with monkeypatch.context() as patched:
+        patched.setattr(sklearn.PrivateClassifier, "fit", lambda *_: fitted.append(1))
+        task = {"n": 3_000, "d": 4, "agents": 3_000, "epsilon": 2.0}
+        with pytest.raises(ParameterError, match="they must have agents_X"):
+            advise(**task, changes=False).run("calibrate", X=X, y=y, bounds=(-1, 1))
+    assert not fitted
     with pytest.raises(ParameterError, match="name = 'constant', but it must be a method that"):
         advice.run("constant", X=X, y=y)
     with pytest.raises(ParameterError, match="name = 'votes', but it must be one of"):

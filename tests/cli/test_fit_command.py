@@ -690,3 +690,27 @@ def test_private_parts_are_never_replaced(capsys, folder):
     before = (folder / "second.csv").read_bytes()
     assert "stands for another file of this command" in refused(capsys, *argv)
     assert (folder / "second.csv").read_bytes() == before
+
+
+def test_a_folder_of_one_file_is_copied_to_a_new_folder(capsys, folder):
+    learn(capsys, *SEED)
+    (folder / "in").mkdir()
+    shutil.copy("third.csv", folder / "in" / "x.csv")
+    for number, source in enumerate(("in", "in/*.csv")):
+        assert main(["predict", "model.json", source, "--output", f"out/{number}"]) == 0
+        assert (folder / "out" / str(number) / "x.csv").read_text().count("\n") == 41
+
+
+def test_two_files_are_never_copied_to_one_place(capsys, folder):
+    learn(capsys, *SEED)
+    (folder / "real" / "deep").mkdir(parents=True)
+    (folder / "link").symlink_to(folder / "real" / "deep")
+    shutil.copy("third.csv", folder / "real" / "third.csv")
+    argv = ["predict", "model.json", "link/../third.csv", "third.csv", "--output", "out"]
+    assert main(argv) == 0
+    assert {
+        path.relative_to(folder / "out").as_posix() for path in (folder / "out").rglob("*.csv")
+    } == {
+        "third.csv",
+        "real/third.csv",
+    }

@@ -495,3 +495,10 @@ def test_workers_follow_to_another_folder(tmp_path, monkeypatch):
         for part in range(2):
             np.save(f"part{part}.npy", np.full((10 * number, 1), 1.0))
         assert Chunks("part*.npy", workers=2).count() == 20 * number
+
+
+def test_a_hard_link_counts_no_row_twice(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((10, 1)))
+    (tmp_path / "b.npy").hardlink_to(tmp_path / "a.npy")
+    with pytest.raises(ParameterError, match="is there twice, but it must count once"):
+        Chunks(tmp_path).count()

@@ -554,8 +554,18 @@ def test_jobs_that_know_no_people_refuse_them():
 def test_parts_without_a_column_of_ids_are_refused(source, settings, text):
     with pytest.raises(ParameterError, match=text):
         FIT.release(Chunks(source, **{"label": "y", **settings}), **PRICE, **D)
-    with pytest.raises(ShapeError, match="the parts hold no row"):
-        Chunks([TABLE[:0]], ids="a").of_people()
+    with pytest.raises(ShapeError, match="X has 0 rows, but their public number must be"):
+        FIT.release(Chunks([TABLE[:0]], ids="a", label="y"), **PRICE, **D)
+
+
+@pytest.mark.parametrize("statistic", ["histogram", "quantiles", "sum"])
+def test_that_there_is_nobody_does_not_show_where_the_number_of_people_is_private(statistic):
+    bounds = {"edges": [0, 1, 2]} if statistic == "histogram" else {"low": 0, "high": 2}
+    job = statistics.Job(statistic, columns="a", neighbors="add_remove", **bounds)
+    more = {"levels": [0.5]} if statistic == "quantiles" else {}
+    for rows in (0, 1):
+        parts = [pd.DataFrame({"a": np.ones(rows), "who": ["x"] * rows})]
+        assert job.release(Chunks(parts, ids="who"), epsilon=1.0, **more) is not None
 
 
 def test_budgets_of_people_are_charged_for_parts():

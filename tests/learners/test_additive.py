@@ -545,3 +545,14 @@ def test_selectors_of_columns_are_refused():
     estimator = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], method="additive")
     with pytest.raises(ParameterError, match="selector"):
         SelectFromModel(estimator).fit(X, (X[:, 0] > 0.5).astype(int)).transform(X)
+
+
+def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
+    budget = Budget(2_000.0, delta=1e-5)
+    model = PrivateClassifier(
+        epsilon=1_000.0, delta=1e-6, bounds=(0, 1), classes=[0, 1], method="additive"
+    )
+    X = np.random.default_rng(1).random((700, 1_025))
+    with pytest.raises(ParameterError, match="columns = 1025, but an additive model has at most"):
+        model.fit(X, (X[:, 0] > 0.5).astype(int), budget=budget)
+    assert budget.spent.epsilon == 0

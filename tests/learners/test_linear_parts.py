@@ -18,6 +18,7 @@ from hdp_fast.cli import main
 from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import CenteredLinear, centered_rows
+from hdp_fast.sklearn import PrivateClassifier
 
 N, CUTS = 3_000, (0, 0, 1, 700, 3_000)
 SCHEMA = Schema(
@@ -237,3 +238,23 @@ def test_the_command_learns_from_parts(tmp_path, capsys, schema, method):
     assert "several parts" in capsys.readouterr().err
     assert run_fit(tmp_path, parts, schema, "--method", "sgd") == 2
     assert "records anywhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("method", ["descent", "statistics", "additive"])
+@pytest.mark.parametrize("later", [500, 700])
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_parts_that_change_between_passes_are_refused(method, later, kept, monkeypatch):
+    if not kept:
+        monkeypatch.setattr(centered_rows, "_MOST_KEPT", 0)
+    rng, passes = np.random.default_rng(1), itertools.count()
+    X = rng.random((700, 2))
+    y = (X[:, 0] > 0.5).astype(int)
+
+    def read():
+        rows = 600 if next(passes) < 2 else later  # peek, and the pass that counts
+        return X[:rows], y[:rows]
+
+    model = PrivateClassifier(epsilon=8.0, delta=1e-6, bounds=(0, 1), classes=[0, 1], method=method)
+    with pytest.raises(ShapeError, match="rows where they had 600"):
+        model.fit(Chunks([read]))

@@ -596,8 +596,10 @@ def test_a_plan_of_both_sides_is_followed(chi2):
         assert results[0].record.neighbors == "add_remove"
         assert "batches" in results[0].record.mechanism
         assert agents.remaining == 0
-    with pytest.raises(InsufficientSamples, match=f"{planned.curator.n:,}"):
-        parity.transfer(X[1:], y[1:], people(planned.agents), **TRANSFER, plan=planned)
+    # How many records there are is private: no error tells that they are fewer than planned.
+    agents = people(planned.agents)
+    fewer = parity.transfer(X[1:], y[1:], agents, **TRANSFER, plan=planned, random_state=1)
+    assert fewer.record.neighbors == "add_remove"
 
 
 def test_a_plan_of_both_sides_brings_its_targets():
@@ -953,3 +955,13 @@ def test_learn_on_parts_needs_the_same_parts_in_every_pass():
 def test_learn_asks_for_labels_of_an_array():
     with pytest.raises(ParameterError, match="y = None"):
         parity.learn(PART_X, epsilon=1.0)
+
+
+def test_a_plan_tells_no_number_of_records_that_is_private():
+    plan = parity.plan(5, alpha=0.2, beta=0.1, epsilon=1.0, neighbors="add_remove")
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 2, (plan.n, 5), dtype=np.uint8)
+    for rows in (0, plan.n - 1, plan.n):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parity.learn(X[:rows], X[:rows, 0], epsilon=1.0, plan=plan, neighbors="add_remove")

@@ -196,9 +196,9 @@ def test_parameters_do_not_depend_on_a_private_number_of_records(method, monkeyp
     The best g for an error that n records promise would be .05 at n = 7 and .25 at n = 8 here.
     """
     used = []
-    checked = _core.ParityTask
-    task = lambda *arguments: used.append(arguments[5]) or checked(*arguments)  # noqa: E731
-    monkeypatch.setattr(_core, "ParityTask", task)
+    checked = _core.ParityMechanism
+    made = lambda *arguments: used.append(arguments[3]) or checked(*arguments)  # noqa: E731
+    monkeypatch.setattr(_core, "ParityMechanism", made)
     for n in range(12):
         X = np.zeros((n, 3), np.uint8)
         parity.learn(X, X[:, 0], epsilon=1.0, beta=0.5, method=method, neighbors="add_remove")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,12 +65,27 @@ class Call:
         return f"{before}{self._path}({', '.join(words)})"
 
     def run(self, data: Mapping[str, Any]) -> Any:
-        """What it returns with these data for its Names."""
+        """What it returns with these data for its Names, all of which must be there."""
+        for name in self._list_names():
+            if name not in data:
+                refuse("data", sorted(data), f"they must have {name}, which the call needs")
+        return self._make(data)
+
+    def _list_names(self) -> Iterator[str]:
+        if self._on is not None:
+            yield from self._on._list_names()
+        for value in (*self._arguments, *self._settings.values()):
+            if isinstance(value, Call):
+                yield from value._list_names()
+            elif isinstance(value, Name):
+                yield value.text
+
+    def _make(self, data: Mapping[str, Any]) -> Any:
         if self._on is None:
             module, _, name = self._path.rpartition(".")
             callee = getattr(importlib.import_module(f"hdp_fast.{module}"), name)
         else:
-            callee = getattr(self._on.run(data), self._path)
+            callee = getattr(self._on._make(data), self._path)
         settings = {name: _fill(value, data) for name, value in self._settings.items()}
         return callee(*(_fill(one, data) for one in self._arguments), **settings)
 
@@ -85,11 +100,9 @@ def _write(value: Any) -> str:
 
 def _fill(value: Any, data: Mapping[str, Any]) -> Any:
     if isinstance(value, Call):
-        return value.run(data)
+        return value._make(data)
     if not isinstance(value, Name):
         return value
-    if value.text not in data:
-        refuse("data", sorted(data), f"they must have {value.text}, which the call needs")
     return data[value.text][: value.rows] if isinstance(value, Part) else data[value.text]
 
 

@@ -202,9 +202,10 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
 def _predict(arguments: argparse.Namespace) -> None:
     from ..learners import PrivateModel  # Help and a wrong flag do not wait for it.
 
+    are_parts = not _is_one(arguments.files)
     copies = _place_copies(arguments)
     new = {output for output in copies.values() if output and not output.parent.is_dir()}
-    check_outputs(arguments, [one for one in copies.values() if len(copies) == 1 or one not in new])
+    check_outputs(arguments, [one for one in copies.values() if not are_parts or one not in new])
     model = parse_file(arguments.model, "model, a JSON object in UTF-8", PrivateModel.from_json)
     if arguments.probabilities and model.labels is None:
         rule = "the model predicts a number"
@@ -216,14 +217,20 @@ def _predict(arguments: argparse.Namespace) -> None:
             table, content = read_with_content(file, arguments)
             say_table(append_columns(file, table, make, sign, content).decode())
             return
-        _make_folder(output.parent)
-        jobs.append(partial(copy_table, file, output, make, sign, may_be_empty=len(copies) > 1))
+        if are_parts:
+            _make_folder(output.parent)
+        jobs.append(partial(copy_table, file, output, make, sign, may_be_empty=are_parts))
     with open_workers(arguments):
         workers = None if arguments.dask is not None else arguments.workers
         rows = sum(count for _, count in run_jobs(jobs, workers))
     place = arguments.output or output
     names = ", ".join(_name_columns(model, probabilities=arguments.probabilities))
     inform(arguments, f"predicted: {rows:,} rows; {place} has {names}")
+
+
+def _is_one(paths: list[Path]) -> bool:
+    """Whether one file is copied, or the standard input, and no folder or pattern."""
+    return len(paths) == 1 and (is_standard(paths[0]) or is_file(paths[0]))
 
 
 def _make_folder(folder: Path) -> None:
@@ -241,7 +248,7 @@ def _place_copies(arguments: argparse.Namespace) -> dict[Path, Path | None]:
             several files have no folder of their own.
     """
     paths: list[Path] = arguments.files
-    if len(paths) == 1 and (is_standard(paths[0]) or is_file(paths[0])):
+    if _is_one(paths):
         return {paths[0]: _place_output(paths[0], arguments.output)}
     if any(map(is_standard, paths)):
         raise ParameterError("FILE is - and more, but the standard input must come alone")
@@ -257,8 +264,14 @@ def _place_copies(arguments: argparse.Namespace) -> dict[Path, Path | None]:
         )
     if os.path.realpath(folder) in {os.path.realpath(file.parent) for file in parts}:
         refuse("--output", str(folder), "it must not be a folder of FILEs, which stay as they are")
-    above = os.path.commonpath([os.path.abspath(file.parent) for file in parts])
-    return {file: folder / Path(os.path.abspath(file)).relative_to(above) for file in parts}
+    places = [Path(os.path.realpath(file.parent)) / file.name for file in parts]
+    above = os.path.commonpath([place.parent for place in places])
+    copies = {
+        file: folder / place.relative_to(above) for file, place in zip(parts, places, strict=True)
+    }
+    if len(set(copies.values())) < len(copies):
+        refuse("--output", str(folder), "two FILEs would be copied to one place")
+    return copies
 
 
 def _place_output(file: Path, output: Path | None) -> Path | None:

@@ -347,9 +347,9 @@ class Chunks:
 
     def _require_each_once(self) -> None:
         """Refuses one file as two parts, whatever ways lead to it."""
-        seen: set[str] = set()
+        seen: set[Any] = set()
         for name in filter(None, self.names):
-            place = os.path.realpath(name)
+            place = _place_of(name)
             if place in seen:
                 raise ParameterError(f"the part {name!r} is there twice, but it must count once")
             seen.add(place)
@@ -453,6 +453,15 @@ def take_bare(records: Any, *labels: Any) -> Any:
         rule = "the schema names their column: Chunks of tables, without label="
         raise ParameterError(f"the parts have labels beside their tables, but {rule}")
     return records
+
+
+def _place_of(name: str) -> Any:
+    """What two names of one file have in common; what is not here has its name alone."""
+    try:
+        status = os.stat(name)
+    except OSError:
+        return os.path.realpath(name)
+    return status.st_dev, status.st_ino
 
 
 def _no_row() -> ShapeError:

@@ -415,9 +415,9 @@ def bound_parts(parts: Sequence[PartOwners], most: int) -> tuple[Persons, list[N
     The choice is that of bound_rows for one array of all ids.
     """
     columns = [column for part in parts for column in part.columns if column.rows]
-    if not columns:
-        raise ShapeError("the parts hold no row, but there must be one at least")
-    persons = _bound(_join_ids(columns), most)
+    # That there are no persons must not show where their number is private.
+    nobody = Entries(np.zeros(0, str), np.zeros(0, bool))
+    persons = _bound(_join_ids(columns) if columns else nobody, most)
     assert persons.keep is not None
     ends = np.cumsum([part.rows for part in parts])
     return persons, np.split(persons.keep, ends[:-1])

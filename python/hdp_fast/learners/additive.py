@@ -73,6 +73,8 @@ _REACH = ((0.0, 1.0), (200.0, 1.5))
 _TARGET_CELLS, _LEAST_ROOT, _TAIL, _MOST = 64, 1 / 64, 0.002, 0.9
 # Scores of a target are limited for their slope to so many of their deviations.
 _SLOPE_REACH = 2.0
+# The core adds up the values of no more.
+_MOST_COLUMNS = 1 << 10
 _LARGEST_MU, _MOST_NOISE, _LARGEST_SIGNAL = 1e9, 1 << 43, 1e9
 
 
@@ -171,6 +173,8 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
     rounds = 0 if clear < _LEAST_CLEAR else rounds
     columns = tuple(lay_out(unit, fine))
     _check_bounds(unit)
+    if rounds and count > _MOST_COLUMNS:
+        refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
     record = None
     if square is not None:
         what = "the base alone" if not rounds else f"counts of cells, base, {rounds} rounds, scale"
@@ -187,7 +191,7 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
             )
         )
         # No distance is longer, and no share smaller.
-        longest = 8 * ONE**2 * max(rounds, 1) * count
+        longest = 16 * ONE**2 * max(rounds, 1) * count
         if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:
             epsilon, delta = goal.price
             refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")

@@ -110,22 +110,43 @@ class PartedRows:
 
     def add_up(self, count: Count) -> Integers:
         """The sum of the integers that `count` makes of some rows and their labels."""
-        parts = self.chunks.map(partial(_add_part, self.unit, self.read, count))
-        return np.asarray(sum(parts))
+        return self._sum(self.chunks.map(partial(_add_part, self.unit, self.read, count)))
 
     def add_labels(self, count: CountLabels) -> Integers:
         """The same of labels alone: no rows are made."""
-        return np.asarray(sum(self.chunks.map(partial(_add_labels, self.read, count))))
+        return self._sum(self.chunks.map(partial(_add_labels, self.read, count)))
+
+    def _sum(self, parts: Iterator[tuple[Any, int]]) -> Integers:
+        total, rows = map(sum, zip(*parts, strict=True))
+        self._require(rows, rows)
+        return np.asarray(total)
+
+    def _require(self, least: int, most: int) -> None:
+        """Refuses parts that have other rows than in the first pass, which have changed."""
+        if least > self.n or most < self.n:
+            rows = f"{least if least > self.n else most:,}"
+            raise ShapeError(f"the parts have {rows} rows where they had {self.n:,}")
 
     def gather(self, make: Callable[[Floats, NDArray[Any]], T]) -> Iterator[T]:
         """What `make` makes of all rows, some at a time and in no order."""
-        return self.chunks.map_blocks(partial(_make_block, self.unit, self.read, make))
+        rows = 0
+        for made, many in self.chunks.map_blocks(partial(_make_block, self.unit, self.read, make)):
+            rows += many
+            self._require(rows, self.n)
+            yield made
+        self._require(rows, rows)
 
 
 def _add_labels(
     read: Callable[..., Any], count: CountLabels, blocks: Iterable[tuple[Any, ...]], _: Any
-) -> Any:
-    return sum(count(read(*block)[1]) for block in blocks if count_rows(block[0]))
+) -> tuple[Any, int]:
+    total: Any = 0
+    rows = 0
+    for block in blocks:
+        if count_rows(block[0]):
+            labels = read(*block)[1]
+            total, rows = total + count(labels), rows + len(labels)
+    return total, rows
 
 
 def _count_labels(
@@ -147,8 +168,12 @@ def _add_part(
     count: Count,
     blocks: Iterable[tuple[Any, ...]],
     _: Any,
-) -> Any:
-    return sum(count(rows, labels) for rows, labels in _read_rows(unit, read, blocks))
+) -> tuple[Any, int]:
+    total: Any = 0
+    many = 0
+    for rows, labels in _read_rows(unit, read, blocks):
+        total, many = total + count(rows, labels), many + len(labels)
+    return total, many
 
 
 def _make_block(
@@ -156,8 +181,8 @@ def _make_block(
     read: Callable[..., Any],
     make: Callable[[Floats, NDArray[Any]], T],
     block: tuple[Any, ...],
-) -> Iterator[T]:
-    return (make(rows, labels) for rows, labels in _read_rows(unit, read, [block]))
+) -> Iterator[tuple[T, int]]:
+    return ((make(rows, labels), len(labels)) for rows, labels in _read_rows(unit, read, [block]))
 
 
 def _read_rows(
@@ -369,8 +394,6 @@ def open_integers(
     for part in records.gather(cut):
         some = slice(place, place + len(part.codes))
         entries[some], numbers[some], place = part.entries, part.codes, some.stop
-    if place != len(records):
-        raise ShapeError(f"the parts have {place:,} rows where they had {len(records):,}")
     yield IntegerRows(entries, numbers, cut.classes, cut.grid)
 
 

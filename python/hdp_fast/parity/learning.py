@@ -99,7 +99,7 @@ def learn(
         ShapeError: X has not two dimensions, or y or ids has not one entry for each record.
         ParameterError: An entry is not 0 or 1, a parameter is out of range, the plan was made for
             other parameters, or there are `2**32` records or more.
-        InsufficientSamples: There are fewer records than the plan needs.
+        InsufficientSamples: There are fewer records than the plan needs, and n is public.
         BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
             before any coin is drawn or budget spent.
         Exception: What the functions of Chunks raise. In the first pass nothing is spent then.
@@ -239,5 +239,6 @@ def _check_plan(
     if plan.d != unknowns:
         columns = "the columns of X, plus one if affine"
         raise ParameterError(f"plan.d = {plan.d:,}, but {columns}, are {unknowns:,}")
-    if n < plan.n:
+    # Where n is private, an error would show whether it is below.
+    if plan.neighbors == "replace_one" and n < plan.n:
         raise InsufficientSamples(f"X has {n:,} records, but the plan needs {plan.n:,}")

@@ -79,7 +79,7 @@ def transfer(
             entry is not 0 or 1, or a parameter is out of range, missing, or another than the
             plan's.
         AgentsExhausted: Fewer agents are left than alpha and beta need.
-        InsufficientSamples: There are fewer records than the plan needs.
+        InsufficientSamples: There are fewer records than the plan needs, and n is public.
         BudgetExceeded: The budget does not hold epsilon. This and all errors above are raised
             before any coin is drawn.
 
