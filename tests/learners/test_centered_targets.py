@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from lengths import at_length
 
 from hdp_fast import Budget, ParameterError, accounting
 from hdp_fast.data import Category, Label, Number, Schema
@@ -575,7 +576,7 @@ def test_targets_are_learned_by_descent_unless_evidence_is_asked_for(method):
 # Of use ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [300, 3_000])
+@pytest.mark.parametrize("n", [300, pytest.param(3_000, marks=at_length)])
 @pytest.mark.parametrize("tail", [0.2, 1.0], ids=["even", "long tail"])
 @pytest.mark.parametrize("method", ["descent", "evidence"])
 def test_a_regression_is_hardly_below_a_constant_and_gains_with_epsilon(n, tail, method):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow
 import pytest
+from lengths import at_length
 
 from hdp_fast import Budget
 from hdp_fast.cli import main
@@ -127,6 +128,7 @@ def die_at(read, place, folder):
     return PARTS[place]
 
 
+@at_length
 def test_workers_that_die_in_some_passes_change_nothing_and_the_run_is_paid_for_once(tmp_path):
     deaths = [(1, 1), (2, 2), (4, 3)]
     parts = [PARTS[0], *(partial(die_at, read, place, tmp_path) for read, place in deaths)]

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import lengths
 import numpy as np
 import pytest
 from frequencies import FALSE_ALARM, Case, misfits, power, two_sided
@@ -146,7 +147,7 @@ MEAN_OF = {"at the ends": 0.5, "rarely one": 0.01, "in between": 0.4, "at one en
 
 
 @pytest.mark.parametrize("people", PEOPLE)
-@pytest.mark.parametrize("count", [3, 40, 1000])
+@pytest.mark.parametrize("count", [3, pytest.param(40, marks=lengths.at_length), 1000])
 @pytest.mark.parametrize(
     "randomizer",
     [
@@ -172,12 +173,12 @@ def test_intervals_miss_as_seldom_as_they_promise(randomizer, count, people):
 def test_intervals_of_half_the_width_would_be_seen_to_miss():
     """So the intervals for the people asked are no more than twice too wide."""
     randomizer, rng = Piecewise(5.0, (0, 1)), np.random.default_rng()
-    values = rng.normal(0.4, 0.1, (RUNS, 2000)).clip(0, 1)
+    values = rng.normal(0.4, 0.1, (4 * RUNS, 2000)).clip(0, 1)
     reports = randomizer.sample(values.ravel()).reshape(values.shape)
     found = [randomizer.aggregate(row).estimate(BETA, sampled=False) for row in reports]
     value, low, high = np.array(found).T
     missed = int((abs(value - values.mean(axis=1)) > (high - low) / 4).sum())
-    assert stats.binom.sf(missed - 1, RUNS, BETA) < FALSE_ALARM
+    assert stats.binom.sf(missed - 1, 4 * RUNS, BETA) < FALSE_ALARM
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_intervals_of_half_the_width_would_be_seen_to_miss():
     [KaryResponse(5, 3.0), SubsetSelection(12, 1.0), ProjectiveGeometryResponse(40, 2.0)],
     ids=str,
 )
-@pytest.mark.parametrize("count", [2, 50, 3000])
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=lengths.at_length), 3000])
 def test_intervals_of_frequencies_miss_as_seldom_as_they_promise(randomizer, count):
     rng, k = np.random.default_rng(), randomizer.k
     shares = np.array([0.6, *[0.4 / (k - 1)] * (k - 1)])

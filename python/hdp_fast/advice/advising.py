@@ -116,10 +116,10 @@ def advise(
 
     Examples:
         >>> import hdp_fast
-        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
-        >>> advice = hdp_fast.advise(**task, changes=False)
+        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "target": "same"}
+        >>> advice = hdp_fast.advise(**task, epsilon=1.0, changes=False)
         >>> [one.name for one in advice.candidates if one.useful]
-        ['statistics', 'linear model']
+        ['statistics', 'linear model', 'votes']
         >>> advice.best.call.split("(")[0]
         'labels.StatisticsLabeler'
     """

@@ -60,8 +60,8 @@ class Forecast(JsonText):
 
     Examples:
         >>> import hdp_fast
-        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "epsilon": 1.0}
-        >>> advice = hdp_fast.advise(**task, changes=False)
+        >>> task = {"n": 3_500, "d": 40, "classes": 10, "pool": 1_000, "target": "same"}
+        >>> advice = hdp_fast.advise(**task, epsilon=1.0, changes=False)
         >>> votes = next(one for one in advice.candidates if one.name == "votes")
         >>> votes.expected > advice.best.expected
         True
