@@ -18,7 +18,7 @@ from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, Util
 from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
 from hdp_fast.learners.additive import (
     ONE,
-    find_ends,
+    choose_ends,
     plan_additive,
     release_additive,
     squared_distance,
@@ -26,6 +26,7 @@ from hdp_fast.learners.additive import (
 )
 from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
 from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior, weigh_priors
+from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.reference import linear
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
@@ -187,8 +188,7 @@ def follow(monkeypatch, rows, labels, target, seed, epsilon=40.0):
         patch.setattr(_core, "fit_additive", transcript.fit)
         made = release_additive(
             Rows.within((0, 1), 2),
-            np.array(rows, float),
-            np.array(labels),
+            WholeRows(np.array(rows, float), np.array(labels)),
             Goal(epsilon, 0.01, random_state=0),
             name="here",
             target=target,
@@ -530,12 +530,12 @@ def test_scale_is_that_of_the_scores_where_noise_is_small_and_the_prior_where_it
 def test_ends_hold_most_targets():
     counts = np.zeros(64)
     counts[20:30] = 100
-    law, root = find_ends(counts, 3.0, 1_000)
+    law, root = choose_ends(counts, 3.0, 1_000)
     assert law.low <= -1 + 20 / 32 < -1 + 30 / 32 <= law.high < 1
     assert root == pytest.approx(10 / 32 / math.sqrt(12), rel=0.1)
     counts[20:30] = 0
     counts[3] = 90
-    assert find_ends(counts, 3.0, 1_000)[0].high == 1.0
+    assert choose_ends(counts, 3.0, 1_000)[0].high == 1.0
 
 
 def test_selectors_of_columns_are_refused():

@@ -53,8 +53,8 @@ def advise(
     - s = tau sqrt(N / d) of agents alone, who in a finite class vote on the hypotheses with a
       standard error of sqrt(size / (4 N)) / tau each;
     - votes have k members of n / k records each, who lose what chance takes, as 30 columns would if
-      they are not linear; the plurality has 2 / pi of all records, and the table says how often the
-      lead that a member has is not answered;
+      they are not linear, and the plurality half of that; the table says how often the lead that a
+      member has is not answered, and chance takes its part of as many answers;
     - the exponential mechanism over a finite class loses
       2 ln(size) / (epsilon n) + sqrt(ln(size) / (2 n)) where labels are faint, and errs with
       size exp(-epsilon n e / 2) where they are sharp, for a constant's error e;

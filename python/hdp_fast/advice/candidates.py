@@ -13,9 +13,9 @@ from ..stability.plans import members_needed
 from . import signals
 from .methods import (
     Call,
+    FirstRows,
     Method,
     Name,
-    Part,
     Setting,
     agents_of,
     first_reason,
@@ -206,7 +206,7 @@ def _call_votes(sizes: Sizes, members: int, queries: int) -> Call:
         members=members,
         table=table,
     )
-    return labeler.then("fit", Name("X"), Name("y")).then("label", Part("pool", queries))
+    return labeler.then("fit", Name("X"), Name("y")).then("label", FirstRows("pool", queries))
 
 
 STATISTICS = Method(

@@ -28,7 +28,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Part(Name):
+class FirstRows(Name):
     """The first so many rows of them."""
 
     rows: int
@@ -103,7 +103,7 @@ def _fill(value: Any, data: Mapping[str, Any]) -> Any:
         return value._make(data)
     if not isinstance(value, Name):
         return value
-    return data[value.text][: value.rows] if isinstance(value, Part) else data[value.text]
+    return data[value.text][: value.rows] if isinstance(value, FirstRows) else data[value.text]
 
 
 @dataclass(frozen=True)

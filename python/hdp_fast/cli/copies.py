@@ -62,9 +62,11 @@ def append_columns(
     Raises:
         ParameterError: The file cannot be read any more; what `make` raises.
     """
+    whole = content
     for name, values in make(table).items():
-        content = appender(path, name, delimiter, content)(values)
-    return path.read_bytes() if content is None else content
+        whole = appender(path, name, delimiter, whole)(values)
+    assert whole is not None  # There is a new column, at least.
+    return whole
 
 
 def _find_copier(path: Path) -> Callable[..., int]:

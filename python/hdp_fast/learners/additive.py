@@ -19,7 +19,7 @@ from .._support.types import Floats, Integers
 from .._support.validate import refuse
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
-from ..data.rows import PlainRows, Rows
+from ..data.rows import Rows
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, gaussian_law, rng_of
 from .additive_columns import (
@@ -44,7 +44,7 @@ from .additive_shapes import (
     scale_slope,
     weigh_priors,
 )
-from .centered_rows import PartedRows, bound_norm
+from .centered_rows import PartedRows, WholeRows, bound_norm
 from .linear_model import LinearLoss, LinearModel
 from .noisy_descent import find_sigma
 from .target_model import TargetLaw, TargetModel
@@ -214,8 +214,7 @@ def _check_bounds(unit: Rows) -> None:
 
 def release_additive(
     unit: Rows,
-    rows: Floats | PlainRows | PartedRows,
-    labels: NDArray[Any] | None,
+    records: WholeRows | PartedRows,
     goal: Goal,
     *,
     name: str,
@@ -246,23 +245,23 @@ def release_additive(
     no value of a record raises or warns.
 
     unit: the map to plain rows.
-    rows: what `unit` makes of the private records.
-    labels: 0 or 1, or targets in [-1, 1]; None beside rows in parts, which have them.
+    records: what `unit` makes of the private records, with their labels: 0 or 1, or targets in
+        [-1, 1].
     goal: one that is checked, of the relation replace_one.
     name: of who releases, for the record.
 
     Cost: O(n d) for each of 10 to 60 rounds, and one byte for each column of a record.
     """
     check_charge(goal.budget, goal.epsilon)
-    if not len(rows):
+    if not len(records):
         raise ShapeError("there are no rows, but a model must be learned from one at least")
-    plan = plan_additive(unit, len(rows), goal, name=name, target=target)
+    plan = plan_additive(unit, len(records), goal, name=name, target=target)
     if plan.record is not None:
         _note_few(plan, goal.epsilon)
     stream = make_stream(goal.random_state)
     charge = nullcontext() if plan.record is None else spend(goal.budget, plan.record)
     with charge, np.errstate(all="ignore"):
-        cells, values = gather_cells(plan.columns, rows, labels)
+        cells, values = gather_cells(plan.columns, records)
         run = _Run(plan, cells, np.ascontiguousarray(values), target, stream)
         return run.release(unit)
 
@@ -379,7 +378,7 @@ class _Run:
             places = (self.labels + 1) / 2 * _TARGET_CELLS
             places = np.minimum(places.astype(np.int64), _TARGET_CELLS - 1)
             counts = self._add_noise(np.bincount(places, minlength=_TARGET_CELLS), sigma)
-            law, root = find_ends(counts, 0.0 if sigma is None else float(sigma), n)
+            law, root = choose_ends(counts, 0.0 if sigma is None else float(sigma), n)
         ends = math.floor(law.low * ONE), math.ceil(law.high * ONE)
         whole = np.rint(self.labels * ONE).astype(np.int64).clip(*ends)
         sigma = plan.sigma((ends[1] - ends[0]) ** 2, share)
@@ -554,7 +553,7 @@ def weigh_rounds(rates: Floats) -> Floats:
     return weights
 
 
-def find_ends(counts: Floats, sigma: float, n: int) -> tuple[TargetLaw, float]:
+def choose_ends(counts: Floats, sigma: float, n: int) -> tuple[TargetLaw, float]:
     """Ends that hold most targets, and their deviation, by noisy counts of even cells.
 
     They are half as far again from each other, on both sides, as cells that stand out of noise;

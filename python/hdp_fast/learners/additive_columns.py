@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from .._support.types import Floats, Integers
 from ..data.column_kinds import Category, Ignore, Number
-from ..data.rows import Bounds, PlainRows, Rows, blocks_of
+from ..data.rows import Bounds, Rows
 from ..data.schema import Schema
-from .centered_rows import PartedRows
+from .centered_rows import PartedRows, WholeRows
 
 # The cells of a number, and its bins at most.
 FINE_CELLS, MOST_BINS = 256, 16
@@ -82,18 +82,12 @@ def cut_rows(columns: Sequence[Cells], rows: NDArray[Any]) -> NDArray[np.uint8]:
 
 
 def gather_cells(
-    columns: Sequence[Cells], rows: Floats | PlainRows | PartedRows, labels: NDArray[Any] | None
+    columns: Sequence[Cells], records: WholeRows | PartedRows
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """The cells of all records, shape (columns, n), and their labels."""
-    n = len(rows)
-    made, place = np.empty((len(columns), n), np.uint8), 0
-    if not isinstance(rows, PartedRows):
-        assert labels is not None
-        for block in blocks_of(n):
-            made[:, block] = cut_rows(columns, rows[block])
-        return made, labels
+    made, place = np.empty((len(columns), len(records)), np.uint8), 0
     kept = []
-    for part, some in rows.gather(_Cut(columns)):
+    for part, some in records.gather(_Cut(columns)):
         made[:, place : place + len(some)] = part
         place += len(some)
         kept.append(some)

@@ -201,7 +201,7 @@ def release_linear(
         target = task.classes is None
         if not target and task.classes != 2:
             refuse("method", method, "an additive model is of two classes or of a target")
-        added = release_additive(unit, rows, labels, goal, name=name, target=target)
+        added = release_additive(unit, pair_rows(rows, labels), goal, name=name, target=target)
         return CenteredModel(added.rows, added.model, method, added.record, added.noise)
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
