@@ -7,10 +7,9 @@ a few seconds.
 from pathlib import Path
 
 import matplotlib as mpl
-import matplotlib.pyplot as plt
 import numpy as np
 
-from hdp_fast import local, transfer
+from hdp_fast import local, plotting, transfer
 
 FIGURES = Path(__file__).parents[1] / "figures"
 PEOPLE = 60_000
@@ -24,17 +23,7 @@ def main() -> None:
     agents = local.Agents(X, y, epsilon=4.0)
     diagram = transfer.calibrate(lambda X: X[:, 0], agents, random_state=0).reliability
     mpl.rcParams["svg.hashsalt"] = "hdp_fast"
-    figure, axes = plt.subplots(figsize=(4.6, 4.2), layout="constrained")
-    axes.plot([0, 1], [0, 1], color="0.6", lw=1)
-    spread = [diagram.rates - diagram.low, diagram.high - diagram.rates]
-    for values, style, name in (
-        (diagram.before, "ws", "before"),
-        (diagram.after, "ko", "calibrated"),
-    ):
-        shape = {"fmt": style, "mec": "k", "ecolor": "k", "ms": 5, "capsize": 3, "lw": 1}
-        axes.errorbar(values, diagram.rates, yerr=spread, label=name, **shape)
-    axes.set(xlabel="predicted probability", ylabel="share of label 1, by the agents")
-    axes.legend(frameon=False)
+    figure = plotting.reliability(diagram)
     figure.savefig(FIGURES / "reliability.svg", metadata={"Date": None})
 
 

@@ -1,15 +1,15 @@
 """Figures of results, drawn with matplotlib from the extra `pip install hdp-fast[plot]`.
 
-Each function returns the content of a PNG file. The figures show what the results release and
+Each function draws into the axes `ax`, or a figure of its own, and returns the Figure:
+`figure.savefig("tests.svg")` writes PNG, SVG or PDF. The figures show what the results release and
 nothing else.
 """
 
 from __future__ import annotations
 
 import importlib
-import io
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,12 +31,16 @@ from .transfer.calibration_result import CalibratedModel, ReliabilityDiagram
 from .transfer.results import TransferResult
 from .transfer.surveys import SurveyResult
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 # Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS, _MOST_SHAPES = 30, 60
 _MOST_MEMBERS = 1 << 24
 
 
-def transfer(result: TransferResult) -> bytes:
+def transfer(result: TransferResult, *, ax: Axes | None = None) -> Figure:
     """Draws the estimated target errors along a run, with their intervals and what was accepted.
 
     The error of the better constant is drawn where the result knows it. A star marks the hypothesis
@@ -44,9 +48,10 @@ def transfer(result: TransferResult) -> bytes:
 
     Args:
         result: Result of SubsampleTestReweigh.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is no TransferResult, or one of a run without agents.
@@ -66,15 +71,14 @@ def transfer(result: TransferResult) -> bytes:
         >>> learner = learners.ExponentialLearner(learners.Conjunctions(4, 2), epsilon=1.0)
         >>> goal = {"alpha": 0.1, "epsilon": math.inf, "rounds": 8, "draws": 2000}
         >>> model = transfer.SubsampleTestReweigh(learner, **goal).fit(S, S[:, 1] & S[:, 2], agents)
-        >>> plotting.transfer(model.result_)[1:4]
-        b'PNG'
+        >>> plotting.transfer(model.result_)
+        <Figure size 800x450 with 1 Axes>
     """
     if not isinstance(result, TransferResult):
         refuse("result", result, "it must be a transfer.TransferResult")
     if result.tested is None:
         refuse("result", result, "it was released untested, so that there is nothing to draw")
-    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 4.5))
     rounds = [estimate.round or result.rounds for estimate in result.estimates]
     values = [estimate.value for estimate in result.estimates]
     low = [estimate.value - estimate.low for estimate in result.estimates]
@@ -97,10 +101,12 @@ def transfer(result: TransferResult) -> bytes:
     axes.set_ylim(bottom=0)
     axes.set_title(repr(result))
     axes.legend()
-    return _png(figure)
+    return _figure_of(axes)
 
 
-def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> bytes:
+def adaptation(
+    estimator: Estimator, names: Sequence[str] | None = None, *, ax: Axes | None = None
+) -> Figure:
     """Draws the coefficients of a fitted estimator, of which the 30 largest are shown.
 
     Args:
@@ -108,9 +114,10 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
             a color.
         names: Names of the d coefficients. None takes those of the frame that the estimator was
             fitted to, or numbers.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `estimator` is no estimator of adaptation or not fitted, or there are not d
@@ -125,8 +132,8 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
         >>> from hdp_fast import adaptation, plotting
         >>> X = np.random.default_rng(0).uniform(-0.5, 0.5, (200, 3))
         >>> model = adaptation.DiscrepancyMinimization().fit(X, X[:, 0], X[:50], X[:50, 0])
-        >>> plotting.adaptation(model, ["age", "income", "size"])[1:4]
-        b'PNG'
+        >>> plotting.adaptation(model, ["age", "income", "size"])
+        <Figure size 800x600 with 1 Axes>
     """
     if not isinstance(estimator, Estimator) or not hasattr(estimator, "coef_"):
         refuse("estimator", type(estimator).__name__, "it must be a fitted one of adaptation")
@@ -134,8 +141,7 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
     texts = names or estimator.feature_names_in_ or [str(i) for i in range(rows.shape[1])]
     if _length(texts) != rows.shape[1]:
         refuse("names", texts, f"there must be one for each of {rows.shape[1]} coefficients")
-    figure = _matplotlib("figure").Figure(figsize=(8, 6), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 6))
     shown = np.argsort(-np.abs(rows).max(axis=0), kind="stable")[:_MOST_BARS]
     height = 0.8 / len(rows)
     for place, row in enumerate(rows):
@@ -150,7 +156,7 @@ def adaptation(estimator: Estimator, names: Sequence[str] | None = None) -> byte
     record = estimator.record_
     privacy = "not private" if record is None else f"epsilon = {record.epsilon:g}"
     axes.set_title(f"{type(estimator).__name__}, {privacy}")
-    return _png(figure)
+    return _figure_of(axes)
 
 
 def local(
@@ -158,7 +164,8 @@ def local(
     *,
     beta: float = 0.05,
     names: Sequence[str] | None = None,
-) -> bytes:
+    ax: Axes | None = None,
+) -> Figure:
     """Draws what randomized answers say, with intervals: a mean, or the 30 largest frequencies.
 
     Args:
@@ -167,9 +174,10 @@ def local(
         beta: Probability, in (0, 1), with which one interval or more of an aggregate may miss. An
             Estimate has its own.
         names: Names of the k categories, in their order; None numbers them.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is none of these, it is an aggregate without reports, beta is out
@@ -181,18 +189,16 @@ def local(
 
     Examples:
         >>> import numpy as np
-        >>> from pathlib import Path
         >>> from hdp_fast import local, plotting
         >>> randomizer = local.KaryResponse(3, epsilon=2.0)
         >>> reports = randomizer.sample(np.repeat([0, 1, 2], [100, 3000, 1000]))
-        >>> png = plotting.local(randomizer.aggregate(reports), names=["bus", "bike", "train"])
-        >>> Path("answers.png").write_bytes(png) > 1000
-        True
+        >>> answers = randomizer.aggregate(reports)
+        >>> figure = plotting.local(answers, names=["bus", "bike", "train"])
+        >>> figure.savefig("answers.svg")
     """
     if not isinstance(result, MeanAggregate | FrequencyAggregate | Estimate | VotingResult):
         refuse("result", type(result).__name__, "it must be an aggregate or estimate of local")
-    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 4.5))
     if isinstance(result, FrequencyAggregate):
         _draw_frequencies(axes, result, beta, names)
     else:
@@ -200,10 +206,10 @@ def local(
     if isinstance(result, MeanAggregate | FrequencyAggregate):
         epsilon = result.randomizer.epsilon
         axes.set_title(f"{result.reports:,} reports, epsilon = {epsilon:g}")
-    return _png(figure)
+    return _figure_of(axes)
 
 
-def survey(result: SurveyResult) -> bytes:
+def survey(result: SurveyResult, *, ax: Axes | None = None) -> Figure:
     """Draws the estimates of a survey with their intervals, thin where all rows hold at once.
 
     Each row is drawn between the least and the greatest value that it can have, and its label names
@@ -211,9 +217,10 @@ def survey(result: SurveyResult) -> bytes:
 
     Args:
         result: Result of transfer.survey.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is no SurveyResult.
@@ -227,15 +234,12 @@ def survey(result: SurveyResult) -> bytes:
         >>> from hdp_fast import local, plotting, transfer
         >>> agents = local.Agents(np.full((9_000, 1), 30.0), np.ones(9_000, int), epsilon=1.0)
         >>> result = transfer.survey({"age": local.Query.value(0, 0, 100)}, agents)
-        >>> plotting.survey(result)[1:4]
-        b'PNG'
+        >>> plotting.survey(result)
+        <Figure size 800x185 with 1 Axes>
     """
     if not isinstance(result, SurveyResult):
         refuse("result", type(result).__name__, "it must be a transfer.SurveyResult")
-    figure = _matplotlib("figure").Figure(
-        figsize=(8, 1.5 + 0.35 * len(result.rows)), layout="constrained"
-    )
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 1.5 + 0.35 * len(result.rows)))
     for place, row in enumerate(result.rows):
         least, greatest = row.bounds
         ends = [(row.low, row.high, 5.0), (row.low_all, row.high_all, 1.5)]
@@ -250,7 +254,7 @@ def survey(result: SurveyResult) -> bytes:
     axes.set_xlabel("from the least to the greatest value that is possible")
     epsilon = result.agents_record.epsilon
     axes.set_title(f"{result.agents:,} agents, epsilon = {epsilon:g}, beta = {result.beta:g}")
-    return _png(figure)
+    return _figure_of(axes)
 
 
 def _draw_mean(axes: Any, result: MeanAggregate | Estimate | VotingResult, beta: float) -> None:
@@ -286,8 +290,12 @@ def _draw_frequencies(
 
 
 def table(
-    table: HazardTable | VoteTable, *, agreement: float = 0.75, members: int | None = None
-) -> bytes:
+    table: HazardTable | VoteTable,
+    *,
+    agreement: float = 0.75,
+    members: int | None = None,
+    ax: Axes | None = None,
+) -> Figure:
     """Draws how likely an answer gives way to privacy, and where the members' expected vote stands.
 
     For a HazardTable the curve is the probability of bottom, by the distance to instability. For a
@@ -299,9 +307,10 @@ def table(
             `stability.members_needed`.
         members: Number of members, 1 to `2**24`; None takes as many as `stability.members_needed`
             computes.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `table` is none of these, or agreement or members is out of range.
@@ -313,22 +322,21 @@ def table(
     Examples:
         >>> from hdp_fast import plotting, stability
         >>> table = stability.HazardTable.design(50, 1000, epsilon=1, delta=1e-6, beta=0.05)
-        >>> plotting.table(table, agreement=0.9)[1:4]
-        b'PNG'
+        >>> plotting.table(table, agreement=0.9)
+        <Figure size 800x450 with 1 Axes>
     """
     if not isinstance(table, HazardTable | VoteTable):
         refuse("table", table, "it must be a HazardTable or a VoteTable")
     needed = members_needed(table, agreement=agreement)
     k = needed if members is None else positive_int("members", members, _MOST_MEMBERS)
-    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 4.5))
     if isinstance(table, HazardTable):
         _draw_hazards(axes, table, k, agreement)
     else:
         _draw_flips(axes, table, k, agreement)
     axes.set_title(repr(table).partition(":")[0])
     axes.legend()
-    return _png(figure)
+    return _figure_of(axes)
 
 
 def _draw_hazards(axes: Any, table: HazardTable, k: int, agreement: float) -> None:
@@ -355,7 +363,7 @@ def _draw_flips(axes: Any, table: VoteTable, k: int, agreement: float) -> None:
     axes.set_ylabel("probability of the minority's label")
 
 
-def labels(result: LabelResult | ScoreResult) -> bytes:
+def labels(result: LabelResult | ScoreResult, *, ax: Axes | None = None) -> Figure:
     """Draws how many queries were answered, and how many bottoms that took, along the queries.
 
     A dashed line shows how many bottoms a labeler had left before the call. It is drawn for labels
@@ -364,9 +372,10 @@ def labels(result: LabelResult | ScoreResult) -> bytes:
 
     Args:
         result: LabelResult or ScoreResult of one call of a labeler.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is none of the two.
@@ -382,13 +391,12 @@ def labels(result: LabelResult | ScoreResult) -> bytes:
         >>> answers = labels.LabelResult(
         ...     labels=np.arange(5), is_bottom=bottoms, unstable_left=3, queries_left=0, record=None
         ... )
-        >>> plotting.labels(answers)[1:4]
-        b'PNG'
+        >>> plotting.labels(answers)
+        <Figure size 800x450 with 2 Axes>
     """
     if not isinstance(result, LabelResult | ScoreResult):
         refuse("result", result, "it must be labels.LabelResult or ScoreResult")
-    figure = _matplotlib("figure").Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 4.5))
     _draw_count(axes, ~result.is_bottom, "answered", "#4c72b0")
     axes.set_xlabel("queries asked")
     if result.record is not None:
@@ -398,7 +406,7 @@ def labels(result: LabelResult | ScoreResult) -> bytes:
         _draw_bottoms(
             axes.twinx(), result.is_bottom, limit if isinstance(result, LabelResult) else None
         )
-    return _png(figure)
+    return _figure_of(axes)
 
 
 def _draw_bottoms(axes: Any, is_bottom: NDArray[np.bool_], limit: int | None) -> None:
@@ -417,14 +425,15 @@ def _draw_count(axes: Any, happened: NDArray[np.bool_], what: str, color: str) -
     axes.set_ylim(0, 1.08 * max(1, counts[-1]))
 
 
-def reliability(result: ReliabilityDiagram | CalibratedModel) -> bytes:
+def reliability(result: ReliabilityDiagram | CalibratedModel, *, ax: Axes | None = None) -> Figure:
     """Draws predicted probabilities of bins against what agents say about them, with intervals.
 
     Args:
         result: What `transfer.calibrate` returned, or its ReliabilityDiagram.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is none of the two.
@@ -439,14 +448,13 @@ def reliability(result: ReliabilityDiagram | CalibratedModel) -> bytes:
         >>> X = np.random.default_rng(0).normal(0, 2, (60_000, 1))
         >>> y = np.random.default_rng(1).random(60_000) < 1 / (1 + np.exp(2 - X[:, 0]))
         >>> result = transfer.calibrate(lambda X: X[:, 0], local.Agents(X, y, epsilon=4.0))
-        >>> plotting.reliability(result)[1:4]
-        b'PNG'
+        >>> plotting.reliability(result)
+        <Figure size 600x600 with 1 Axes>
     """
     diagram = result.reliability if isinstance(result, CalibratedModel) else result
     if not isinstance(diagram, ReliabilityDiagram):
         refuse("result", type(result).__name__, "it must be of transfer.calibrate")
-    figure = _matplotlib("figure").Figure(figsize=(6, 6), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (6, 6))
     axes.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=0.8)
     spread = [diagram.rates - diagram.low, diagram.high - diagram.rates]
     style: dict[str, Any] = {"linestyle": "none", "capsize": 3}
@@ -457,17 +465,18 @@ def reliability(result: ReliabilityDiagram | CalibratedModel) -> bytes:
     axes.set_xlabel("predicted probability of label 1, mean of a bin")
     axes.set_ylabel("share of label 1 in the bin, by the agents")
     axes.legend()
-    return _png(figure)
+    return _figure_of(axes)
 
 
-def distribution(result: Distribution) -> bytes:
+def distribution(result: Distribution, *, ax: Axes | None = None) -> Figure:
     """Draws a released distribution function with its band and that of the population.
 
     Args:
         result: What `statistics.distribution` returned for one column.
+        ax: Axes to draw into. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `result` is no Distribution.
@@ -481,12 +490,11 @@ def distribution(result: Distribution) -> bytes:
         >>> from hdp_fast import plotting, statistics
         >>> ages = np.arange(50_000) % 100
         >>> result = statistics.distribution(ages, low=0, high=120, epsilon=1.0)
-        >>> plotting.distribution(result)[1:4]
-        b'PNG'
+        >>> plotting.distribution(result)
+        <Figure size 800x500 with 1 Axes>
     """
     instance("result", result, Distribution, "of statistics.distribution, for one column")
-    figure = _matplotlib("figure").Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.subplots()
+    axes = _axes(ax, (8, 5))
     percent = f"{100 * result.confidence:g} %"
     style: dict[str, Any] = {"step": "post", "linewidth": 0}
     wider = result.population_low, result.population_high
@@ -498,10 +506,12 @@ def distribution(result: Distribution) -> bytes:
     axes.set_xlabel("value")
     axes.set_ylabel("share of records at the value or below")
     axes.legend(loc="lower right")
-    return _png(figure)
+    return _figure_of(axes)
 
 
-def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
+def shapes(
+    model: PrivateModel, *, columns: int = 12, ax: Axes | Sequence[Axes] | None = None
+) -> Figure:
     """Draws what columns of an additive model add to its scores, and two deviations of noise.
 
     Numbers are steps over their bins, categories points. The columns that add most come first.
@@ -510,9 +520,10 @@ def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
         model: PrivateModel of an additive model, as PrivateAdditive learns it or
             PrivateModel.from_json reads it.
         columns: How many columns are drawn at most, 1 to 60.
+        ax: Axes to draw one column into, or several for a column each. None makes a figure.
 
     Returns:
-        The content of a PNG file.
+        The matplotlib Figure that holds the axes.
 
     Raises:
         ParameterError: `model` is no PrivateModel of an additive model, or columns is out of range.
@@ -528,19 +539,16 @@ def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
         >>> schema = Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})
         >>> people = {"age": [20, 45, 70] * 3_000, "bought": ["no", "yes", "no"] * 3_000}
         >>> model = PrivateAdditive(schema, epsilon=1.0, delta=1e-6).learn(people)
-        >>> plotting.shapes(model)[1:4]
-        b'PNG'
+        >>> plotting.shapes(model)
+        <Figure size 400x300 with 1 Axes>
     """
     if not isinstance(model, PrivateModel):
         refuse("model", model, "it must be a PrivateModel")
     many = positive_int("columns", columns, _MOST_SHAPES)
     sizes = {name: float(shape.shares @ shape.effects**2) for name, shape in model.shapes().items()}
     chosen = sorted(sizes, key=lambda name: -sizes[name])[:many]
-    across = min(len(chosen), 3)
-    down = -(-len(chosen) // across)
-    size = 4 * across, 2.6 * down + 0.4
-    figure = _matplotlib("figure").Figure(figsize=size, layout="constrained")
-    every = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    given: Any = ax
+    every = _panels(len(chosen)) if ax is None else [_check_axes(one) for one in np.ravel(given)]
     for axes, name in zip(every, chosen, strict=False):
         _draw_shape(axes, model.shapes()[name], model.schema.columns[name])
         axes.axhline(0, color="gray", linewidth=0.8)
@@ -548,8 +556,16 @@ def shapes(model: PrivateModel, *, columns: int = 12) -> bytes:
     for axes in every[len(chosen) :]:
         axes.set_axis_off()
     unit = "added to the log-odds" if model.labels else "added to the prediction"
-    figure.supylabel(f"{unit}, two deviations of noise shaded")
-    return _png(figure)
+    every[0].figure.supylabel(f"{unit}, two deviations of noise shaded")
+    return _figure_of(every[0])
+
+
+def _panels(count: int) -> list[Any]:
+    across = min(count, 3)
+    down = -(-count // across)
+    size = 4 * across, 2.6 * down + 0.4
+    figure = _matplotlib("figure").Figure(figsize=size, layout="constrained")
+    return list(figure.subplots(down, across, squeeze=False, sharey=True).ravel())
 
 
 def _draw_shape(axes: Any, shape: Shape, kind: object) -> None:
@@ -584,10 +600,23 @@ def require() -> None:
     _matplotlib("figure")
 
 
-def _png(figure: Any) -> bytes:
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=150)
-    return buffer.getvalue()
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Any:
+    """The axes that the caller has, or those of a new figure of so many inches."""
+    if ax is None:
+        figure = _matplotlib("figure").Figure(figsize=size, layout="constrained")
+        return figure.subplots()
+    return _check_axes(ax)
+
+
+def _figure_of(axes: Any) -> Figure:
+    figure: Figure = axes.figure
+    return figure
+
+
+def _check_axes(ax: object) -> Any:
+    if not isinstance(ax, _matplotlib("axes").Axes):
+        refuse("ax", type(ax).__name__, "it must be matplotlib's Axes, or None")
+    return ax
 
 
 def _matplotlib(module: str) -> Any:

@@ -176,11 +176,12 @@ def test_a_transfer_predicts_a_public_table(capsys, folder, more):
 @pytest.mark.thorough(beside="test_a_transfer_predicts_a_public_table")
 def test_the_tests_of_a_transfer_are_drawn(capsys, folder, monkeypatch):
     pytest.importorskip("matplotlib")
-    assert run(capsys, *PRIVATE, "--plot", "tests.png")["plot"] == "tests.png"
-    assert (folder / "tests.png").read_bytes().startswith(b"\x89PNG")
+    assert run(capsys, *PRIVATE, "--plot", "tests.svg")["plot"] == "tests.svg"
+    assert (folder / "tests.svg").read_bytes().startswith(b"<?xml")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     command = ["transfer", "none.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
     assert "pip install hdp-fast[plot]" in fails(capsys, *command, "--plot", "other.png")
+    assert "must end in .png, .svg or .pdf" in fails(capsys, *command, "--plot", "other.jpg")
 
 
 def test_predictions_that_cannot_be_kept_are_refused_before_the_run(capsys, folder):

@@ -304,7 +304,7 @@ def test_results_print_and_are_written():
     pandas = pytest.importorskip("pandas")
     assert pandas.DataFrame(columns).shape == (5, 15)
     pytest.importorskip("matplotlib")
-    assert plotting.survey(result)[1:4] == b"PNG"
+    assert len(plotting.survey(result).axes[0].get_yticklabels()) == 5
     with pytest.raises(ParameterError):
         plotting.survey(fields)
 

@@ -36,6 +36,8 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..adaptation import (
         ConvexAdaptation,
         MomentAdaptation,
@@ -137,7 +139,7 @@ def _adapt(arguments: argparse.Namespace) -> None:
         )
 
 
-def _draw(learner: _Learner, features: ScaledFeatures) -> bytes:
+def _draw(learner: _Learner, features: ScaledFeatures) -> Figure:
     from .. import plotting  # Whoever draws nothing does not wait for it.
 
     return plotting.adaptation(learner, [*features.schema.float_names, "constant"])

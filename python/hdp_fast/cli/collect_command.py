@@ -31,7 +31,16 @@ from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
 from .exit_codes import ExitCode
-from .output import add_plot, check_output, check_outputs, deliver, record_of, say, settle_output
+from .output import (
+    add_plot,
+    check_output,
+    check_outputs,
+    deliver,
+    record_of,
+    say,
+    settle_output,
+    write_figure,
+)
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -118,7 +127,7 @@ def draw_estimate(
         names = list(question.name_frequencies(aggregate.frequencies()))
     elif not sampled:
         result = aggregate.estimate(beta, sampled=False)
-    files.write_atomically(place, plotting.local(result, beta=beta, names=names))
+    write_figure(place, plotting.local(result, beta=beta, names=names))
 
 
 def estimate(

@@ -206,9 +206,7 @@ def _deliver(
             files.write_atomically(arguments.report, render(summary).encode())
     finally:
         # The model is paid for: a full disk must not take it with the report.
-        deliver_predictor(
-            arguments, places, summary, request, predict, lambda: b"", _words(summary)
-        )
+        deliver_predictor(arguments, places, summary, request, predict, None, _words(summary))
 
 
 def _summarize(

@@ -38,6 +38,7 @@ from .output import (
     say_table,
     show,
     spent,
+    write_figure,
 )
 from .tables import add_delimiter, add_parts, name_parts, open_workers
 
@@ -109,7 +110,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         help="in PUBLIC's format, - prints it [PUBLIC.labeled...]",
     )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
-    add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png")
+    add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png, .svg or .pdf")
     add(
         "--save", type=Path, metavar="FILE", help="keep members or model, or go on with those in it"
     )
@@ -402,7 +403,7 @@ def _write_beside(places: LabelPlaces, summary: dict[str, Any], result: LabelRes
     if places.plot is not None:
         from .. import plotting  # Whoever draws nothing does not wait for it.
 
-        files.write_atomically(places.plot, plotting.labels(result))
+        write_figure(places.plot, plotting.labels(result))
 
 
 def _summarize(places: LabelPlaces, task: LabelTask, result: LabelResult) -> dict[str, Any]:

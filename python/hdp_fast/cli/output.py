@@ -16,9 +16,13 @@ from .._support.notes import note
 from ..exceptions import ParameterError, printable
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..budget.account import Budget
     from ..record import PrivacyRecord
 
+# How the file of a figure ends.
+_FIGURES = (".png", ".svg", ".pdf")
 # What may be replaced by what is made of it.
 _IN_PLACE = ("merge",)
 
@@ -41,7 +45,21 @@ def settle_output(arguments: argparse.Namespace) -> None:
 
 def add_plot(parser: argparse.ArgumentParser, what: str) -> None:
     """Adds the option of verbs whose result can be drawn."""
-    parser.add_argument("--plot", type=Path, metavar="FILE", help=f"draw {what} as .png")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help=f"draw {what} as .png, .svg or .pdf"
+    )
+
+
+def write_figure(path: Path, figure: Figure) -> None:
+    """Writes a figure, as PNG, SVG or PDF by the name of its file.
+
+    Raises:
+        ParameterError: The file cannot be written.
+    """
+    from ..data import files
+
+    kind = path.suffix[1:].lower()
+    files.write_atomically(path, lambda stream: figure.savefig(stream, format=kind, dpi=150))
 
 
 def check_output(arguments: argparse.Namespace) -> None:
@@ -85,7 +103,11 @@ def check_outputs(arguments: argparse.Namespace, paths: Iterable[Path | None]) -
             text = f"each output must be a new file of its own, got {path}"
             raise ParameterError(f"{text}, which stands for another file of this command, too")
         taken.add(os.path.realpath(path))
-    if getattr(arguments, "plot", None) is not None:
+    drawn = getattr(arguments, "plot", None)
+    if drawn is not None:
+        if drawn.suffix.lower() not in _FIGURES:
+            text = "it must end in .png, .svg or .pdf"
+            raise ParameterError(f"--plot = {str(drawn)!r}, but {text}")
         from .. import plotting  # Whoever draws nothing does not wait for it.
 
         plotting.require()

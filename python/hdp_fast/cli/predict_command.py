@@ -20,7 +20,7 @@ from ..data.sources import Reading, parts_of
 from ..data.table import Table, suffix_of
 from ..exceptions import ParameterError
 from .copies import append_columns, copy_table
-from .output import check_outputs, inform, is_standard, say_table, settle_output, show
+from .output import check_outputs, inform, is_standard, say_table, settle_output, show, write_figure
 from .tables import (
     FILE_HELP,
     PARTS_HELP,
@@ -39,6 +39,8 @@ from .tables import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..learners import PrivateModel
 
 
@@ -130,7 +132,7 @@ def deliver_predictor(
     summary: dict[str, Any],
     request: Request | None,
     predict: Callable[[Any], Values],
-    draw: Callable[[], bytes],
+    draw: Callable[[], Figure] | None,
     words: Mapping[str, Any] | None = None,
 ) -> None:
     """Writes summary, predictions and figure to their files, then prints the summary.
@@ -150,8 +152,8 @@ def deliver_predictor(
             written = places.output
         if request is not None:
             _write_predictions(places, request.append(predict(request.rows)), written)
-        if places.plot is not None:
-            files.write_atomically(places.plot, draw())
+        if places.plot is not None and draw is not None:
+            write_figure(places.plot, draw())
     finally:
         # The result is paid for, and a full disk must not take it along.
         if written is None or not is_standard(arguments.predictions):

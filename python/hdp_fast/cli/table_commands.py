@@ -30,6 +30,8 @@ from .predict_command import (
 from .tables import FILE_HELP, add_delimiter, read, read_schema
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from .. import local, transfer
     from ..learners.exponential import ExponentialLearner
 
@@ -119,7 +121,7 @@ def _transfer(arguments: argparse.Namespace) -> None:
     )
 
 
-def _draw(result: transfer.TransferResult) -> bytes:
+def _draw(result: transfer.TransferResult) -> Figure:
     from .. import plotting  # Whoever draws nothing does not wait for it.
 
     return plotting.transfer(result)

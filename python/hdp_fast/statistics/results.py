@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -262,18 +261,6 @@ class Distribution(JsonText):
             refuse("levels", levels, "each must lie in [0, 1]")
         places = np.searchsorted(self.value, shares)
         return self.points[places.clip(0, len(self.points) - 1)]
-
-    def plot(self) -> bytes:
-        """Draws the function and its bands with matplotlib.
-
-        Returns:
-            The content of a PNG file.
-
-        Raises:
-            ImportError: matplotlib is not installed; the error names the extra.
-        """
-        draw: Any = importlib.import_module("hdp_fast.plotting").distribution
-        return draw(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         width = float((self.high - self.low).max()) / 2

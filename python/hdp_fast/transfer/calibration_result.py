@@ -80,20 +80,6 @@ class ReliabilityDiagram(JsonText):
         """Whether every interval is all of [0, 1]."""
         return bool((self.low <= 0).all() and (self.high >= 1).all())
 
-    def plot(self) -> bytes:
-        """Draws the diagram with matplotlib.
-
-        Returns:
-            The content of a PNG file.
-
-        Raises:
-            ImportError: matplotlib is not installed; the error names the extra.
-        """
-        import importlib
-
-        draw: Any = importlib.import_module("hdp_fast.plotting").reliability
-        return draw(self)  # type: ignore[no-any-return]
-
 
 def diagram_of(fields: Mapping[str, Any]) -> ReliabilityDiagram:
     """Read a diagram from the fields that to_json wrote."""
@@ -277,17 +263,6 @@ class CalibratedModel(JsonText):
             Exception: What the model raises about records that do not fit.
         """
         return (self.scores(X) >= 0).view(np.uint8)
-
-    def plot(self) -> bytes:
-        """Draws the reliability diagram with matplotlib.
-
-        Returns:
-            The content of a PNG file.
-
-        Raises:
-            ImportError: matplotlib is not installed; the error names the extra.
-        """
-        return self.reliability.plot()
 
     def _to_fields(self) -> Mapping[str, Any]:
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
