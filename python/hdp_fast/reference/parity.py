@@ -661,8 +661,8 @@ def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
     Guarantee: of utility only.
     Raises: ValueError if an argument is out of range.
     Cost: a few hundred passes over d numbers.
-    Source: Kohen and Sheffet, Transfer Learning in Differential Privacy's Hybrid-Model, App. B, with
-        the corollary of Theorem 1 in docs/theory/plans.md.
+    Source: Kohen and Sheffet, Transfer Learning in Differential Privacy's Hybrid-Model, App. B; the
+        corollary of Theorem 1 in docs/theory/plans.md.
     """
     _require_targets(d, 0.5, b, 1.0)
     _require(chi2 >= 0, f"chi2 must be non-negative, got {chi2}")
