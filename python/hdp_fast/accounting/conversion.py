@@ -51,7 +51,8 @@ def pure_epsilon(mechanism: Mechanism) -> float:
         The mechanism is pure epsilon-DP under its neighbor relation.
 
     Source:
-        Kohen and Sheffet 2022, Claim 4.1, with the tight constant (all draws that change, at once).
+        Kohen and Sheffet 2022, Claim 4.1, whose bound fails above epsilon = 2.92; this one is tight
+        at every epsilon (docs/theory/joint_convexity.md, all draws that change at once).
 
     Examples:
         >>> from hdp_fast.accounting import GaussianMechanism, Pure, Subsampled, pure_epsilon
