@@ -8,12 +8,14 @@ from typing import Any
 
 from .report_charts import Bar, draw_bars
 from .report_page import (
+    ADVANTAGE,
     Figure,
     Item,
     Page,
     PageTable,
     Section,
     warn_of_seed,
+    write_advantage,
     write_name,
     write_page,
     write_text,
@@ -183,6 +185,7 @@ def _protection(page: Page) -> Iterator[Item]:
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
+    rows.insert(1, [ADVANTAGE, write_advantage(page.find("record"))])
     yield PageTable("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"It was charged to the ledger {page.show('settings.budget')}."

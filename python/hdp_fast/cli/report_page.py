@@ -8,6 +8,7 @@ from html import escape
 from typing import Any, NamedTuple
 
 from ..exceptions import printable
+from ..record import PrivacyRecord
 
 # Nothing is loaded and nothing is run, whatever the names of columns hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -109,6 +110,14 @@ class Page:
     def interval(self, path: str, low: str = "low", high: str = "high") -> str:
         """Both ends of an interval below a path."""
         return f"{self.show(f'{path}.{low}')} to {self.show(f'{path}.{high}')}"
+
+
+ADVANTAGE = "attacker's advantage at most"
+
+
+def write_advantage(record: dict[str, Any]) -> str:
+    """The largest advantage of an attacker, which the entries of a record of privacy imply."""
+    return f"{PrivacyRecord.from_json(json.dumps(record)).attack_advantage:.3g}"
 
 
 def write_text(text: str) -> str:
