@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import Bar, draw_bars
 from .report_page import (
     ADVANTAGE,
@@ -15,7 +16,6 @@ from .report_page import (
     PageTable,
     Section,
     warn_of_seed,
-    write_advantage,
     write_name,
     write_page,
     write_text,
@@ -185,7 +185,8 @@ def _protection(page: Page) -> Iterator[Item]:
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
-    rows.insert(1, [ADVANTAGE, write_advantage(page.find("record"))])
+    advantage = advantage_of(page.find("record"))
+    rows.insert(1, [ADVANTAGE, f"{advantage:.3g}"])
     yield PageTable("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"It was charged to the ledger {page.show('settings.budget')}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import Bin, ChartRow, Interval, draw_intervals, draw_reliability
 from .report_page import (
     ADVANTAGE,
@@ -14,7 +15,6 @@ from .report_page import (
     PageTable,
     Section,
     warn_of_seed,
-    write_advantage,
     write_name,
     write_page,
     write_verdict,
@@ -239,7 +239,7 @@ def _records(page: Page) -> Iterator[Item]:
         )
         epsilon, delta = page.show(f"{p}.epsilon", 0), page.show(f"{p}.delta", 0)
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
-        told = (epsilon, delta, write_advantage(record))
+        told = (epsilon, delta, f"{advantage_of(record):.3g}")
         rows.append([write_name(record["mechanism"]), whom, *told, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", ADVANTAGE, "numerics", "coins"]
     yield PageTable("Records of privacy", heads, rows)

@@ -8,7 +8,6 @@ from html import escape
 from typing import Any, NamedTuple
 
 from ..exceptions import printable
-from ..record import PrivacyRecord
 
 # Nothing is loaded and nothing is run, whatever the names of columns hold.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -113,11 +112,6 @@ class Page:
 
 
 ADVANTAGE = "attacker's advantage at most"
-
-
-def write_advantage(record: dict[str, Any]) -> str:
-    """The largest advantage of an attacker, which the entries of a record of privacy imply."""
-    return f"{PrivacyRecord.from_json(json.dumps(record)).attack_advantage:.3g}"
 
 
 def write_text(text: str) -> str:

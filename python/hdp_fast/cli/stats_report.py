@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import ChartRow, Interval, draw_intervals
 from .report_page import (
     ADVANTAGE,
@@ -15,7 +16,6 @@ from .report_page import (
     PageTable,
     Section,
     warn_of_seed,
-    write_advantage,
     write_name,
     write_page,
     write_verdict,
@@ -151,7 +151,7 @@ def _records(page: Page) -> Iterator[Item]:
         [
             write_name(record["mechanism"]),
             *(page.show(f"records.{i}.{name}", 0) for name in ("epsilon", "delta")),
-            write_advantage(record),
+            f"{advantage_of(record):.3g}",
             *(page.show(f"records.{i}.{name}") for name in ("noise", "numerics", "rng")),
         ]
         for i, record in enumerate(page.find("records"))
