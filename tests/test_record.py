@@ -1,13 +1,16 @@
 """The account that a release gives of itself, and its text."""
 
 import dataclasses
+import itertools
 import json
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import hdp_fast
-from hdp_fast import PrivacyRecord, local, parity
+from hdp_fast import PrivacyRecord, accounting, local, parity
 from hdp_fast.exceptions import ParameterError
 
 FULL = PrivacyRecord(
@@ -47,6 +50,34 @@ def test_defaults_are_the_strongest_claims():
     assert (record.delta, record.numerics) == (0.0, "exact")
     assert record.rng == "operating system entropy"
     assert record.version == hdp_fast.__version__
+
+
+def test_the_advantage_of_an_attacker_is_that_of_the_best_test():
+    def record(**law):
+        return PrivacyRecord(mechanism="m", source="s", neighbors="local", noise="n", **law)
+
+    for epsilon, delta in itertools.product((1e-3, 0.5, 1.0, 3.0, 30.0), (0.0, 1e-6, 0.2)):
+        # The worst mechanism: it shows its input with probability delta, else a randomized bit.
+        truth = Fraction(1 / (1 + math.exp(-epsilon)))
+        law = [delta, (1 - delta) * truth, (1 - delta) * (1 - truth), 0]
+        best = sum(abs(p - q) for p, q in zip(law, law[::-1], strict=True)) / 2
+        advantage = record(epsilon=epsilon, delta=delta).attack_advantage
+        assert best * (1 - 1e-13) <= advantage <= best * (1 + 1e-12)
+        assert advantage == accounting.attack_advantage(epsilon, delta)
+    assert accounting.attack_advantage(0.0) == 0
+    assert record(epsilon=1e6).attack_advantage == 1
+    gaussian = record(epsilon=1.0, delta=1e-6, law="gaussian", mu=0.23)
+    shift = math.erf(0.23 / 2 / math.sqrt(2))
+    assert shift <= gaussian.attack_advantage <= shift * (1 + 1e-9)
+    assert accounting.attack_advantage(1.0, 1e-6) > 5 * shift
+    assert accounting.delta(accounting.Pure(1.0), 0.0) == pytest.approx(math.tanh(0.5), abs=1e-6)
+
+
+def test_a_record_is_read_as_a_sentence():
+    assert str(FULL) == (
+        "any: epsilon 0.1, delta 1e-09 (add_remove); an attacker's advantage is at most 0.05"
+    )
+    assert "advantage" not in FULL.to_json() + repr(FULL)
 
 
 def test_a_seed_is_written_down():

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from ._core import __version__
 from ._support.validate import from_json, one_of, positive, probability, refuse
-from .accounting.conversion import gaussian_mu
+from .accounting.conversion import attack_advantage, gaussian_delta, gaussian_mu
 from .accounting.mechanisms import Neighbors
 
 OS_ENTROPY = "operating system entropy"
@@ -58,6 +58,8 @@ class PrivacyRecord:
         ...     neighbors="replace_one", epsilon=0.5, noise="discrete Laplace of scale 2")
         >>> PrivacyRecord.from_json(record.to_json()) == record
         True
+        >>> print(record)
+        my count: epsilon 0.5, delta 0 (replace_one); an attacker's advantage is at most 0.245
     """
 
     mechanism: str
@@ -105,6 +107,23 @@ class PrivacyRecord:
         if mu > most * (1 + _ROUNDING):
             refuse("mu", self.mu, f"epsilon and delta allow {most:g} at most")
         object.__setattr__(self, "mu", mu)
+
+    @property
+    def attack_advantage(self) -> float:
+        """The largest advantage of an attacker who is to tell two neighbors apart, in (0, 1].
+
+        It is the true positive rate of an attack minus its false positive rate, and computed from
+        the law of the record: `accounting.attack_advantage` tells what it means.
+        """
+        bound = attack_advantage(self.epsilon, self.delta)
+        return bound if self.mu is None else min(bound, gaussian_delta(self.mu, 0.0))
+
+    def __str__(self) -> str:
+        """The guarantee in one line, with what it means for an attacker."""
+        return (
+            f"{self.mechanism}: epsilon {self.epsilon:g}, delta {self.delta:g} ({self.neighbors}); "
+            f"an attacker's advantage is at most {self.attack_advantage:.3g}"
+        )
 
     def to_json(self) -> str:
         """Writes the record as a JSON object, whose keys are the attributes.

@@ -462,6 +462,7 @@ def test_html_is_escaped():
     assert set(result) == {"p", "code", "table", "tr", "th", "td"}
     assert result["tr"] == 2
     assert "<script>alert('&')</script>" in texts
+    assert texts[texts.index("attacker's advantage") + 6] == "0.245"
 
 
 # Copies -----------------------------------------------------------------------------------------

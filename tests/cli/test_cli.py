@@ -578,7 +578,8 @@ def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
         "shares": {"0": 0.25, "always 1": 0.75},
         "interval": [0.0, 2 / 3],
         "record": {"mechanism": "m", "epsilon": 1.0, "delta": 1e-6, "numerics": "exact"}
-        | {"neighbors": "local", "rng": "operating system entropy", "version": "x"},
+        | {"neighbors": "local", "rng": "operating system entropy", "version": "x"}
+        | {"source": "s", "noise": "n"},
     }
     show(summary, as_json=False)
     assert capsys.readouterr().out.splitlines() == [
@@ -588,8 +589,8 @@ def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
         "limit     epsilon = 2",
         "shares    0: 0.25, always 1: 0.75",
         "interval  [0, 0.666667]",
-        "record    epsilon = 1, delta = 1e-06; neighbors local, numerics exact, "
-        "rng operating system entropy; m",
+        "record    epsilon = 1, delta = 1e-06, attacker's advantage at most 0.462; "
+        "neighbors local, numerics exact, rng operating system entropy; m",
     ]
     show(summary, as_json=True)
     assert json.loads(capsys.readouterr().out) == summary

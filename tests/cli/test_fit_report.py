@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from report_pages import Reader, check_marks, find, is_shown
 
+from hdp_fast import PrivacyRecord
 from hdp_fast.cli import main
 
 COLUMNS = {
@@ -58,6 +59,8 @@ def test_what_protects_whom_is_said(made):
         keys = {key for key, _ in reader.marked}
         assert {"record.epsilon", "record.delta", "record.neighbors", "signal"} <= keys
         assert "this run protects no one who knows it" in page  # of the seed
+        advantage = PrivacyRecord.from_json(json.dumps(summary["record"])).attack_advantage
+        assert f"<td>{advantage:.3g}</td>" in page
 
 
 def test_bars_stand_where_their_numbers_are(made):

@@ -2,13 +2,14 @@
 
 import functools
 import math
+import warnings
 
 import numpy as np
 import pytest
 from cases import each_case
 from scipy import stats
 
-from hdp_fast.exceptions import ParameterError
+from hdp_fast.exceptions import ParameterError, UtilityWarning
 from hdp_fast.labels import (
     PrivateLabeler,
     pac_sample_size,
@@ -212,6 +213,16 @@ def test_planned_answers_are_right_but_for_the_unstable_ones(opt):
         answers = made.fit(records, (records[:, 0] >= 0.3).astype(int)).label(points)
         assert len(answers.labels) == 60
         assert (answers.labels != (points[:, 0] >= 0.3)).sum() < plan.max_unstable
+
+
+def test_a_plan_for_more_records_than_there_are_people_says_so():
+    goal = {"epsilon": 8.0, "delta": 1e-6, "opt": 0.1}
+    with pytest.warns(UtilityWarning, match=r"n = 1\.\de\+1\d records, and there are 8\.3e\+09"):
+        plan = plan_answers(1, 60, alpha=0.001, **goal)
+    assert plan.n > 8.3e9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert plan_answers(1, 60, alpha=0.1, **goal).n < 8.3e9
 
 
 @pytest.mark.thorough(beside="test_planned_answers_are_right_but_for_the_unstable_ones")

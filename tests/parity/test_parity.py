@@ -151,6 +151,7 @@ def test_a_loop_plan_from_chi2_gives_up_where_that_costs_least():
         rate = reference.rate(1.0, "replace_one", g=g)
         sizes.append(reference.samples_uniform_target(1_000, 0.35, rate, (0.05 - g) / (1 - g)))
     assert abs(planned.n - min(sizes)) <= ROUNDING
+    assert planned.n == 4_711  # docs/theory/parities.md
 
 
 @pytest.mark.parametrize("method", ["loop", "batches"])

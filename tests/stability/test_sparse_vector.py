@@ -111,7 +111,8 @@ def test_a_stable_release_has_the_smallest_threshold(epsilon, delta):
 
 
 def test_what_is_printed_violates_its_guarantee():
-    # Algorithm 2 at epsilon = 1, delta = 1e-6 with a gap of 16 on one side and 14 on the other.
+    # Algorithm 2 with the distance of Algorithm 4, which the paper does not pair: epsilon = 1,
+    # delta = 1e-6, a gap of 16 on one side and 14 on the other.
     limit = math.log(1e6)
     bottom = {16: math.exp(limit - 15) / 2, 14: 1 - math.exp(13 - limit) / 2}
     assert bottom[14] - math.e * bottom[16] == pytest.approx(0.363, abs=5e-4)

@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from hdp_fast import accounting, local
 from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
-from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan_rounds
+from hdp_fast.transfer import (
+    SubsampleTestReweigh,
+    chi2_finite,
+    chi2_gaussians,
+    plan_rounds,
+    plan_source,
+)
 from hdp_fast.transfer.learner import compute_sample_size
 from hdp_fast.weights import DenseWeights
 
@@ -37,6 +44,45 @@ def spent(found, n, base=BoundedRange):
     rate = 1 / (found.kappa * (1 - 2.0**-12) * n)
     one = Subsampled(base(found.learner_epsilon), draws=found.draws, rate=rate)
     return accounting.delta([(one, found.rounds)], found.epsilon)
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.mark.skipif(not DOCS.exists(), reason="needs docs/")
+def test_the_sizes_on_the_pages_are_those_of_today():
+    learner = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
+    sizes = (DOCS / "reproduction" / "transfer.md").read_text(encoding="utf-8")
+    beside = (DOCS / "theory" / "plans.md").read_text(encoding="utf-8")
+    shown = {0.05: ("every", "geometric", "final"), 0.1: ("geometric",)}
+    for alpha, chi2 in itertools.product((0.05, 0.1), (0.35, 2)):
+        for schedule in shown[alpha] if chi2 < 1 else ("geometric",):
+            found = plan_rounds(
+                learner, alpha=alpha, chi2=chi2, epsilon=1.0, delta=1e-6, agents_epsilon=1.0,
+                beta=0.05, schedule=schedule,
+            )  # fmt: skip
+            row = f"| {found.n:,} | {found.N:,} | {found.rounds:,} |"
+            assert row in sizes, (alpha, chi2, schedule, row)
+        paper = found.paper
+        assert f"| {paper.n:,} | {paper.N:,} | {paper.rounds:,} |" in sizes
+    for error, chi2, reweighed in [
+        (0.3, 0.35, 0.05),
+        (0.3, 2, 0.05),
+        (0.6, 0.35, 0.1),
+        (0.6, 2, 0.1),
+        (0.05, 0.35, None),
+        (0.1, 2, None),
+    ]:
+        found = plan_source(learner, error=error, chi2=chi2, epsilon=1.0)
+        nobody = math.ceil(math.log(20) / -math.log1p(-found.source_error))
+        row = f"| **{found.n:,}**, 0 | {found.source_error:.4f} | {nobody} |".replace(" 0.", " .")
+        if reweighed:
+            plan = plan_rounds(
+                learner, alpha=reweighed, chi2=chi2, epsilon=1.0, delta=1e-6, agents_epsilon=1.0,
+                beta=0.05, schedule="geometric",
+            )  # fmt: skip
+            row = f"| {plan.n:,}, {plan.N:,} {row}"
+        assert row in beside, row
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from .._support.lazy import list_only
 from .calibration import largest_rate, largest_rounds, smallest_noise
 from .composition import basic_composition, delta, epsilon, optimal_composition
 from .conversion import (
+    attack_advantage,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
@@ -47,6 +48,7 @@ __all__ = [
     "Pure",
     "SampledSum",
     "Subsampled",
+    "attack_advantage",
     "basic_composition",
     "delta",
     "epsilon",

@@ -290,7 +290,16 @@ def list_entries(
 
 def render_html(title: str, entries: tuple[Entry, ...]) -> str:
     """A title above the table of entries, as notebooks show a budget."""
-    head = _html_row("th", ("time (UTC)", "scope", "mechanism", "epsilon", "delta", "state"))
+    names = (
+        "time (UTC)",
+        "scope",
+        "mechanism",
+        "epsilon",
+        "delta",
+        "attacker's advantage",
+        "state",
+    )
+    head = _html_row("th", names)
     body = "".join(_html_row("td", _cells(entry)) for entry in entries)
     return f"<p><code>{html.escape(title)}</code></p><table>{head}{body}</table>"
 
@@ -319,7 +328,7 @@ def _describe_scope(scope: Account, path: str, relation: str) -> Entry:
 
 def _cells(entry: Entry) -> tuple[str, ...]:
     record, time = entry.record, f"{entry.time:%Y-%m-%d %H:%M:%S}"
-    amounts = f"{record.epsilon:g}", f"{record.delta:g}"
+    amounts = f"{record.epsilon:g}", f"{record.delta:g}", f"{record.attack_advantage:.3g}"
     return (time, entry.scope, record.mechanism, *amounts, entry.state)
 
 

@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import Bar, draw_bars
 from .report_page import (
+    ADVANTAGE,
     Figure,
     Item,
     Page,
@@ -183,6 +185,8 @@ def _protection(page: Page) -> Iterator[Item]:
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
+    advantage = advantage_of(page.find("record"))
+    rows.insert(1, [ADVANTAGE, f"{advantage:.3g}"])
     yield PageTable("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"It was charged to the ledger {page.show('settings.budget')}."

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import Bin, ChartRow, Interval, draw_intervals, draw_reliability
 from .report_page import (
+    ADVANTAGE,
     Figure,
     Item,
     Page,
@@ -237,8 +239,9 @@ def _records(page: Page) -> Iterator[Item]:
         )
         epsilon, delta = page.show(f"{p}.epsilon", 0), page.show(f"{p}.delta", 0)
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
-        rows.append([write_name(record["mechanism"]), whom, epsilon, delta, *rest])
-    heads = ["mechanism", "protects", "epsilon", "delta", "numerics", "coins"]
+        told = (epsilon, delta, f"{advantage_of(record):.3g}")
+        rows.append([write_name(record["mechanism"]), whom, *told, *rest])
+    heads = ["mechanism", "protects", "epsilon", "delta", ADVANTAGE, "numerics", "coins"]
     yield PageTable("Records of privacy", heads, rows)
     if page.has("budget"):
         yield (

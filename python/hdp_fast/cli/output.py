@@ -32,6 +32,13 @@ def record_of(record: PrivacyRecord | None) -> Any:
     return None if record is None else json.loads(record.to_json())
 
 
+def advantage_of(record: Mapping[str, Any]) -> float:
+    """The largest advantage of an attacker, which the dict of a privacy record implies."""
+    from ..record import PrivacyRecord  # Whoever sees no record does not wait for it.
+
+    return PrivacyRecord.from_json(json.dumps(record)).attack_advantage
+
+
 def is_standard(path: Path | None) -> bool:
     """Whether a path is "-", the standard output."""
     return path is not None and str(path) == "-"
@@ -425,7 +432,8 @@ def _part(value: Any) -> str:
 
 
 def _record_text(record: Mapping[str, Any]) -> str:
-    """What protects, by whom it can be told apart, and what did it."""
+    """What protects, what can be told apart at most, and what did it."""
     privacy = f"epsilon = {record['epsilon']:g}, delta = {record['delta']:g}"
+    privacy += f", attacker's advantage at most {advantage_of(record):.3g}"
     how = f"neighbors {record['neighbors']}, numerics {record['numerics']}, rng {record['rng']}"
     return f"{privacy}; {how}; {record['mechanism']}"

@@ -111,6 +111,9 @@ class Page:
         return f"{self.show(f'{path}.{low}')} to {self.show(f'{path}.{high}')}"
 
 
+ADVANTAGE = "attacker's advantage at most"
+
+
 def write_text(text: str) -> str:
     """A text as HTML; what does not print is escaped, as on a terminal."""
     return escape(printable(text))

@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .output import advantage_of
 from .report_charts import ChartRow, Interval, draw_intervals
 from .report_page import (
+    ADVANTAGE,
     Figure,
     Item,
     Page,
@@ -149,11 +151,12 @@ def _records(page: Page) -> Iterator[Item]:
         [
             write_name(record["mechanism"]),
             *(page.show(f"records.{i}.{name}", 0) for name in ("epsilon", "delta")),
+            f"{advantage_of(record):.3g}",
             *(page.show(f"records.{i}.{name}") for name in ("noise", "numerics", "rng")),
         ]
         for i, record in enumerate(page.find("records"))
     ]
-    heads = ["mechanism", "epsilon", "delta", "noise", "numerics", "coins"]
+    heads = ["mechanism", "epsilon", "delta", ADVANTAGE, "noise", "numerics", "coins"]
     yield PageTable("Records of privacy; a row's protection is their sum", heads, rows)
     if page.find("settings.budget") is not None:
         yield f"All of it was charged to the ledger {page.show('settings.budget')}."

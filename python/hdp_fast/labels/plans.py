@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from .._support.notes import note
 from .._support.validate import (
     finite_number,
     nonnegative,
@@ -20,6 +21,8 @@ from ..stability.tables import HazardTable, VoteTable
 
 _MOST = 1 << 40
 _MOST_BINS = 1 << 16
+# Nobody has more records of people than this; the United Nations' estimate for 2025, rounded up.
+_PEOPLE = 8.3e9
 
 
 def unstable_queries(
@@ -277,7 +280,7 @@ def plan_answers(
             1/2).
 
     Returns:
-        A LearningPlan.
+        A LearningPlan. A UtilityWarning says where it asks for more records than there are people.
 
     Raises:
         ParameterError: A parameter is out of range, or no table keeps the promise.
@@ -314,6 +317,9 @@ def plan_answers(
         key=lambda pair: pair[1],
     )
     chunk = pac_sample_size(dimension, alpha=near, beta=failing / 4 / k, agnostic=opt is not None)
+    if k * chunk > _PEOPLE:
+        most = f"there are {_PEOPLE:.1e} people on Earth: a larger alpha asks for fewer"
+        note(f"the plan asks for n = {k * chunk:.1e} records, and {most}")
     return LearningPlan(
         queries=m,
         max_unstable=T,
@@ -357,7 +363,7 @@ def plan_learning(
             1/2).
 
     Returns:
-        A LearningPlan.
+        A LearningPlan. A UtilityWarning says where it asks for more records than there are people.
 
     Raises:
         ParameterError: A parameter is out of range, no table keeps the promise, or the bound on the

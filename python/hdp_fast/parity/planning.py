@@ -203,7 +203,8 @@ def plan_transfer(
 
     Source:
         Kohen and Sheffet 2022, Appendix B, with a Chernoff bound on the sum of the waiting times in
-        place of its union bound. Hoeffding's inequality for the agents.
+        place of its union bound, and the corollary of Theorem 1 in docs/theory/plans.md for what
+        the source draws. Hoeffding's inequality for the agents.
 
     Examples:
         >>> from hdp_fast import parity
@@ -212,7 +213,7 @@ def plan_transfer(
         278
         >>> plan = parity.plan_transfer(8, chi2=1.0, **goal)
         >>> plan.curator.n, plan.agents
-        (233, 1026)
+        (208, 1026)
     """
     half = probability("beta", beta) / 2
     agents = agents_needed(

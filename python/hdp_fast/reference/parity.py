@@ -651,21 +651,24 @@ def plan_paper(d: int, alpha: float, beta: float, epsilon: float, neighbors: Nei
 def samples_uniform_target(d: int, chi2: float, p: float, b: float) -> int:
     """Records of the source after which a Poisson sample spans, so that one hypothesis is left.
 
-    A draw leaves a subspace of dimension i with probability u_i >= `(1 - 2**(i - d))**2` /
-    (chi2 + 1), so the waiting time is at most a sum of geometric variables of means 1 / (p u_i);
-    n is the smallest with E exp(t sum) <= b exp(t (n + 1)) for some t.
+    The target leaves a subspace of dimension i with probability `t_i = 1 - 2**(i - d)`, hence the
+    source with at least the smaller root u_i of `(t_i - u)**2 = chi2 u (1 - u)`. So the waiting
+    time is at most a sum of geometric variables of means 1 / (p u_i); n is the smallest with
+    E exp(t sum) <= b exp(t (n + 1)) for some t.
 
     Args: d, features; chi2, divergence of the uniform target from the source; p, sampling rate;
         b, allowed probability of not spanning.
     Guarantee: of utility only.
     Raises: ValueError if an argument is out of range.
     Cost: a few hundred passes over d numbers.
-    Source: Kohen and Sheffet, Transfer Learning in Differential Privacy's Hybrid-Model, App. B.
+    Source: Kohen and Sheffet, Transfer Learning in Differential Privacy's Hybrid-Model, App. B; the
+        corollary of Theorem 1 in docs/theory/plans.md.
     """
     _require_targets(d, 0.5, b, 1.0)
     _require(chi2 >= 0, f"chi2 must be non-negative, got {chi2}")
     _require(0 < p <= 1, f"p must lie in (0, 1], got {p}")
-    q = p * (1 - 2.0 ** (np.arange(d) - d)) ** 2 / (chi2 + 1)
+    t = 1 - 2.0 ** (np.arange(d) - d)
+    q = p * t**2 / (t + chi2 / 2 + np.sqrt(chi2**2 / 4 + chi2 * t * (1 - t)))
 
     def bound(ts: np.ndarray) -> np.ndarray:
         # ln E exp(t G) = -ln(1 - (1 - exp(-t)) / q) for a geometric G of rate q.

@@ -297,10 +297,16 @@ pub fn plan_uniform_target(target: &Target, chi2: f64, method: Method) -> Result
     Err(Error::Parameter(format!("epsilon = {epsilon} and chi2 = {chi2} need more than 2^62 records")))
 }
 
+/// The least probability that a source gives to an event of probability `t` under a target at this divergence
+/// (docs/theory/plans.md, the corollary of Theorem 1), in a form without cancellation or overflow.
+fn least_on_source(t: f64, chi2: f64) -> f64 {
+    2.0 * t * t / (2.0 * t + chi2 + chi2.sqrt() * (chi2 + 4.0 * t * (1.0 - t)).sqrt())
+}
+
 /// Chernoff bound on the draws after which a Poisson sample spans the space except with probability b: step i waits
-/// for a vector outside a space of dimension i, which comes with probability at least (1 - 2^(i-d))^2 / (chi2 + 1).
+/// for a vector outside a space of dimension i, which the uniform target draws with probability 1 - 2^(i-d).
 fn draws_until_spanning(d: usize, chi2: f64, p: f64, b: f64) -> f64 {
-    let rate = |missing: f64| p * (1.0 - (-missing).exp2()).powi(2) / (chi2 + 1.0);
+    let rate = |missing: f64| p * least_on_source(1.0 - (-missing).exp2(), chi2);
     // Up to 64 dimensions from the end every step has the same rate, to the last bit of a float.
     let (alike, rates) = (d.saturating_sub(64), (1..=d.min(64)).map(|missing| rate(missing as f64)));
     let mut steps: Vec<(f64, f64)> = rates.map(|q| (1.0, q)).collect();
