@@ -26,6 +26,7 @@ from .results import (
     Statistic,
     TopCategories,
 )
+from .shares import Shares
 from .table_statistics import TableStatistics, Task, columns_of, describe
 from .tallies import histogram, top_k
 
@@ -37,6 +38,7 @@ __all__ = [
     "Histogram",
     "Job",
     "Quantiles",
+    "Shares",
     "Statistic",
     "TableStatistics",
     "Task",
