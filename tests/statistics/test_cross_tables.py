@@ -53,7 +53,7 @@ def counts_of(plan, rows):
 @each_case("margins", MARGINS)
 def test_counts_of_neighbors_differ_by_what_the_noise_is_for(margins, relation):
     """Over all data sets of up to two rows and their neighbors, in both norms."""
-    plan = cross_tables._Plan(TINY, tuple(margins), relation)
+    plan = cross_tables.TablesPlan(TINY, tuple(margins), relation)
     cells = list(itertools.product(["x", "else"], [0.5, 1.5], ["u", ""]))
     made = {
         rows: counts_of(plan, rows)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._support.notes import keep_result
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import guess, refuse, sequence
+from .._support.validate import guess, instance, refuse, sequence
 from ..budget.account import Budget, Neighbors
 from ..data.chunks import Chunks, fold_all
 from ..data.column_kinds import Category, Number
@@ -26,12 +26,11 @@ from .bounded_columns import check_number
 from .release_noise import Sensitivity, release
 from .results import OTHER, CrossTable, CrossTables
 from .sampling import check_sample
-from .table_statistics import bin_edges, columns_of
 from .tallies import read_bins, sample_counts
 
 Margin = tuple[str, ...]
 
-_MOST_CELLS, _MOST_COLUMNS = 1 << 20, 3
+_MOST_CELLS, MOST_COLUMNS = 1 << 20, 3
 # What makes a lower and an upper end farther from a number.
 _WIDER = (np.minimum, np.maximum)
 # Projections on consistent tables and on tables without negative counts, one after the other.
@@ -116,7 +115,7 @@ def tables(
     private = take_columns("table", table.peek() if chunked else table, None)
     label = None if schema.label is None else schema.label.column
     usual = [name for name in kinds if name != label or name in private.columns]
-    plan = _Plan(schema, _settle_margins(margins, kinds, usual), neighbors)
+    plan = TablesPlan(schema, settle_margins(margins, kinds, usual), neighbors)
     for name in plan.labels:
         private.column(name)
     if chunked:
@@ -125,7 +124,42 @@ def tables(
     return plan.release(fold_all(plan.fold, private), goal)
 
 
-class _Plan:
+def columns_of(schema: Schema) -> dict[str, Category | Number]:
+    """Lists the columns of which something can be released, the label among them.
+
+    Args:
+        schema: The public schema.
+
+    Returns:
+        Category or Number by the column's name. A label by a rule is a column of numbers, 1 where
+        the rule applies.
+
+    Raises:
+        ParameterError: schema is no data.Schema.
+
+    Examples:
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> from hdp_fast.statistics import columns_of
+        >>> list(columns_of(Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})))
+        ['age', 'bought']
+    """
+    instance("schema", schema, Schema, "a data.Schema")
+    kinds = {
+        name: kind for name, kind in schema.columns.items() if isinstance(kind, (Category, Number))
+    }
+    label = schema.label
+    if label is None:
+        return kinds
+    number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
+    return {**kinds, label.column: number}
+
+
+def bin_edges(kind: Number) -> list[float]:
+    """The ends of the bins of a number: its bounds, and the cuts between them."""
+    return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
+
+
+class TablesPlan:
     """Which tables are released, from public facts alone."""
 
     def __init__(self, schema: Schema, margins: tuple[Margin, ...], neighbors: str) -> None:
@@ -225,9 +259,13 @@ class _Plan:
         }
 
 
-def _settle_margins(
-    margins: Any, kinds: Mapping[str, Any], usual: Sequence[str]
+def settle_margins(
+    margins: Any, kinds: Mapping[str, Any], usual: Sequence[str] = ()
 ) -> tuple[Margin, ...]:
+    """The tables that are asked for, or the usual ones.
+
+    Raises: ParameterError for what `tables` refuses.
+    """
     if margins is None:
         pairs = tuple(itertools.combinations(usual, 2))
         return pairs or tuple((name,) for name in usual)
@@ -238,7 +276,7 @@ def _settle_margins(
             if name not in kinds:
                 rule = "each must be a column of the schema that is not ignored"
                 refuse("margins", name, f"{rule}{guess(name, kinds)}")
-        if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names):
+        if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
             refuse("margins", list(names), "each must have one to three different columns")
         if any(set(names) == set(other) for other in settled):
             refuse("margins", list(names), "each table must be listed once")

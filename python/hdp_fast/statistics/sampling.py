@@ -120,7 +120,7 @@ def bound_deviations(low: float, high: float, n: int, beta: float) -> tuple[floa
 
 
 def shift_ranks(level: Fraction, n: int, beta: float) -> tuple[int, int]:
-    """How many ranks the population's quantile of a level may lie below and above that of n records.
+    """By how many ranks a population's quantile may lie below and above that of n records.
 
     A point with at most n level - first records below it is not above the population's quantile,
     but for half of beta, and one with at least n level + second at it or below is not below it.
