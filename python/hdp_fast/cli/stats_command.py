@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from ..statistics import TableStatistics, Task
 
 MOMENTS = ("mean", "sum", "variance")
+# A number of steps of more digits is none.
+_MOST_DIGITS = 10
 # Of a distribution so many points are printed, and a last one.
 _SHOWN = 10
 _NUMBERS = ("value", "from", "to", "population from", "to there")
@@ -88,12 +90,9 @@ class Planner:
         self._require("--distribution", column, Number)
         if detail is None:
             return _make_task("distribution", (column,))
-        from ..statistics.distributions import MOST_CELLS
-
-        digits = detail.isdecimal() and len(detail) <= len(str(MOST_CELLS))
-        if not digits or not 1 <= int(detail) <= MOST_CELLS:
-            rule = f"it must be COLUMN or COLUMN:STEPS, with STEPS from 1 to {MOST_CELLS}"
-            refuse("--distribution", text, rule)
+        # How many there may be at most the library says.
+        if not (detail.isdecimal() and len(detail) < _MOST_DIGITS and int(detail)):
+            refuse("--distribution", text, "it must be COLUMN or COLUMN:STEPS, of 1 step or more")
         return _make_task("distribution", (column,), int(detail))
 
     def _plan_table(self, text: str) -> Task:

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.types import Floats
+from .._support.validate import numbers, probability
+from ..exceptions import ParameterError, ShapeError
 from .release_noise import Noise, bound_sums
 
 # Points that are tested at a time, and how often: an end is found to 1 / _POINTS ** _TIMES.
@@ -87,13 +89,18 @@ class Shares(dict[str, float]):
             The ends of the interval, each of which is missed with half of beta at most over the
             noise, as long as the means lie between theirs.
 
+        Raises:
+            ShapeError: low or high has another shape.
+            ParameterError: low or high holds something else than finite numbers, or beta is out of
+                range.
+
         Source:
             Fieller 1954: values of a ratio that a test of its parts does not refuse; Chernoff's
             bound of weighted sums of noise.
         """
-        lowest = np.asarray(low, np.float64)
-        highest = lowest if high is None else np.asarray(high, np.float64)
-        return -self._largest_mean(-lowest, beta / 2), self._largest_mean(highest, beta / 2)
+        lowest, half = self._read_means("low", low), probability("beta", beta) / 2
+        highest = lowest if high is None else self._read_means("high", high)
+        return -self._largest_mean(-lowest, half), self._largest_mean(highest, half)
 
     def bound_distance(self, beta: float) -> float:
         """Bounds by how much these shares and those of the rows differ in any union of cells.
@@ -103,9 +110,13 @@ class Shares(dict[str, float]):
 
         Returns:
             The bound, in [0, 1].
+
+        Raises:
+            ParameterError: beta is out of range.
         """
+        part = probability("beta", beta) / max(len(self), 1)
         shares, cells = np.array(list(self.values())), np.eye(len(self))
-        ends = [self.bound_mean(cell, beta=beta / len(self)) for cell in cells]
+        ends = [self.bound_mean(cell, beta=part) for cell in cells]
         low, high = np.array(ends).T
         more, fewer = (high - shares).clip(0).sum(), (shares - low).clip(0).sum()
         return min(float(more), float(fewer), 1.0)
@@ -118,8 +129,12 @@ class Shares(dict[str, float]):
 
         Returns:
             The variance; infinite where no one seems to be in the cells.
+
+        Raises:
+            ShapeError: means has another shape.
+            ParameterError: means holds something else than finite numbers.
         """
-        values, total = np.asarray(means, np.float64), float(self._named.sum())
+        values, total = self._read_means("means", means), float(self._named.sum())
         if total <= 0:
             return math.inf
         middle = float(values @ np.array(list(self.values())))
@@ -128,8 +143,21 @@ class Shares(dict[str, float]):
         squares = float((weights**2).sum()) * draws
         return squares * self._noise.deviation**2 / total**2
 
+    def _read_means(self, name: str, value: ArrayLike) -> Floats:
+        means = np.asarray(numbers(name, value), np.float64)
+        if means.shape != self._named.shape:
+            rule = f"but it must be {self._named.shape}: one for each cell"
+            raise ShapeError(f"{name} has shape {means.shape}, {rule}")
+        if not np.isfinite(means).all():
+            raise ParameterError(f"{name} holds something else, but every entry must be finite")
+        return means
+
     def _largest_mean(self, values: Floats, beta: float) -> float:
-        """The largest mean of some values of cells that the counts do not refuse."""
+        """The largest mean of some values of cells that the counts do not refuse.
+
+        What is tested is convex in the mean, but for exponents that are not the best and make it
+        larger. So where a mean between two tested ones is kept, one of these is.
+        """
         start, end = float(values.min()), float(values.max())
         for _ in range(_TIMES):
             tested = np.linspace(start, end, _POINTS + 1)
