@@ -1,11 +1,11 @@
 """Private statistics of hdp_fast beside OpenDP's: error at one epsilon, time, lines of code.
 
 Run `python benches/bench_private_statistics.py`: about two minutes; `-k levels` for 99 quantiles
-alone, whose error is a share of the records. OpenDP comes with the extra `bench`. Both get the same
-records, bounds, epsilon and relation: a public number of records for mean and variance, a private
-one for the others. Records are on the grid of 1,001 points from which both choose quantiles. The
-error is an average over as many releases as a second allows, and +- is its standard error. Times
-are those of one release, without the making of OpenDP's measurement.
+alone, under both relations, whose error is a share of the records. OpenDP comes with the extra
+`bench`. Both get the same records, bounds, epsilon and relation: a public number of records for
+mean and variance, a private one for the others. Records are on the grid of 1,001 points from which
+both choose quantiles. The error is an average over as many releases as a second allows, and +- is
+its standard error. Times are those of one release, without the making of OpenDP's measurement.
 """
 
 from __future__ import annotations
@@ -194,14 +194,20 @@ def bench_levels(race: Race, zeros: float, epsilon: float) -> None:
         more = {"epsilon": epsilon, "neighbors": "add_remove"}
         return statistics.distribution(x, **options, **more).quantiles(MANY)
 
+    def known() -> Array:
+        return statistics.distribution(x, **options, epsilon=epsilon).quantiles(MANY)
+
     race.ours(cut, threads=(1,), **measure(cut, error_of, cut, race))
     race.peer("public n", cut_public, **measure(cut_public, error_of, cut_public, race))
     race.peer("distribution", whole, **measure(whole, error_of, whole, race))
+    race.peer("distribution, public n", known, **measure(known, error_of, known, race))
     peer = load_peer()
     if peer is not None:
-        alone, tree = their_levels(peer, x, epsilon), their_tree(peer, x, epsilon)
+        alone, tree = their_levels(peer, x, epsilon), their_tree(peer, x, epsilon, 1)
         race.peer("OpenDP, one by one", alone, **measure(alone, error_of, their_levels, race))
         race.peer("OpenDP, tree", tree, **measure(tree, error_of, their_tree, race))
+        tree = their_tree(peer, x, epsilon, 2)
+        race.peer("OpenDP, tree, public n", tree, **measure(tree, error_of, their_tree, race))
     race.run()
 
 
@@ -221,7 +227,8 @@ def their_levels(dp: Any, x: Array, epsilon: float) -> Release:
     return lambda: sorted(release(x) for release in releases)
 
 
-def their_tree(dp: Any, x: Array, epsilon: float) -> Release:
+def their_tree(dp: Any, x: Array, epsilon: float, records: int) -> Release:
+    """records: how many are in one data set alone: 1 where one is added, 2 where it is replaced."""
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
     edges = ((np.arange(STEPS + 2) - 0.5) * INCOME / STEPS).tolist()
     branching = 16
@@ -232,7 +239,7 @@ def their_tree(dp: Any, x: Array, epsilon: float) -> Release:
         >> dp.t.then_b_ary_tree(leaf_count=STEPS + 1, branching_factor=branching)
     )
     release = dp.binary_search_chain(
-        lambda scale: counts >> dp.m.then_laplace(scale), d_in=1, d_out=epsilon
+        lambda scale: counts >> dp.m.then_laplace(scale), d_in=records, d_out=epsilon
     )
     settle = dp.t.make_consistent_b_ary_tree(branching)
     read = dp.t.make_quantiles_from_counts(edges, MANY.tolist())

@@ -7,7 +7,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 from bad_input_files import csv, schema, table
-from report_pages import Reader, find, is_shown
+from report_pages import Reader, check_marks, find, is_shown
 
 from hdp_fast import Budget
 from hdp_fast.cli import main
@@ -318,3 +318,58 @@ def test_workers_leave_the_standard_input_to_the_command(capsys, monkeypatch):
     ]
     assert main(["stats", *words]) == 0
     assert json.loads(capsys.readouterr().out)["private"]["rows"] == len(ROWS)
+
+
+def test_distributions_tables_and_the_population_are_released_and_reported(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    words = ["--distribution", "age:20", "--table", "gender,income", "income,hours", "--sampled"]
+    words += ["--mean", "age", "--epsilon", "500", "--report", str(page), "--force"]
+    summary = statistics_of(*words, capsys=capsys)
+    ages, points = cells("age").astype(int), pick(summary, "distribution", "age")
+    assert len(points) == 21
+    for row in points:
+        grid = points[1]["item"] - points[0]["item"]
+        assert row["value"] == pytest.approx((ages <= row["item"] + grid / 2).mean(), abs=0.05)
+    men = (cells("gender") == "Male") & (cells("income") == ">50K")
+    table = {row["item"]: row for row in pick(summary, "tables", "gender, income")}
+    assert abs(table["Male, 0.5 to 1"]["value"] - men.sum()) < 10
+    assert len(pick(summary, "tables", "income, hours")) == 6
+    assert len(summary["records"]) == 3
+    # A column counts as one, and so does each of both tables, which are one release.
+    assert max(record["epsilon"] for record in summary["records"]) == pytest.approx(250)
+    for row in summary["statistics"]:
+        assert row["population_low"] <= row["value"] <= row["population_high"]
+    text = run(*words, capsys=capsys)
+    assert "population from" in text
+    assert sum(line.startswith("distribution") for line in text.splitlines()) == 11
+    reader = Reader(page.read_text())
+    summary = json.loads(reader.summary)
+    assert check_marks(reader, summary) > 30
+    for key, shown in reader.marked:
+        assert is_shown(find(summary, key), shown), key
+    assert "For the population" in page.read_text()
+    assert "population_low" not in json.dumps(
+        statistics_of("--mean", "age", "--distribution", "age", "--epsilon", "1", capsys=capsys)
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--distribution", "age:0"],
+        ["--distribution", "age:16385"],
+        ["--distribution", "gender"],
+        ["--table", "age,wrong"],
+        ["--table", "age,age"],
+        ["--table", "gender,age", "age,gender"],
+        ["--table", "age,hours,gender,workclass"],
+        ["--table", "age", "--by", "gender"],
+        ["--sum", "age", "--sampled", "--neighbors", "add_remove"],
+        ["--quantiles", "age", "--sampled", "--by", "gender"],
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_spent(words, capsys):
+    relation = "add_remove" if "add_remove" in words else "replace_one"
+    Budget.open("ledger", epsilon=5.0, neighbors=relation)
+    run(*words, "--epsilon", "1", "--budget", "ledger", capsys=capsys, code=2)
+    assert Budget.open("ledger").spent.epsilon == 0

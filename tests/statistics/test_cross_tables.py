@@ -3,15 +3,19 @@
 import itertools
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from cases import each_case
+from lengths import STAT
 
 from hdp_fast import Budget, local, statistics, transfer
 from hdp_fast.data import Category, Chunks, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
-from hdp_fast.statistics import cross_tables
+from hdp_fast.statistics import Shares, cross_tables
+from hdp_fast.statistics.release_noise import Noise
+from hdp_fast.statistics.shares import NoisyCells
 
 RELATIONS = ["replace_one", "add_remove"]
 SCHEMA = Schema(
@@ -49,7 +53,7 @@ def counts_of(plan, rows):
 @each_case("margins", MARGINS)
 def test_counts_of_neighbors_differ_by_what_the_noise_is_for(margins, relation):
     """Over all data sets of up to two rows and their neighbors, in both norms."""
-    plan = cross_tables._Plan(TINY, tuple(margins), relation)
+    plan = cross_tables.TablesPlan(TINY, tuple(margins), relation)
     cells = list(itertools.product(["x", "else"], [0.5, 1.5], ["u", ""]))
     made = {
         rows: counts_of(plan, rows)
@@ -272,3 +276,68 @@ def test_tables_need_rows_and_their_columns():
     table = {f"v{i}": ["0"] for i in range(3)}
     with pytest.raises(ParameterError, match="cells"):
         statistics.tables(table, wide, epsilon=1.0, margins=[("v0", "v1", "v2")])
+
+
+def shares_of(counts, noise, *, n, others=(), draws=(1,)):
+    """Shares of a table whose counts have this noise, a list for each table."""
+    parts = [
+        NoisyCells(np.array(counts) + one[: len(counts)], np.array(others) + one[len(counts) :], m)
+        for one, m in zip(noise, draws, strict=True)
+    ]
+    total = max(sum(counts), 1)
+    names = {str(place): count / total for place, count in enumerate(counts)}
+    return Shares(names, parts, Noise("laplace", Fraction(2)), n)
+
+
+@each_case(("known", "counts"), [(True, [9, 4]), (False, [9, 4]), (False, [1, 0])])
+def test_means_of_rows_are_refused_with_the_exact_probability_of_noise(counts, known):
+    """Over all noise of two cells but a tiny tail, for the true mean of some values of cells."""
+    values, beta, span = np.array([0.1, 0.7]), 0.1, 16
+    ratio = math.exp(-1 / 2)
+    chances = (1 - ratio) / (1 + ratio) * ratio ** np.abs(np.arange(-span, span + 1))
+    truth = values @ np.array(counts) / sum(counts)
+    missed = 0.0
+    for first, chance in zip(range(-span, span + 1), chances, strict=True):
+        for second, other in zip(range(-span, span + 1), chances, strict=True):
+            noise = [np.array([first, second])]
+            shares = shares_of(counts, noise, n=sum(counts) if known else None)
+            missed += chance * other * (not shares._test(values, np.array([truth]), beta)[0])
+    assert missed <= beta
+    assert chances.sum() ** 2 > 1 - beta / 20
+
+
+@each_case("relation", ["replace_one", "add_remove"])
+@each_case("delta", [None, 1e-4])
+@each_case("margins", [[("age",)], [("age", "home"), ("age", "job")]])
+def test_bounds_of_means_cover_those_of_the_rows(margins, delta, relation):
+    people = {name: values[:400] for name, values in PEOPLE.items()}
+    ends, values = np.array([0, 30, 60, math.inf]), np.array([0.1, 0.9, 0.3])
+    ages = np.asarray(people["age"], float)
+    true = np.histogram(ages, ends)[0] / len(ages)
+    coins, missed, off = np.random.default_rng(0), 0, 0
+    for _ in range(tries := 1_000 if STAT else 15):
+        released = statistics.tables(
+            people, SCHEMA, epsilon=0.05, delta=delta, margins=margins, neighbors=relation,
+            random_state=coins,
+        )  # fmt: skip
+        shares = released.shares("age")
+        low, high = shares.bound_mean(values, beta=0.1)
+        missed += not low <= true @ values <= high
+        distance = np.abs(true - list(shares.values())).sum() / 2
+        off += distance > shares.bound_distance(0.1)
+    assert max(missed, off) <= tries * 0.1 + 5 * math.sqrt(tries * 0.1)
+    assert 0.1 <= low < high <= 0.9
+
+
+def test_bounds_of_means_tighten_with_epsilon_and_the_number_of_rows():
+    widths = []
+    for epsilon in (0.1, 1.0, 1e3):
+        released = statistics.tables(PEOPLE, SCHEMA, epsilon=epsilon, random_state=1)
+        low, high = released.shares("home").bound_mean([0.0, 1.0], [0.2, 1.0], beta=0.05)
+        widths.append(high - low)
+    share = released.shares("home")
+    home = list(share.values())
+    assert widths[0] > widths[1] > widths[2]
+    assert widths[2] == pytest.approx(0.2 * home[0], abs=1e-3)
+    assert share.variance_of_mean([0.0, 1.0]) < 1e-6
+    assert share.bound_distance(0.05) < 1e-3

@@ -58,6 +58,9 @@ TASKS = [
     Task("mean", ("age", "size")),
     Task("sum", ("size",)),
     Task("variance", ("age",)),
+    Task("tables", ("home", "bought")),
+    Task("distribution", ("age",), 9),
+    Task("tables", ("age", "home", "bought")),
     Task("quantiles", ("age", "size"), (0.9, 0.1)),
     Task("histogram", ("age",)),
     Task("top_k", ("home",), 1),
@@ -133,6 +136,13 @@ def test_describe_takes_the_usual_detail():
         ({"tasks": [Task("top_k", ("home",), 3)]}, "detail = 3"),
         ({"tasks": [Task("top_k", ("home",))], "by": "home"}, "top_k has no groups"),
         ({"tasks": [Task("quantiles", ("age",), (0.5, 2))]}, "levels in"),
+        ({"tasks": [Task("distribution", ("home",))]}, "each as a number"),
+        ({"tasks": [Task("distribution", ("age",), 0)]}, "detail = 0"),
+        ({"tasks": [Task("tables")]}, "another number of columns"),
+        ({"tasks": [Task("tables", ("age", "home")), Task("tables", ("home", "age"))]}, "once"),
+        ({"tasks": [Task("tables", ("age",))], "by": "home"}, "tables have no groups"),
+        ({"sampled": 1}, "sampled = 1"),
+        ({"sampled": True, "by": "home", "tasks": [Task("quantiles", ("age",))]}, "sampled"),
         ({"tasks": [Task("quantiles", ("age",), ())]}, "levels in"),
         ({"table": {"age": [1.0]}, "tasks": [Task("mean", ("size",))]}, "size"),
         ({"table": np.ones((3, 3))}, "named columns"),
@@ -173,3 +183,24 @@ def test_parts_of_a_table_release_what_the_table_does(by, neighbors):
     assert budget.spent[0] <= 4.0
     reader = pa.Table.from_pandas(frame).to_reader(max_chunksize=1000)
     assert statistics.describe(Chunks(reader), schema, **options).rows == whole.rows
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_parts_release_the_tables_and_distributions_of_all_rows(neighbors):
+    frame = pd.DataFrame(PEOPLE)
+    tasks = [task for task in TASKS if task.statistic in ("tables", "distribution", "mean")]
+    options = {"epsilon": 4.0, "tasks": tasks, "neighbors": neighbors, "random_state": 3}
+    whole = describe(frame, SCHEMA, **options, sampled=True)
+    parts = Chunks([frame[:1], frame[1:1], frame[1:2000], frame[2000:]])
+    assert describe(parts, SCHEMA, **options, sampled=True).rows == whole.rows
+    plain = describe(frame, SCHEMA, **options).rows
+    assert [row["value"] for row in plain] == [row["value"] for row in whole.rows]
+    assert not any("population_low" in row for row in plain)
+    assert all("population_low" in row for row in whole.rows)
+    sums = {}
+    for row in whole.rows:
+        if row["statistic"] == "tables":
+            sums.setdefault(row["column"], []).append(row["value"])
+    assert list(sums) == ["home, bought", "age, home, bought"]
+    first, second = map(sum, sums.values())
+    assert first == pytest.approx(second)

@@ -125,6 +125,12 @@ def private_model() -> learners.PrivateModel:
     return made.learn(TABLE, random_state=1)
 
 
+def shares_of_homes():
+    schema = data.Schema(None, {"home": data.Category(("town", "land"))})
+    homes = {"home": ["town", "land", "town"] * 50}
+    return statistics.tables(homes, schema, epsilon=1.0).shares("home")
+
+
 def hybrid() -> transfer.HybridRun:
     """A run in which no one is asked what moved."""
     return transfer.HybridRun(
@@ -253,6 +259,15 @@ BASES: dict[str, Callable[[], Base]] = {
         {"learned": learn_hybrid(), "agents": survey(), "random_state": 1},
     ),
     "statistics.columns_of": lambda: (statistics.columns_of, {"schema": SCHEMA}),
+    "statistics.Shares.bound_mean": lambda: (
+        shares_of_homes().bound_mean,
+        {"low": [0.1, 0.4], "high": [0.2, 0.5], "beta": 0.1},
+    ),
+    "statistics.Shares.bound_distance": lambda: (shares_of_homes().bound_distance, {"beta": 0.1}),
+    "statistics.Shares.variance_of_mean": lambda: (
+        shares_of_homes().variance_of_mean,
+        {"means": [0.1, 0.4]},
+    ),
     "learners.ConjunctionList.predict": lambda: (
         learners.ConjunctionList(EYE, 1 - EYE).predict,
         {"i": 1, "X": EYE},

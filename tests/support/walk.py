@@ -314,6 +314,7 @@ EXEMPT = {
     "hdp_fast.stability.GaussianSession": "GaussianVote.session makes it",
     "hdp_fast.stability.GaussianVote": "GaussianVote.design makes it",
     "hdp_fast.stability.TableSession": "the tables' session makes it",
+    "hdp_fast.statistics.Shares": "CrossTables.shares makes it",
     "hdp_fast.transfer.SubsampleTestReweigh.resume": "tests/transfer ends runs and resumes them",
 }
 # The contract of scikit-learn's own checks, which tests/sklearn holds them to.

@@ -9,8 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cases import each_case
+from lengths import STAT
 
-from hdp_fast import _core, local, plotting, transfer
+from hdp_fast import _core, local, plotting, statistics, transfer
+from hdp_fast.data import Number, Schema
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.gf2 import BitMatrix
 from hdp_fast.local import Query
@@ -443,3 +445,30 @@ def test_what_remote_agents_cannot_be_sent_is_refused():
         with pytest.raises(ParameterError):
             transfer.survey({"y": Query.label(), "other": question}, agents)
         assert not asked
+
+
+@each_case("by_stratum", [True, False])
+def test_intervals_hold_the_noise_of_the_weights(by_stratum):
+    """A small panel under much noise, and many agents of little noise: weights err the most."""
+    schema = Schema(None, {"age": Number(0, 100, (50,))})
+    ages = {"age": np.repeat([20.0, 70.0], [150, 50])}
+    crowd = np.repeat([20.0, 70.0], 4_000)[:, None]
+    labels = (crowd[:, 0] > 50).astype(int)
+    strata = {"young": Query.between(0, high=50), "old": Query.between(0, low=50)}
+    sampled = {"young": 0.5, "old": 0.5}
+    coins, missed = np.random.default_rng(0), {"noisy": 0, "plain": 0}
+    tries = 300 if STAT else 12
+    for _ in range(tries):
+        panel = statistics.tables(ages, schema, epsilon=0.02, random_state=coins)
+        shares = panel.shares("age", names=[list(strata)])
+        for name, weights in (("noisy", shares), ("plain", dict(shares))):
+            agents = local.Agents(crowd, labels, epsilon=8.0)
+            row = transfer.survey(
+                {"y": Query.label()}, agents, strata=strata, weights=weights, sampled=sampled,
+                by_stratum=by_stratum, beta=0.1, random_state=coins,
+            )["y"]  # fmt: skip
+            missed[name] += not row.low <= 0.25 <= row.high
+            assert row.low_all <= row.low <= row.value <= row.high <= row.high_all
+            assert row.low_any <= row.low
+    assert missed["noisy"] <= 0.1 * tries + 5 * math.sqrt(0.1 * tries)
+    assert missed["plain"] > 0.4 * tries

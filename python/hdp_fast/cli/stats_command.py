@@ -1,9 +1,10 @@
-"""The command hdp-fast stats: counts, means, quantiles and histograms of a private table."""
+"""The command hdp-fast stats: numbers, distributions and tables of a private table."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
     from ..statistics import TableStatistics, Task
 
 MOMENTS = ("mean", "sum", "variance")
+# A number of steps of more digits is none.
+_MOST_DIGITS = 10
+# Of a distribution so many points are printed, and a last one.
+_SHOWN = 10
+_NUMBERS = ("value", "from", "to", "population from", "to there")
 # Of a longer file of text they are read by parts, in one pass: numbers are made of no texts then.
 _LONGEST_WHOLE = 1 << 22
 
@@ -61,6 +67,9 @@ class Planner:
             self._kind("--histogram", column)
             tasks.append(_make_task("histogram", (column,)))
         tasks += [self._plan_choices(text) for text in arguments.top_k or ()]
+        tasks += [self._plan_distribution(text) for text in arguments.distribution or ()]
+        tables = self._distinct("--table", arguments.table or ())
+        tasks += [self._plan_table(text) for text in tables]
         return tasks or None
 
     def _plan_quantiles(self, text: str) -> Task:
@@ -75,6 +84,24 @@ class Planner:
         if not levels or not all(0 <= level <= 1 for level in levels):
             refuse("--quantiles", text, "it must be COLUMN or COLUMN:LEVEL,..., levels in [0, 1]")
         return _make_task("quantiles", (column,), levels)
+
+    def _plan_distribution(self, text: str) -> Task:
+        column, detail = self._split("--distribution", text)
+        self._require("--distribution", column, Number)
+        if detail is None:
+            return _make_task("distribution", (column,))
+        # How many there may be at most the library says.
+        if not (detail.isdecimal() and len(detail) < _MOST_DIGITS and int(detail)):
+            refuse("--distribution", text, "it must be COLUMN or COLUMN:STEPS, of 1 step or more")
+        return _make_task("distribution", (column,), int(detail))
+
+    def _plan_table(self, text: str) -> Task:
+        if self._by is not None:
+            refuse("--table", text, "it has no groups: leave --by out, and name its column here")
+        columns = (text,) if text in self._kinds else tuple(text.split(","))
+        for column in columns:
+            self._kind("--table", column)
+        return _make_task("tables", self._distinct("--table", columns))
 
     def _plan_choices(self, text: str) -> Task:
         column, detail = self._split("--top-k", text)
@@ -125,11 +152,11 @@ def _make_task(statistic: str, columns: tuple[str, ...], detail: Any = None) -> 
 _TEXT = """Release statistics of the columns of PRIVATE, each with an interval for what its rows
 have. Without a flag that names one: the number of rows, the mean and the quartiles of every number,
 and a histogram of every category of the schema. Epsilon is split evenly among the statistics, a
-column of each counting as one. Values are clipped to the schema's bounds; a text that is no number
-counts as the lower bound, and one that is none of the categories is counted nowhere. A label by a
-rule is 1 where the rule applies, and its mean the share of such rows. Privacy: PRIVATE is protected
-by (epsilon, delta) for each row, whatever is printed or written. The schema is public and must not
-be made from PRIVATE."""
+column of each counting as one, and so does a table of several columns. Values are clipped to the
+schema's bounds; a text that is no number counts as the lower bound, and one that is none of the
+categories is counted nowhere but in tables. A label by a rule is 1 where the rule applies, and its
+mean the share of such rows. Privacy: PRIVATE is protected by (epsilon, delta) for each row,
+whatever is printed or written. The schema is public and must not be made from PRIVATE."""
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
@@ -153,8 +180,20 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     add("--quantiles", **many, metavar="COLUMN:LEVEL,...", help="levels of a number [quartiles]")
     add("--histogram", **many, metavar="COLUMN", help="of a category, or between a number's cuts")
     add("--top-k", **many, metavar="COLUMN:K", help="the K most frequent categories [3]")
+    add(
+        "--distribution",
+        **many,
+        metavar="COLUMN:STEPS",
+        help="the share of rows at or below each of so many points of a number [100]",
+    )
+    add("--table", **many, metavar="COLUMN,...", help="counts by one to three columns at once")
     add("--by", metavar="COLUMN", help="all of it for each category of this column")
     add("--confidence", type=float, default=0.95, help="of each interval alone [.95]")
+    add(
+        "--sampled",
+        action="store_true",
+        help="also intervals for the population that the rows are an independent sample of",
+    )
     add("--output", type=Path, metavar="FILE", help="JSON: statistics and records; - prints it")
     add("--report", type=Path, metavar="FILE", help="one page of .html, with figures")
     add("--budget", type=Path, metavar="FILE", help="spend from it, or refuse")
@@ -196,6 +235,7 @@ def _stats(arguments: argparse.Namespace) -> None:
             by=arguments.by,
             neighbors=relation,
             confidence=confidence,
+            sampled=arguments.sampled,
             budget=budget,
             random_state=arguments.seed,
         )
@@ -220,6 +260,7 @@ def _summarize(
             "neighbors": relation,
             "confidence": arguments.confidence,
             "by": arguments.by,
+            "sampled": arguments.sampled,
             "seed": arguments.seed,
             "budget": arguments.budget and str(arguments.budget),
         },
@@ -246,7 +287,7 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(rows: Sequence[dict[str, Any]], public_n: int | None) -> Block:
-    """Lines of columns; those that no row has are left out."""
+    """Lines of columns, of those that some row has, and of some points of a distribution."""
     cells = [
         {
             "statistic": row["statistic"],
@@ -256,9 +297,11 @@ def _table(rows: Sequence[dict[str, Any]], public_n: int | None) -> Block:
             "value": _text(row["value"]),
             "from": _text(row.get("low")),
             "to": _text(row.get("high")),
+            "population from": _text(row.get("population_low")),
+            "to there": _text(row.get("population_high")),
             "error": _error(row, public_n),
         }
-        for row in rows
+        for row in _thin(rows)
     ]
     heads = [head for head in cells[0] if any(row[head] for row in cells)]
     widths = {head: max(len(head), *(len(row[head]) for row in cells)) for head in heads}
@@ -269,8 +312,21 @@ def _table(rows: Sequence[dict[str, Any]], public_n: int | None) -> Block:
     return Block("\n".join(texts))
 
 
+def _thin(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The rows, of each distribution every tenth part of them and the last."""
+    for statistic, members in itertools.groupby(rows, _release_of):
+        chosen = list(members)
+        step = max(len(chosen) // _SHOWN, 1) if statistic[0] == "distribution" else 1
+        yield from chosen[:-1:step]
+        yield chosen[-1]
+
+
+def _release_of(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in ("statistic", "column", "group"))
+
+
 def _align(head: str, text: str, width: int) -> str:
-    return text.rjust(width) if head in ("value", "from", "to") else text.ljust(width)
+    return text.rjust(width) if head in _NUMBERS else text.ljust(width)
 
 
 def _text(value: Any) -> str:

@@ -24,6 +24,8 @@ from .report_page import (
 _TITLE = "Private statistics"
 # How many bars a figure has at most; the table has them all.
 _DRAWN = 40
+# And how many points of a distribution are shown; the summary has them all.
+_POINTS = 20
 # A row of the summary, and its place there.
 Placed = tuple[int, Mapping[str, Any]]
 
@@ -39,8 +41,11 @@ def render(summary: Mapping[str, Any]) -> str:
     sections = [
         Section("Numbers", _numbers(page, rows)),
         Section("Quantiles", _quantiles(page, rows)),
-        Section("Histograms", _histograms(page, rows)),
+        Section("Distributions", _bars(page, rows, "distribution", "share of the rows")),
+        Section("Histograms", _bars(page, rows, "histogram", "rows")),
+        Section("Tables", _bars(page, rows, "tables", "rows")),
         Section("Most frequent categories", _choices(page, rows)),
+        Section("The population", _population(page, rows)),
         Section("What protects the rows", _records(page)),
     ]
     return write_page(
@@ -56,8 +61,9 @@ def _head(page: Page) -> str:
         f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in "
         f"all (neighbors {page.show('settings.neighbors')}). Each interval alone covers what the "
         f"rows have, clipped to the schema's bounds, with probability "
-        f"{page.show('settings.confidence', 0)}. It says nothing about the population from which "
-        "they may have been drawn."
+        f"{page.show('settings.confidence', 0)}; a distribution's intervals do so together. They "
+        "say nothing about the population from which rows may have been drawn, which has intervals "
+        "of its own where --sampled asked for them."
     )
 
 
@@ -108,26 +114,58 @@ def _quantiles(page: Page, rows: list[Placed]) -> Iterator[Item]:
         yield PageTable("With the probability above, a rank is off by no more", heads, cells)
 
 
-def _histograms(page: Page, rows: list[Placed]) -> Iterator[Item]:
-    histograms = itertools.groupby(
-        _pick(rows, "histogram"), lambda pair: (pair[1]["column"], pair[1].get("group"))
+def _bars(page: Page, rows: list[Placed], statistic: str, unit: str) -> Iterator[Item]:
+    """A figure and a table of each release of many numbers."""
+    releases = itertools.groupby(
+        _pick(rows, statistic), lambda pair: (pair[1]["column"], pair[1].get("group"))
     )
-    for number, ((column, group), members) in enumerate(histograms):
+    for number, ((column, group), members) in enumerate(releases):
         chosen = list(members)
+        if statistic == "distribution":
+            chosen = chosen[:: max(len(chosen) // _POINTS, 1)]
         title = column if group is None else f"{column}, {page.find('settings.by')} {group}"
-        paths = [(row["item"], f"statistics.{place}") for place, row in chosen]
+        paths = [(_name_item(row["item"]), f"statistics.{place}") for place, row in chosen]
         bars = [
             ChartRow(item, [Interval("after", f"{path}.value", f"{path}.low", f"{path}.high")])
             for item, path in paths[:_DRAWN]
         ]
-        words = "; ".join(f"{row['item']}: {row['value']:,}" for _, row in chosen[:_DRAWN])
-        drawn = draw_intervals(page.find, bars, title, words, f"histogram-{number}", "rows")
+        words = "; ".join(
+            f"{_name_item(row['item'])}: {_write_value(row['value'])}" for _, row in chosen[:_DRAWN]
+        )
+        drawn = draw_intervals(page.find, bars, title, words, f"{statistic}-{number}", unit)
         yield Figure(drawn)
         cells = [
             [write_name(item), page.show(f"{path}.value"), page.interval(path)]
             for item, path in paths
         ]
-        yield PageTable(write_name(title), ["", "rows", "interval"], cells)
+        yield PageTable(write_name(title), ["", unit, "interval"], cells)
+
+
+def _name_item(item: Any) -> str:
+    return f"up to {item:.6g}" if isinstance(item, float) else str(item)
+
+
+def _write_value(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _population(page: Page, rows: list[Placed]) -> Iterator[Item]:
+    """What the population has, where that was asked for."""
+    chosen = [(place, row) for place, row in rows if "population_low" in row]
+    if chosen:
+        cells = [
+            [
+                row["statistic"],
+                write_name(row.get("column", "")),
+                *_group(page, row),
+                write_name(str(row.get("item", ""))),
+                page.interval(f"statistics.{place}", "population_low", "population_high"),
+            ]
+            for place, row in chosen
+        ]
+        heads = ["statistic", "column", *_group_head(page), "", "interval"]
+        title = "For the population the rows are a sample of; counts are those of as many rows"
+        yield PageTable(title, heads, cells)
 
 
 def _choices(page: Page, rows: list[Placed]) -> Iterator[Item]:

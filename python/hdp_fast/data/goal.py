@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._support.random_state import check_random_state
 from .._support.types import RandomState
-from .._support.validate import curator_relation, positive, probability
+from .._support.validate import curator_relation, flag, positive, probability
 from ..budget.account import Budget, Neighbors
 from .persons import Persons, read_persons
 
@@ -27,6 +27,7 @@ class Goal(NamedTuple):
         random_state: The reproducible stream of a test; None for the operating system.
         persons: Who owns the rows.
         confidence: The probability with which an interval holds that comes with the release.
+        sampled: Whether there are intervals for the population, too, that records are drawn from.
     """
 
     epsilon: float
@@ -36,6 +37,7 @@ class Goal(NamedTuple):
     random_state: RandomState = None
     persons: Persons = Persons()
     confidence: float = 0.95
+    sampled: bool = False
 
     @property
     def protects(self) -> bool:
@@ -71,11 +73,13 @@ def check_goal(
     budget: Budget | None,
     random_state: RandomState,
     confidence: float = 0.95,
+    sampled: bool = False,
 ) -> Goal:
     """The goal of the arguments of a release that protects its records.
 
     Raises:
-        ParameterError: epsilon, delta, neighbors, random_state or confidence is out of range.
+        ParameterError: epsilon, delta, neighbors, random_state, confidence or sampled is out of
+            range.
     """
     check_random_state(random_state)
     return Goal(
@@ -85,4 +89,5 @@ def check_goal(
         budget,
         random_state,
         confidence=probability("confidence", confidence),
+        sampled=flag("sampled", sampled),
     )

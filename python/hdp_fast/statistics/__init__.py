@@ -11,7 +11,7 @@ rows by several columns at once.
 
 from .._support.lazy import list_only
 from .covariances import covariance
-from .cross_tables import tables
+from .cross_tables import columns_of, tables
 from .distributions import distribution
 from .jobs import Job
 from .moments import count, mean, sum, variance
@@ -26,7 +26,8 @@ from .results import (
     Statistic,
     TopCategories,
 )
-from .table_statistics import TableStatistics, Task, columns_of, describe
+from .shares import Shares
+from .table_statistics import TableStatistics, Task, describe
 from .tallies import histogram, top_k
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Histogram",
     "Job",
     "Quantiles",
+    "Shares",
     "Statistic",
     "TableStatistics",
     "Task",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .._support.notes import keep_result
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import guess, refuse, sequence
+from .._support.validate import guess, instance, refuse, sequence
 from ..budget.account import Budget, Neighbors
 from ..data.chunks import Chunks, fold_all
 from ..data.column_kinds import Category, Number
@@ -25,12 +25,14 @@ from ..data.table import Table
 from .bounded_columns import check_number
 from .release_noise import Sensitivity, release
 from .results import OTHER, CrossTable, CrossTables
-from .table_statistics import bin_edges, columns_of
-from .tallies import read_bins
+from .sampling import check_sample
+from .tallies import read_bins, sample_counts
 
 Margin = tuple[str, ...]
 
-_MOST_CELLS, _MOST_COLUMNS = 1 << 20, 3
+_MOST_CELLS, MOST_COLUMNS = 1 << 20, 3
+# What makes a lower and an upper end farther from a number.
+_WIDER = (np.minimum, np.maximum)
 # Projections on consistent tables and on tables without negative counts, one after the other.
 _MOST_ROUNDS, _CLOSE = 500, 1e-7
 
@@ -45,6 +47,7 @@ def tables(
     margins: Sequence[Sequence[str]] | None = None,
     neighbors: Neighbors = "replace_one",
     confidence: float = 0.95,
+    sampled: bool = False,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> CrossTables:
@@ -67,6 +70,8 @@ def tables(
         neighbors: "replace_one", for which the number of rows is public, or "add_remove", for which
             it is not.
         confidence: Probability of the interval of each count alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the number that is expected of
+            as many rows of the population that these are an independent sample of.
         budget: Budget of the same relation, charged before anything is drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects no one.
@@ -105,12 +110,12 @@ def tables(
         >>> {name: round(share, 2) for name, share in released.shares("age").items()}
         {'0 to 30': 0.33, '30 to 90': 0.67}
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     kinds, chunked = columns_of(schema), isinstance(table, Chunks)
     private = take_columns("table", table.peek() if chunked else table, None)
     label = None if schema.label is None else schema.label.column
     usual = [name for name in kinds if name != label or name in private.columns]
-    plan = _Plan(schema, _settle_margins(margins, kinds, usual), neighbors)
+    plan = TablesPlan(schema, settle_margins(margins, kinds, usual), neighbors)
     for name in plan.labels:
         private.column(name)
     if chunked:
@@ -119,7 +124,42 @@ def tables(
     return plan.release(fold_all(plan.fold, private), goal)
 
 
-class _Plan:
+def columns_of(schema: Schema) -> dict[str, Category | Number]:
+    """Lists the columns of which something can be released, the label among them.
+
+    Args:
+        schema: The public schema.
+
+    Returns:
+        Category or Number by the column's name. A label by a rule is a column of numbers, 1 where
+        the rule applies.
+
+    Raises:
+        ParameterError: schema is no data.Schema.
+
+    Examples:
+        >>> from hdp_fast.data import Label, Number, Schema
+        >>> from hdp_fast.statistics import columns_of
+        >>> list(columns_of(Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})))
+        ['age', 'bought']
+    """
+    instance("schema", schema, Schema, "a data.Schema")
+    kinds = {
+        name: kind for name, kind in schema.columns.items() if isinstance(kind, (Category, Number))
+    }
+    label = schema.label
+    if label is None:
+        return kinds
+    number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
+    return {**kinds, label.column: number}
+
+
+def bin_edges(kind: Number) -> list[float]:
+    """The ends of the bins of a number: its bounds, and the cuts between them."""
+    return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
+
+
+class TablesPlan:
     """Which tables are released, from public facts alone."""
 
     def __init__(self, schema: Schema, margins: tuple[Margin, ...], neighbors: str) -> None:
@@ -173,6 +213,7 @@ class _Plan:
         """The tables of the summed counts of all parts."""
         state.require("statistics.tables", self._settings, "a state must be made by these tables")
         check_number(state.rows, goal.neighbors, grouped=False)
+        check_sample(goal)
         shapes = {
             str(place): (math.prod(self._shape(margin)),)
             for place, margin in enumerate(self.margins)
@@ -185,34 +226,46 @@ class _Plan:
             counts, Sensitivity(moved, moved), goal, name="tables", n=n, span=1
         )
         half = drawn.half_width(goal.beta)
-        ends = np.cumsum([size for (size,) in shapes.values()])[:-1]
-        raw = {
-            margin: part.reshape(self._shape(margin)).astype(np.float64)
-            for margin, part in zip(self.margins, np.split(noisy, ends), strict=True)
-        }
-        made = make_consistent(raw, n)
+        beyond = sample_counts(noisy[None], drawn, goal, n)[0] if goal.sampled else ()
+        split = [self._split(each) for each in (noisy, *beyond)]
+        made = make_consistent(split[0], n)
         most = math.inf if n is None else float(n)
-        return CrossTables(
-            tuple(
-                CrossTable(
-                    margin,
-                    tuple(self.labels[name] for name in margin),
-                    made[margin],
-                    # What is consistent may lie beyond the interval of its own noise.
-                    np.minimum((table - half).clip(0, most), made[margin]),
-                    np.maximum((table + half).clip(0, most), made[margin]),
-                    goal.confidence,
-                    record,
-                )
-                for margin, table in raw.items()
-            ),
-            record,
-        )
+
+        def make(margin: Margin) -> CrossTable:
+            counts, ends = made[margin], [more[margin] for more in split[1:]]
+            sides = [(split[0][margin] + side).clip(0, most) for side in (-half, half)]
+            return CrossTable(
+                margin,
+                tuple(self.labels[name] for name in margin),
+                counts,
+                # What is consistent may lie beyond the interval of its own noise.
+                np.minimum(sides[0], counts),
+                np.maximum(sides[1], counts),
+                goal.confidence,
+                record,
+                split[0][margin].astype(np.int64),
+                *(wider(end, counts) for wider, end in zip(_WIDER, ends, strict=False)),
+            )
+
+        return CrossTables(tuple(map(make, self.margins)), record, drawn, n)
+
+    def _split(self, cells: NDArray[Any]) -> dict[Margin, Floats]:
+        """The tables of the numbers of all cells."""
+        sizes = [math.prod(self._shape(margin)) for margin in self.margins]
+        parts = np.split(cells.astype(np.float64), np.cumsum(sizes)[:-1])
+        return {
+            margin: part.reshape(self._shape(margin))
+            for margin, part in zip(self.margins, parts, strict=True)
+        }
 
 
-def _settle_margins(
-    margins: Any, kinds: Mapping[str, Any], usual: Sequence[str]
+def settle_margins(
+    margins: Any, kinds: Mapping[str, Any], usual: Sequence[str] = ()
 ) -> tuple[Margin, ...]:
+    """The tables that are asked for, or the usual ones.
+
+    Raises: ParameterError for what `tables` refuses.
+    """
     if margins is None:
         pairs = tuple(itertools.combinations(usual, 2))
         return pairs or tuple((name,) for name in usual)
@@ -223,7 +276,7 @@ def _settle_margins(
             if name not in kinds:
                 rule = "each must be a column of the schema that is not ignored"
                 refuse("margins", name, f"{rule}{guess(name, kinds)}")
-        if not 1 <= len(names) <= _MOST_COLUMNS or len(set(names)) < len(names):
+        if not 1 <= len(names) <= MOST_COLUMNS or len(set(names)) < len(names):
             refuse("margins", list(names), "each must have one to three different columns")
         if any(set(names) == set(other) for other in settled):
             refuse("margins", list(names), "each table must be listed once")

@@ -86,22 +86,25 @@ def draw_ends(
     records: Tally,
     points: int,
     choice: tuple[Fraction, Fraction],
-    shift: int,
+    shifts: tuple[int, int],
     stream: np.random.Generator | None,
 ) -> tuple[int, int]:
     """The ends of an interval for the quantile of a level, which is drawn at a rate.
 
-    Where a choice is off by at most `shift` ranks, one that aims so many below the quantile's rank
-    is not above it. Records that are no one's stand at the end of the grid, so that there is such a
-    rank; they are public and move no distance between neighbors.
+    Where a choice is off by at most so many ranks as it is shifted, one that aims so many below the
+    quantile's rank is not above it. Records that are no one's stand at the end of the grid, so that
+    there is such a rank; they are public and move no distance between neighbors.
+
+    shifts: by how many ranks the lower end aims below the quantile, and the upper one above it.
     """
-    if shift > _LARGEST_SHIFT:
+    if max(shifts) > _LARGEST_SHIFT:
         return 0, points
     level, rate = choice
-    lower, upper = (cut_at_records(records, points, {end: shift}) for end in (0, points))
+    ends = zip((0, points), shifts, strict=True)
+    lower, upper = (cut_at_records(records, points, {end: shift}) for end, shift in ends)
     return (
         choose(lower, lower.distances(level), rate, stream),
-        choose(upper, upper.distances(level, shift), rate, stream),
+        choose(upper, upper.distances(level, shifts[1]), rate, stream),
     )
 
 

@@ -62,6 +62,7 @@ _MOST_COLUMNS = 1 << 20
 # Squares are integers up to 2**30, and sums of more of them may wrap around.
 _MOST_OF_SQUARES = 1 << 33
 _OF_POINTS = ("quantiles", "distribution")
+_WITHOUT_SAMPLING = ("covariance", "top_k")
 _STATISTICS = (*_MOMENTS, "covariance", *_OF_POINTS, *_OF_BINS)
 
 
@@ -192,6 +193,7 @@ class Job(Checked):
         interval: bool = False,
         k: int = 3,
         confidence: float = 0.95,
+        sampled: bool = False,
         budget: Budget | None = None,
         random_state: RandomState = None,
     ) -> Any:
@@ -206,6 +208,8 @@ class Job(Checked):
             interval: Whether quantiles come with intervals.
             k: How many categories "top_k" chooses.
             confidence: As the function of the statistic.
+            sampled: As the function of the statistic; a "distribution" always has that band, and
+                there is none for "covariance" and "top_k".
             budget: Budget of the relation of this job, charged once and before anything is drawn;
                 None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
@@ -232,7 +236,9 @@ class Job(Checked):
         if delta is not None and self.statistic in (*_OF_POINTS, "top_k"):
             refuse("delta", delta, f"{self.statistic} is pure: it must be None")
         neighbors: Any = self.neighbors
-        goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+        goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
+        if sampled and self.statistic in _WITHOUT_SAMPLING:
+            refuse("sampled", sampled, f"{self.statistic} has no such intervals: it must be False")
         if isinstance(values, Chunks):
             values, persons = values.of_people()
             goal = goal._replace(persons=persons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from .bounded_columns import (
 )
 from .release_noise import Noise, Sensitivity, hides_all, release
 from .results import Statistic
+from .sampling import bound_counts, bound_deviations, bound_mean, check_sample, split_failure
 
 Released = Statistic | dict[Any, Any]
 # The value and the ends of its interval.
@@ -34,6 +36,8 @@ Ends = tuple[float, float, float]
 
 # Steps of the grid between the bounds. Sums of up to 2**31 records stay below 2**61.
 _STEPS, _SQUARE_STEPS = 1 << 20, 1 << 15
+# The part of beta with which a private number of records may be smaller than is taken.
+_OF_NUMBER, _ROUNDING = 0.1, 1e-9
 
 
 class PublicColumns(NamedTuple):
@@ -128,6 +132,8 @@ class Moment:
         span: The range of an integer, over single records, of the one that varies least.
         shows_nothing: Whether an interval of a column covers all that is possible, or without
             an upper end, 0.
+        sample: Ends of the interval for the population, of the noisy parts of a column; None where
+            there is none, since the number of records is private.
         combine: Makes the integers that are released of all sums.
     """
 
@@ -136,6 +142,7 @@ class Moment:
     estimate: Callable[[Integers, int, tuple[Noise, float]], Ends]
     span: float
     shows_nothing: Callable[[Ends, int], bool]
+    sample: Callable[[Integers, int, tuple[Noise, float]], tuple[float, float]] | None
     combine: Callable[[Integers], Integers] = np.asarray
 
 
@@ -159,6 +166,7 @@ def release_sums(
 
     sums: what `add_up` makes with the count of the moment, shape (d, parts), or (groups, d, parts).
     """
+    check_sample(goal, known=moment.sample is not None)
     noisy, drawn, record = release(
         moment.combine(sums),
         moment.sensitivity,
@@ -174,7 +182,10 @@ def release_sums(
         for place, parts in enumerate(columns):
             ends = moment.estimate(parts, place, (drawn, goal.beta))
             wide.append(moment.shows_nothing(ends, place))
-            results.append(Statistic(*ends, goal.confidence, record))
+            beyond: tuple[float, ...] = ()
+            if goal.sampled and moment.sample is not None:
+                beyond = moment.sample(parts, place, (drawn, goal.beta))
+            results.append(Statistic(*ends, goal.confidence, record, *beyond))
         return results[0] if public.names is None else dict(zip(public.names, results, strict=True))
 
     keys = public.keys or ()
@@ -211,10 +222,16 @@ def make_count(public: PublicColumns) -> Moment:
         value, half = int(parts[0]), noise[0].half_width(noise[1])
         return value, _clip(value - half, 0, most), _clip(value + half, 0, most)
 
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        of_noise, of_sampling = split_failure(noise[1], noise[0].half_width, public.most_n)
+        value, half = int(parts[0]), noise[0].half_width(of_noise)
+        low, high = bound_counts(value - half, value + half, public.most_n, of_sampling)
+        return float(low), float(high)
+
     def shows_nothing(ends: Ends, place: int) -> bool:
         return public.most_n is None and ends[1] <= 0
 
-    return Moment(shows, _plain(1, public), estimate, 1, shows_nothing)
+    return Moment(shows, _plain(1, public), estimate, 1, shows_nothing, sample)
 
 
 def make_sum(public: PublicColumns) -> Moment:
@@ -233,13 +250,32 @@ def _sum_of_known(public: PublicColumns) -> Moment:
         least, most = n * low, n * high
         return value, _clip(value - half, least, most), _clip(value + half, least, most)
 
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        low, high = float(bounds.low[place]), float(bounds.high[place])
+        ends = _sample_mean(int(parts[0]) / _STEPS, n, noise)
+        return n * (low + ends[0] * (high - low)), n * (low + ends[1] * (high - low))
+
     return Moment(
         lambda rows: bounds.round(rows, _STEPS)[..., None],
         _plain(_STEPS, public),
         estimate,
         _STEPS,
         lambda ends, place: False,
+        sample,
     )
+
+
+def _sample_mean(total: float, n: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+    """An interval for a population's mean place in [0, 1], of the noisy sum of n places.
+
+    Noise is in steps of the grid, and rounding moves each place by half a step at most.
+    """
+    drawn = noise[0]
+    of_noise, of_sampling = split_failure(
+        noise[1], lambda beta: drawn.average_half_width(beta) / _STEPS, n
+    )
+    half = drawn.average_half_width(of_noise) / _STEPS / n + 0.5 / _STEPS
+    return bound_mean(total / n - half, total / n + half, n, of_sampling)
 
 
 def _sum_of_unknown(public: PublicColumns) -> Moment:
@@ -273,9 +309,19 @@ def _sum_of_unknown(public: PublicColumns) -> Moment:
         one_sided = bounds.low[place] >= 0 or bounds.high[place] <= 0
         return bool(public.most_n is None and one_sided and ends[1] <= 0 <= ends[2])
 
-    ranges = (np.maximum(bounds.high, 0) - np.minimum(bounds.low, 0)) / tops
-    span = _STEPS * float(ranges.min())
-    return Moment(count, plain._replace(squared=squared), estimate, span, shows_nothing)
+    least, most = np.minimum(bounds.low, 0) / tops, np.maximum(bounds.high, 0) / tops
+    span = _STEPS * float((most - least).min())
+
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        # A record that is in another group adds 0 to this one's sum.
+        n, unit, first = public.most_n or 0, float(tops[place]), float(least[place])
+        width = float(most[place]) - first
+        scaled = Noise(noise[0].law, noise[0].scale / Fraction(width))
+        ends = _sample_mean((int(parts[0]) / _STEPS - n * first) / width, n, (scaled, noise[1]))
+        return n * unit * (first + ends[0] * width), n * unit * (first + ends[1] * width)
+
+    sensitivity, known = plain._replace(squared=squared), public.most_n
+    return Moment(count, sensitivity, estimate, span, shows_nothing, sample if known else None)
 
 
 def make_mean(public: PublicColumns) -> Moment:
@@ -294,10 +340,31 @@ def make_mean(public: PublicColumns) -> Moment:
         value = int(parts[0]) / total
         return _scale_back((value, value - half, value + half), bounds, place)
 
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        if n:
+            ends = _sample_mean(int(parts[0]) / _STEPS, n, noise)
+            return _scale_back((0.5, *ends), bounds, place)[1:]
+        drawn, beta = noise
+        total = int(parts[0]) + int(parts[1])
+        fewest = _count_surely(total, 2, _STEPS, (drawn, _OF_NUMBER * beta))
+        if not fewest:
+            return _scale_back((0.5, 0.0, 1.0), bounds, place)[1:]
+        half = drawn.average_half_width(beta / 2) / total + 0.5 / _STEPS
+        value, left = int(parts[0]) / total, (0.5 - _OF_NUMBER) * beta
+        ends = bound_mean(value - half, value + half, fewest, left)
+        return _scale_back((value, *ends), bounds, place)[1:]
+
     def shows_nothing(ends: Ends, place: int) -> bool:
         return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
 
-    return Moment(count, _plain(_STEPS, public), estimate, _STEPS, shows_nothing)
+    return Moment(count, _plain(_STEPS, public), estimate, _STEPS, shows_nothing, sample)
+
+
+def _count_surely(total: int, parts: int, unit: int, noise: tuple[Noise, float]) -> int:
+    """How many records there surely are, of a noisy total of parts of `unit` for each record."""
+    # The average of a few draws errs as one draw does at most, on one side with half of it.
+    half = parts * noise[0].average_half_width(min(2 * noise[1], 0.5))
+    return max(math.ceil((total - half) / unit - _ROUNDING), 0)
 
 
 def _scale_back(shares: Ends, bounds: Bounds, place: int) -> Ends:
@@ -332,11 +399,18 @@ def _variance_of_known(public: PublicColumns, n: int) -> Moment:
         share = int(parts[0]) / total
         return _scale_variance((share, share - half, share + half), bounds, place)
 
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        half = (noise[0].half_width(noise[1] / 2) + 1) / (n * whole**2) + 1 / whole
+        share = int(parts[0]) / (n * whole**2)
+        ends = bound_deviations(share - half, share + half, n, noise[1] / 2)
+        return _scale_variance((share, *ends), bounds, place)[1:]
+
     # Rounded down, two numbers are no farther apart than the distance rounded up.
     moved = max(-(-(n - 1) * whole**2 // n), 1)
     sensitivity = Sensitivity(moved, moved**2).times(public.width)
     shows_nothing = _covers_variances(bounds)
-    return Moment(count, sensitivity, estimate, whole**2 / 4, shows_nothing, combine)
+    spread = whole**2 / 4
+    return Moment(count, sensitivity, estimate, spread, shows_nothing, sample, combine)
 
 
 def _variance_of_unknown(public: PublicColumns) -> Moment:
@@ -352,8 +426,15 @@ def _variance_of_unknown(public: PublicColumns) -> Moment:
         shares = _variance_of_parts([int(part) for part in parts], noise)
         return _scale_variance(shares, bounds, place)
 
-    shows_nothing = _covers_variances(bounds)
-    return Moment(count, _plain(whole**2, public), estimate, whole**2 / 4, shows_nothing)
+    def sample(parts: Integers, place: int, noise: tuple[Noise, float]) -> tuple[float, float]:
+        sums, (drawn, beta) = [int(part) for part in parts], noise
+        fewest = _count_surely(sum(sums), 3, whole**2, (drawn, _OF_NUMBER * beta))
+        shares = _variance_of_parts(sums, (drawn, beta / 2))
+        ends = bound_deviations(*shares[1:], fewest, (0.5 - _OF_NUMBER) * beta)
+        return _scale_variance((shares[0], *ends), bounds, place)[1:]
+
+    sensitivity, spread = _plain(whole**2, public), whole**2 / 4
+    return Moment(count, sensitivity, estimate, spread, _covers_variances(bounds), sample)
 
 
 def _covers_variances(bounds: Bounds) -> Callable[[Ends, int], bool]:

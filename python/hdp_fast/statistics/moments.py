@@ -31,6 +31,7 @@ def count(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -54,6 +55,9 @@ def count(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the number that is expected of
+            as many records of the population that these are an independent sample of; with ids, one
+            row a person.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -92,7 +96,7 @@ def count(
         >>> abs(adults.value - 7750) < 30
         True
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (0, 1), owners)
     return release_moment("count", make_count, records, goal)
@@ -110,6 +114,7 @@ def sum(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -135,6 +140,9 @@ def sum(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the population that the
+            records are an independent sample of; with ids, one row a person. It allows for every
+            population between the bounds, and needs a public number of records.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -174,7 +182,7 @@ def sum(
         >>> abs(total.value - 75_000) < 24 * 30
         True
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
     return release_moment("sum", make_sum, records, goal)
@@ -192,6 +200,7 @@ def mean(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -219,6 +228,9 @@ def mean(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the population that the
+            records are an independent sample of; with ids, one row a person. They allow for every
+            population between the bounds, and are wide where values are near each other.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -257,7 +269,7 @@ def mean(
         >>> abs(means["age"].value - 39.5) < 2, abs(means["hours"].value - 7.5) < 0.5
         (True, True)
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
     return release_moment("mean", make_mean, records, goal)
@@ -275,6 +287,7 @@ def variance(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -304,6 +317,8 @@ def variance(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of each interval alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the population that the
+            records are an independent sample of; with ids, one row a person.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -345,7 +360,7 @@ def variance(
         >>> abs(spread.value - 0.25) < 0.01
         True
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     owners = (ids, rows_per_person)
     records = read_private_columns(values, by, groups, goal, (low, high), owners)
     return release_moment("variance", make_variance, records, goal)

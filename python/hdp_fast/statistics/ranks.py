@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -16,7 +16,7 @@ from .. import noise
 from .._support.feature_names import FeatureNames
 from .._support.notes import keep_result
 from .._support.random_state import make_stream
-from .._support.types import Integers, RandomState
+from .._support.types import Floats, Integers, RandomState
 from .._support.validate import flag, numbers, positive_int, refuse
 from ..budget.account import Budget, Neighbors, spend
 from ..data.goal import Goal, check_goal
@@ -38,6 +38,7 @@ from .bounded_columns import (
 from .cuts import DEVIATION, FEW_POINTS, Recursion, choose, cut_at_records, draw_ends
 from .release_noise import bound_sums, note_noise
 from .results import Quantiles
+from .sampling import check_sample, shift_ranks
 
 MOST_STEPS, _MOST_PARTS = 1 << 24, 1000
 USUAL_STEPS = 1 << 20
@@ -65,6 +66,7 @@ def quantiles(
     steps: int | None = None,
     interval: bool = False,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -108,6 +110,10 @@ def quantiles(
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of the statement about the ranks of each value, and of each
             interval, in (0, 1).
+        sampled: Whether each quantile also has an interval for that of the population that the
+            records are an independent sample of. It costs as much as `interval`, in a recursion
+            nothing beside it, and needs a public number of records, without groups; with ids, one
+            row a person.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -152,7 +158,7 @@ def quantiles(
         >>> bool(abs(quarters.value - [20_000, 40_000, 60_000]).max() < 1000)
         True
     """
-    goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, None, neighbors, budget, random_state, confidence, sampled)
     choice = Choice(levels, steps, interval)
     choice.check()
     rows, names = read_columns(values)
@@ -224,14 +230,17 @@ def plan_quantiles(
     n: the number of records, which is used under "replace_one" alone.
     """
     levels, interval = choice.check()
+    known = goal.neighbors == "replace_one" and keys is None
+    check_sample(goal, known=known)
+    pairs = interval + goal.sampled
     plan = QuantilePlan(
         tuple(levels),
-        *_choose_mechanism(levels, interval, len(grid.points), keys is not None, goal, n),
+        *_choose_mechanism(levels, pairs, len(grid.points), keys is not None, goal, n),
         grid,
         goal,
         interval,
         keys is not None,
-        n if goal.neighbors == "replace_one" and keys is None else None,
+        n if known else None,
     )
     if goal.neighbors == "replace_one" and any(
         error >= max(level, 1 - level) * n
@@ -242,21 +251,24 @@ def plan_quantiles(
 
 
 def _choose_mechanism(
-    levels: Sequence[Fraction], interval: bool, width: int, grouped: bool, goal: Goal, n: int
+    levels: Sequence[Fraction], pairs: int, width: int, grouped: bool, goal: Goal, n: int
 ) -> tuple[list[Fraction], Recursion | None]:
-    """The rates of levels that are chosen one by one, or a recursion where it errs less."""
-    choices = width * len(levels) * (3 if interval else 1)
+    """The rates of levels that are chosen one by one, or a recursion where it errs less.
+
+    pairs: how many intervals each quantile has.
+    """
+    choices = width * len(levels) * (1 + 2 * pairs)
     distinct = sorted(set(levels))
     if len(distinct) <= _FEW_LEVELS:
         return [choose_rate(level, goal, choices, grouped=grouped) for level in levels], None
     one_way = goal.neighbors == "add_remove"
-    share = exact_epsilon(goal.epsilon) / (width * goal.persons.rows * (2 if interval else 1))
+    share = exact_epsilon(goal.epsilon) / (width * goal.persons.rows * (2 if pairs else 1))
     known = None if one_way or grouped else n
     cuts = Recursion.plan(distinct, share, one_way=one_way, fixed=not (one_way or grouped), n=known)
     moves = [Fraction(largest_move(level, goal.neighbors, grouped=grouped), level.denominator)
              for level in distinct]  # fmt: skip
     alone = [float(DEVIATION * 2 * move * choices / (share * width)) for move in moves]
-    if interval:
+    if pairs:
         alone = [error / 2 for error in alone]
     if sum(cuts.deviations) < sum(alone):
         _check_rate(cuts.least_rate, goal)
@@ -294,7 +306,7 @@ class QuantilePlan:
         points = " and ".join(f"{many + 1}" for many in sorted(set(self.grid.points)))
         width, few = len(self.grid.points), max(self.grid.points) < FEW_POINTS
         if self.cuts is None:
-            choices = width * len(self.levels) * (3 if self.interval else 1)
+            choices = width * len(self.levels) * (1 + 2 * self._pairs)
             what = f"{choices} choices among {points} points each"
             source = "McKenna and Sheldon 2020" if few else "McSherry and Talwar 2007"
         else:
@@ -303,7 +315,7 @@ class QuantilePlan:
             source, few = "Kaplan, Schnapp and Stemmer 2022", False
         many = "" if keys is None else f" in each of {len(keys)} groups"
         law = _NOISE[few]
-        if self.cuts is not None and self.interval:
+        if self.cuts is not None and self._pairs:
             law += f"; discrete Laplace, scale {float(self._scale):.6g} on counts"
         return self.goal.persons.state(
             PrivacyRecord(
@@ -335,12 +347,25 @@ class QuantilePlan:
             for level, rate in zip(self.levels, self.rates, strict=True)
         ]
 
-    def _shifts(self, points: int) -> list[int]:
-        """By how many ranks each end of an interval aims away from the quantile's rank."""
-        return [
-            math.ceil(math.log(2 * (points + 1) / self.goal.beta) / float(rate * level.denominator))
+    def _shifts(self, points: int, *, sampled: bool) -> list[tuple[int, int]]:
+        """By how many ranks the ends of each interval aim below and above the quantile's rank."""
+        odds = math.log(2 * (points + 1) / self._beta(sampled))
+        off = [
+            math.ceil(odds / float(rate * level.denominator))
             for level, rate in zip(self.levels, self.rates, strict=True)
         ]
+        ranks = [self._sample_ranks(level, sampled) for level in self.levels]
+        return [(most + low, most + high) for most, (low, high) in zip(off, ranks, strict=True)]
+
+    def _beta(self, sampled: bool) -> float:
+        """The probability with which noise may make an interval miss."""
+        return self.goal.beta / 2 if sampled else self.goal.beta
+
+    def _sample_ranks(self, level: Fraction, sampled: bool) -> tuple[int, int]:
+        """By how many ranks a population's quantile may be off, with the other half of beta."""
+        if not sampled or self.n is None:
+            return 0, 0
+        return shift_ranks(level, self.n, self.goal.beta / 2)
 
     def release(
         self,
@@ -372,13 +397,14 @@ class QuantilePlan:
         points = self.grid.points[place]
         bounds = self.grid.bounds
         low, high = float(bounds.low[place]), float(bounds.high[place])
-        value, *ends = (
-            None if some is None else (low + some * (high - low) / points).clip(low, high)
-            for some in (chosen.points, chosen.low, chosen.high)
-        )
-        assert value is not None
-        levels, beta = tuple(map(float, self.levels)), self.goal.confidence
-        return Quantiles(value, levels, chosen.rank_error, beta, record, *ends)
+
+        def place_all(some: Integers) -> Floats:
+            return (low + some * (high - low) / points).clip(low, high)
+
+        ends = [(None, None) if pair is None else map(place_all, pair) for pair in chosen.ends]
+        levels, value = tuple(map(float, self.levels)), place_all(chosen.points)
+        error, confidence = chosen.rank_error, self.goal.confidence
+        return Quantiles(value, levels, error, confidence, record, *ends[0], *ends[1])
 
     def _choose(self, place: int, records: Tally, stream: np.random.Generator | None) -> _Chosen:
         """Points of one column, each by itself."""
@@ -387,14 +413,28 @@ class QuantilePlan:
         pairs = list(choices)
         drawn = [choose(pieces, pieces.distances(level), rate, stream) for level, rate in pairs]
         chosen = np.sort(np.array(drawn))
-        if not self.interval:
-            return _Chosen(chosen, error)
-        ends = [
-            draw_ends(records, points, pair, shift, stream)
-            for pair, shift in zip(pairs, self._shifts(points), strict=True)
-        ]
-        low, high = np.array(ends).T
-        return _Chosen(chosen, error, np.minimum(low, chosen), np.maximum(high, chosen))
+
+        def draw_all(sampled: bool) -> list[tuple[int, int]]:
+            shifts = self._shifts(points, sampled=sampled)
+            return [
+                draw_ends(records, points, pair, some, stream)
+                for pair, some in zip(pairs, shifts, strict=True)
+            ]
+
+        return _Chosen(chosen, error, self._make_ends(chosen, draw_all))
+
+    def _make_ends(
+        self, chosen: Integers, make: Callable[[bool], list[tuple[int, int]]]
+    ) -> list[tuple[Integers, Integers] | None]:
+        """The intervals for the records and for their population, or None; they hold the choices.
+
+        make: makes the ends of all levels; it takes whether they are for the population.
+        """
+        pairs: list[tuple[Integers, Integers] | None] = []
+        for sampled, asked in enumerate((self.interval, self.goal.sampled)):
+            low, high = np.array(make(bool(sampled))).T if asked else (chosen, chosen)
+            pairs.append((np.minimum(low, chosen), np.maximum(high, chosen)) if asked else None)
+        return pairs
 
     def _cut(self, place: int, records: Tally, stream: np.random.Generator | None) -> _Chosen:
         """Points of one column by recursion, and by noisy counts between them their intervals."""
@@ -403,15 +443,22 @@ class QuantilePlan:
         drawn = self.cuts.draw(records, points, stream)
         place_of = {level: place for place, level in enumerate(self.cuts.levels)}
         chosen = drawn[[place_of[level] for level in self.levels]]
-        if not self.interval:
-            return _Chosen(chosen, max(self.rank_errors(place)))
+        if not self._pairs:
+            return _Chosen(chosen, max(self.rank_errors(place)), [None, None])
         marks = np.unique(drawn)
         counts = count_between(records, marks)
         noisy = counts + noise.discrete_laplace(self._scale, len(counts), random_state=stream)
-        spans = [self._enclose(level, marks, noisy, points) for level in self.levels]
-        low, high = (np.array(ends) for ends in zip(*spans, strict=True))
+
+        def enclose_all(sampled: bool) -> list[tuple[int, int]]:
+            return [self._enclose(level, marks, noisy, points, sampled) for level in self.levels]
+
         error = self._measure_error(chosen, marks, noisy)
-        return _Chosen(chosen, error, np.minimum(low, chosen), np.maximum(high, chosen))
+        return _Chosen(chosen, error, self._make_ends(chosen, enclose_all))
+
+    @property
+    def _pairs(self) -> int:
+        """How many intervals each quantile has: for the records, and for their population."""
+        return self.interval + self.goal.sampled
 
     @property
     def _scale(self) -> Fraction:
@@ -421,30 +468,30 @@ class QuantilePlan:
         return 2 * rows / exact_epsilon(self.goal.epsilon)
 
     def _enclose(
-        self, level: Fraction, marks: Integers, noisy: Integers, points: int
+        self, level: Fraction, marks: Integers, noisy: Integers, points: int, sampled: bool
     ) -> tuple[int, int]:
         """The ends of a level's interval: points whose ranks are surely below it, and above.
 
         Points are tested in order from either end, and the first that is not surely on its side
         ends the tests, so that the first that is not on it errs alone.
         """
-        low, high = 0, points
+        low, high, beta = 0, points, self._beta(sampled)
+        before, after = self._sample_ranks(level, sampled)
         for place in range(len(marks)):
-            if not self._excess(level, noisy, 2 * place + 1, sign=-1) >= 0:
+            value, half = self._rank(level, noisy, 2 * place + 1, beta)
+            if not -value - half >= before:
                 break
             low = int(marks[place])
         for place in reversed(range(len(marks))):
-            if not self._excess(level, noisy, 2 * place + 2, sign=1) >= 0:
+            value, half = self._rank(level, noisy, 2 * place + 2, beta)
+            if not value - half >= after:
                 break
             high = int(marks[place])
         return low, high
 
-    def _excess(self, level: Fraction, noisy: Integers, cells: int, *, sign: int) -> float:
-        """By how much the records in the first cells are surely more than a level's, or fewer."""
-        value, half = self._rank(level, noisy, cells)
-        return sign * value - half
-
-    def _rank(self, level: Fraction, noisy: Integers, cells: int) -> tuple[float, float]:
+    def _rank(
+        self, level: Fraction, noisy: Integers, cells: int, beta: float
+    ) -> tuple[float, float]:
         """The records in the first cells beyond a level's share, and how far noise moves that.
 
         The noise exceeds the second number on one side with half of beta at most.
@@ -457,14 +504,14 @@ class QuantilePlan:
         if self.n is not None:
             value += (weight - float(level)) * self.n
         weights, many = np.array([[1 - weight], [weight]]), np.array([[cells], [rest]])
-        return value, float(bound_sums(self._scale, weights, many, [self.goal.beta / 2])[0, 0])
+        return value, float(bound_sums(self._scale, weights, many, [beta / 2])[0, 0])
 
     def _measure_error(self, chosen: Integers, marks: Integers, noisy: Integers) -> float:
         """By how many ranks a chosen point is off at most, as the counts say."""
         errors = [0.0]
         for level, place in zip(self.levels, np.searchsorted(marks, chosen).tolist(), strict=True):
-            below, half = self._rank(level, noisy, 2 * place + 1)
-            upto, more = self._rank(level, noisy, 2 * place + 2)
+            below, half = self._rank(level, noisy, 2 * place + 1, self.goal.beta)
+            upto, more = self._rank(level, noisy, 2 * place + 2, self.goal.beta)
             errors += [below + half, more - upto]
         return max(errors)
 
@@ -472,13 +519,13 @@ class QuantilePlan:
 class _Chosen(NamedTuple):
     """Points that were chosen in a column, and the ends of their intervals.
 
-    rank_error: by how many ranks each is off at most.
+    rank_error: by how many ranks each is off at most. ends: those for the records, and those for
+    their population; None where they were not asked for.
     """
 
     points: Integers
     rank_error: float
-    low: Integers | None = None
-    high: Integers | None = None
+    ends: list[tuple[Integers, Integers] | None]
 
 
 def count_between(records: Tally, marks: Integers) -> Integers:

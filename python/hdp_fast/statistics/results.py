@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ from .._support.json_text import JsonText
 from .._support.types import Floats, Integers
 from .._support.validate import refuse, sequence
 from ..record import PrivacyRecord
+from .release_noise import Noise
+from .shares import NoisyCells, Shares
 
 # The cell of a category whose value is none of the public ones.
 OTHER = "(other)"
@@ -28,9 +30,12 @@ class Statistic(JsonText):
         low: Lower end of the interval.
         high: Upper end of the interval.
         confidence: Probability, over the noise alone, with which the interval covers the number
-            that the records have once they are clipped to the bounds. It says nothing of the
-            population from which records may have been drawn.
+            that the records have once they are clipped to the bounds.
         record: What protects the records. All results of one call share one release and its price.
+        population_low: Lower end of an interval that covers with that probability, over noise and
+            sampling, what as many records have in expectation that are drawn from the same
+            population; None unless `sampled` asked for it.
+        population_high: Upper end of it.
 
     Examples:
         >>> import numpy as np
@@ -46,10 +51,14 @@ class Statistic(JsonText):
     high: float
     confidence: float
     record: PrivacyRecord
+    population_low: float | None = None
+    population_high: float | None = None
 
     def __repr__(self) -> str:
         price = _price(self.record)
         inside = f"in [{self.low:.6g}, {self.high:.6g}]"
+        if self.population_low is not None and self.population_high is not None:
+            inside += f", population [{self.population_low:.6g}, {self.population_high:.6g}]"
         return f"Statistic({self.value:.6g}, {100 * self.confidence:g} % {inside}, {price})"
 
 
@@ -65,6 +74,10 @@ class Histogram(JsonText):
         confidence: Probability, over the noise alone, with which the interval of one bin covers
             the count of the records.
         record: What protects the records.
+        population_low: Lower ends of intervals, float64 of shape (k,), for the counts that are
+            expected of as many records drawn from the same population; None unless `sampled` asked
+            for them.
+        population_high: Upper ends of them.
 
     Examples:
         >>> from hdp_fast import statistics
@@ -80,6 +93,8 @@ class Histogram(JsonText):
     bins: tuple[Any, ...]
     confidence: float
     record: PrivacyRecord
+    population_low: Floats | None = None
+    population_high: Floats | None = None
 
     def __repr__(self) -> str:
         return f"Histogram({len(self.value)} counts, {_price(self.record)})"
@@ -164,6 +179,9 @@ class Quantiles(JsonText):
             interval holds a value of which at most q n of the clipped and rounded records lie below
             and at least q n at it or below.
         high: Upper ends of the intervals, of the same shape.
+        population_low: Lower ends of intervals for the quantiles of the population that the records
+            are drawn from, once it is clipped and rounded; None unless `sampled` asked for them.
+        population_high: Upper ends of them.
 
     Examples:
         >>> import numpy as np
@@ -181,6 +199,8 @@ class Quantiles(JsonText):
     record: PrivacyRecord
     low: Floats | None = None
     high: Floats | None = None
+    population_low: Floats | None = None
+    population_high: Floats | None = None
 
     def __repr__(self) -> str:
         pairs = zip(self.levels, self.value.tolist(), strict=True)
@@ -280,6 +300,11 @@ class CrossTable(JsonText):
         confidence: Probability, over the noise alone, with which the interval of one cell covers
             the count of the rows.
         record: What protects the rows.
+        noisy: The counts before they were made consistent, int64, all with the same noise and
+            without bias.
+        population_low: Lower ends of intervals for the counts that are expected of as many rows
+            drawn from the same population; None unless `sampled` asked for them.
+        population_high: Upper ends of them.
 
     Examples:
         >>> from hdp_fast import statistics
@@ -298,6 +323,16 @@ class CrossTable(JsonText):
     high: Floats
     confidence: float
     record: PrivacyRecord
+    noisy: Integers
+    population_low: Floats | None = None
+    population_high: Floats | None = None
+
+    def _noisy_cells(self, asked: Sequence[str], named: tuple[slice, ...]) -> NoisyCells:
+        """The noisy counts over some columns, and which of them have public values in all."""
+        counts = _sum_over_others(self.noisy, self.columns, asked)
+        chosen = np.zeros(counts.shape, bool)
+        chosen[named] = True
+        return NoisyCells(counts[chosen], counts[~chosen], self.noisy.size // counts.size)
 
     def __repr__(self) -> str:
         shape = " x ".join(map(str, self.value.shape))
@@ -311,6 +346,8 @@ class CrossTables(JsonText):
     Attributes:
         tables: The tables, a CrossTable for each margin.
         record: What protects the rows: one release for all.
+        noise: The noise that was added to each count.
+        n: The number of rows; None where it is private.
 
     Examples:
         >>> from hdp_fast import statistics
@@ -324,6 +361,12 @@ class CrossTables(JsonText):
 
     tables: tuple[CrossTable, ...]
     record: PrivacyRecord
+    noise: Noise
+    n: int | None
+
+    def _to_fields(self) -> Mapping[str, Any]:
+        law = {"law": self.noise.law, "scale": float(self.noise.scale)}
+        return {**super()._to_fields(), "noise": law}
 
     def __getitem__(self, columns: tuple[str, ...] | str) -> CrossTable:
         """The table of these columns, in the order of its margin.
@@ -340,18 +383,19 @@ class CrossTables(JsonText):
 
     def shares(
         self, columns: Sequence[str] | str, *, names: Sequence[Sequence[str]] | None = None
-    ) -> dict[str, float]:
+    ) -> Shares:
         """Estimates the share of each cell among the rows that have a public value in all columns.
 
-        `transfer.survey` takes it as the weights of strata: shares are at least 0 and add up to 1.
-        The noise of these counts is not in the survey's intervals.
+        `transfer.survey` takes it as the weights of strata: shares are at least 0 and add up to 1,
+        and the noise of these counts is in the survey's intervals.
 
         Args:
             columns: Names of one to three columns that stand together in a table, or one name.
             names: For each column other names of its cells, in their order and without "(other)".
 
         Returns:
-            A dict from names of cells, with commas between columns as in transfer.cross_table.
+            Shares, a dict from names of cells, with commas between columns as in
+            transfer.cross_table.
 
         Raises:
             ParameterError: No table has these columns, or there are not as many names as cells.
@@ -360,15 +404,12 @@ class CrossTables(JsonText):
         table = next((one for one in self.tables if {*asked} <= {*one.columns}), None)
         if table is None or not asked or len({*asked}) < len(asked):
             refuse("columns", list(asked), "they must be different, and stand in one table")
-        kept = [name for name in table.columns if name in asked]
-        others = (axis for axis, name in enumerate(table.columns) if name not in asked)
-        counts = table.value.sum(axis=tuple(others))
-        counts = counts.transpose([kept.index(name) for name in asked])
         labels = [
             [label for label in table.labels[table.columns.index(name)] if label != OTHER]
             for name in asked
         ]
-        counts = counts[tuple(slice(len(cells)) for cells in labels)]
+        named = tuple(slice(len(cells)) for cells in labels)
+        counts = _sum_over_others(table.value, table.columns, asked)[named]
         if names is not None:
             given = [list(sequence("names", own)) for own in sequence("names", names)]
             if [*map(len, given)] != [*map(len, labels)]:
@@ -378,10 +419,23 @@ class CrossTables(JsonText):
         total = float(counts.sum())
         shares = counts / total if total else np.full(counts.shape, 1 / counts.size)
         cells = (", ".join(map(str, cell)) for cell in itertools.product(*labels))
-        return dict(zip(cells, shares.ravel().tolist(), strict=True))
+        return Shares(
+            dict(zip(cells, shares.ravel().tolist(), strict=True)),
+            [one._noisy_cells(asked, named) for one in self.tables if {*asked} <= {*one.columns}],
+            self.noise,
+            self.n,
+        )
 
     def __repr__(self) -> str:
         return f"CrossTables({len(self.tables)} tables, {_price(self.record)})"
+
+
+def _sum_over_others(counts: Any, columns: Sequence[str], asked: Sequence[str]) -> Floats:
+    """The counts of a table over some of its columns, in the order that is asked for."""
+    kept = [name for name in columns if name in asked]
+    others = tuple(axis for axis, name in enumerate(columns) if name not in asked)
+    ordered: Floats = counts.sum(axis=others).transpose([kept.index(name) for name in asked])
+    return ordered
 
 
 def _price(record: PrivacyRecord) -> str:

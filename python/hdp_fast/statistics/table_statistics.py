@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal
 from functools import cache, partial
@@ -17,8 +18,8 @@ from .._support.random_state import check_random_state, make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import (
     finite_number,
+    flag,
     guess,
-    instance,
     one_of,
     positive,
     positive_int,
@@ -31,32 +32,37 @@ from ..data.chunks import Chunks
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
+from ..data.goal import check_goal
 from ..data.schema import Schema
 from ..data.states import State, bundle, unbundle
 from ..data.table import Table
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord
+from .cross_tables import MOST_COLUMNS, TablesPlan, bin_edges, columns_of, settle_margins
+from .distributions import MOST_CELLS
 from .jobs import Job
-from .results import Histogram, Quantiles, Statistic
+from .results import CrossTable, CrossTables, Distribution, Histogram, Quantiles, Statistic
 
 _QUARTILES = (0.25, 0.5, 0.75)
 _DIGITS = 12
-_USUAL_CHOICES = 3
+_USUAL_CHOICES, _USUAL_STEPS = 3, 100
 _MOMENTS = ("mean", "sum", "variance")
 # These take one column.
 _ALONE = ("histogram", "top_k")
+_OF_POINTS = ("quantiles", "distribution")
 
 
 class Task(NamedTuple):
     """One release of describe.
 
     Attributes:
-        statistic: "count", "mean", "sum", "variance", "quantiles", "histogram" or "top_k", as the
-            functions of this package.
-        columns: Names of the columns: none for "count", one for "histogram" and "top_k", and one or
-            more for the others.
-        detail: The levels of "quantiles", numbers in [0, 1], None for the quartiles; or how many
-            categories "top_k" chooses, None for 3.
+        statistic: "count", "mean", "sum", "variance", "quantiles", "distribution", "histogram",
+            "tables" or "top_k", as the functions of this package.
+        columns: Names of the columns: none for "count", one for "histogram" and "top_k", one to
+            three for "tables", whose table they make, and one or more for the others.
+        detail: The levels of "quantiles", numbers in [0, 1], None for the quartiles; the steps of
+            the grid of a "distribution", None for 100; or how many categories "top_k" chooses, None
+            for 3.
 
     Examples:
         >>> from hdp_fast.statistics import Task
@@ -75,8 +81,10 @@ class TableStatistics(JsonText):
 
     Attributes:
         rows: A dict for each number, with "statistic" and "value", and where there are such the
-            "column", the "group", the "item" (a level, bin or place), the ends "low" and "high" of
-            its interval, and "rank_error" or "count_error".
+            "column" (of a table all of them, with commas between), the "group", the "item" (a
+            level, bin, cell or place, or of a distribution a number that so many have at most), the
+            ends "low" and "high" of its interval, those of the population's, "population_low" and
+            "population_high", and "rank_error" or "count_error".
         records: What protects the rows of the table, a PrivacyRecord for each release.
 
     Examples:
@@ -103,6 +111,7 @@ class _Settings:
     neighbors: str
     confidence: float
     by: str | None
+    sampled: bool
 
 
 @keep_result
@@ -116,12 +125,14 @@ def describe(
     by: str | None = None,
     neighbors: str = "replace_one",
     confidence: float = 0.95,
+    sampled: bool = False,
     budget: Budget | None = None,
     random_state: RandomState = None,
 ) -> TableStatistics:
     """Releases many statistics of a private table, one epsilon and delta split among them.
 
-    Every column of a release gets an equal share; the number of rows is free where it is public.
+    Every column of a release gets an equal share, and so does each table of several columns; tables
+    are released together and agree with each other. The number of rows is free where it is public.
     Values are clipped to the schema's bounds; a text that is no number counts as the lower bound,
     and one that is none of the categories is counted nowhere. It is what `hdp-fast stats` runs.
 
@@ -138,7 +149,11 @@ def describe(
         by: Name of a category of the schema, whose public values are groups: all is then released
             for each of them. None makes no groups.
         neighbors: "replace_one" or "add_remove".
-        confidence: Confidence of each interval alone, in (0, 1).
+        confidence: Confidence of each interval alone, in (0, 1), and of the band of a
+            distribution.
+        sampled: Whether there are intervals, wider ones, for the population that the rows are an
+            independent sample of, too, as the functions of each statistic take it. A table's own
+            number of rows and "top_k" have none.
         budget: Budget of this relation, charged with all of it at once and before anything is
             drawn; None charges nothing.
         random_state: None draws from the operating system. An int or a Generator makes a
@@ -180,6 +195,7 @@ def describe(
         one_of("neighbors", neighbors, ("replace_one", "add_remove")),
         probability("confidence", confidence),
         by,
+        flag("sampled", sampled),
     )
     check_random_state(random_state)
     if by is not None and not (isinstance(by, str) and isinstance(kinds.get(by), Category)):
@@ -189,7 +205,7 @@ def describe(
     private = take_columns("table", table.peek() if chunked else table, None)
     if tasks is None:
         tasks = _plan_usual(schema, by, private.columns)
-    settled = [_settle(task, schema, by) for task in sequence("tasks", tasks)]
+    settled = _join_tables([_settle(task, schema, by) for task in sequence("tasks", tasks)], kinds)
     releases = _Releases(schema, settings, settled)
     for name in releases.names:
         private.column(name)
@@ -199,36 +215,6 @@ def describe(
         raise ShapeError("table has no rows, but their public number must be at least 1")
     rows = releases.release(state, budget, make_stream(random_state))
     return TableStatistics(tuple(rows), tuple(releases.records))
-
-
-def columns_of(schema: Schema) -> dict[str, Category | Number]:
-    """Lists the columns of which something can be released, the label among them.
-
-    Args:
-        schema: The public schema.
-
-    Returns:
-        Category or Number by the column's name. A label by a rule is a column of numbers, 1 where
-        the rule applies.
-
-    Raises:
-        ParameterError: schema is no data.Schema.
-
-    Examples:
-        >>> from hdp_fast.data import Label, Number, Schema
-        >>> from hdp_fast.statistics import columns_of
-        >>> list(columns_of(Schema(Label("bought", positive=("yes",)), {"age": Number(0, 100)})))
-        ['age', 'bought']
-    """
-    instance("schema", schema, Schema, "a data.Schema")
-    kinds = {
-        name: kind for name, kind in schema.columns.items() if isinstance(kind, (Category, Number))
-    }
-    label = schema.label
-    if label is None:
-        return kinds
-    number = Number(0, 1, (0.5,)) if label.bounds is None else Number(*label.bounds)
-    return {**kinds, label.column: number}
 
 
 def _plan_usual(schema: Schema, by: str | None, present: Collection[str]) -> list[Task]:
@@ -258,7 +244,7 @@ def _settle(task: Any, schema: Schema, by: str | None) -> Task:
     """The task with its detail; what the schema does not allow is refused."""
     if not isinstance(task, Task):
         refuse("tasks", task, "it must hold statistics.Task")
-    one_of("statistic", task.statistic, (*_ALONE, *_MOMENTS, "count", "quantiles"))
+    one_of("statistic", task.statistic, (*_ALONE, *_MOMENTS, "count", "tables", *_OF_POINTS))
     kinds, names = columns_of(schema), tuple(sequence("columns", task.columns))
     for name in names:
         if name not in kinds:
@@ -268,6 +254,8 @@ def _settle(task: Any, schema: Schema, by: str | None) -> Task:
         refuse("columns", list(names), "it must name each column once")
     if task.statistic == "count":
         many = not names
+    elif task.statistic == "tables":
+        many = 1 <= len(names) <= MOST_COLUMNS
     else:
         many = len(names) == 1 if task.statistic in _ALONE else bool(names)
     if not many:
@@ -278,8 +266,13 @@ def _settle(task: Any, schema: Schema, by: str | None) -> Task:
 
 def _settle_detail(task: Task, kinds: Sequence[Category | Number], by: str | None) -> Any:
     numbers = all(isinstance(kind, Number) for kind in kinds)
-    if task.statistic in ("quantiles", *_MOMENTS) and not numbers:
+    if task.statistic in (*_OF_POINTS, *_MOMENTS) and not numbers:
         refuse("columns", list(task.columns), "the schema must have each as a number")
+    if task.statistic == "distribution":
+        steps = _USUAL_STEPS if task.detail is None else task.detail
+        return positive_int("detail", steps, MOST_CELLS)
+    if task.statistic == "tables" and by is not None:
+        refuse("by", by, "tables have no groups: name the column in a table")
     if task.statistic == "quantiles":
         if task.detail is None:
             return _QUARTILES
@@ -298,6 +291,20 @@ def _settle_detail(task: Task, kinds: Sequence[Category | Number], by: str | Non
             "detail", min(_USUAL_CHOICES, many) if task.detail is None else task.detail, many
         )
     return None
+
+
+def _join_tables(tasks: Sequence[Task], kinds: Mapping[str, Any]) -> list[Task]:
+    """The tasks, of which one releases all tables together: its detail are their columns."""
+    asked = [task.columns for task in tasks if task.statistic == "tables"]
+    margins = settle_margins(asked, kinds) if asked else ()
+    names = tuple(dict.fromkeys(name for margin in margins for name in margin))
+    joined = Task("tables", names, margins)
+    first = next((place for place, task in enumerate(tasks) if task.statistic == "tables"), -1)
+    return [
+        joined if place == first else task
+        for place, task in enumerate(tasks)
+        if place == first or task.statistic != "tables"
+    ]
 
 
 class _Releases:
@@ -348,7 +355,9 @@ class _Releases:
         # Several releases of a column make numbers of its texts once.
         read = cache(partial(self._numbers, part))
         states = [
-            job.fold(self._values(task, part, read), by=by)
+            job.fold(part)
+            if isinstance(job, TablesPlan)
+            else job.fold(self._values(task, part, read), by=by)
             for task, job in zip(self._tasks, self._jobs, strict=True)
             if job is not None
         ]
@@ -371,7 +380,7 @@ class _Releases:
         """How many shares of the budget a release takes; a public number of rows is free."""
         if task.statistic == "count" and self._counts_for_free:
             return 0
-        return max(len(task.columns), 1)
+        return len(task.detail) if task.statistic == "tables" else max(len(task.columns), 1)
 
     @property
     def _counts_for_free(self) -> bool:
@@ -391,22 +400,40 @@ class _Releases:
                 value = state.rows
                 rows.append(_row("count", value=value, low=value, high=value))
                 continue
-            epsilon, delta = self._price(task)
-            options: dict[str, Any] = {"delta": delta}
-            if task.statistic == "quantiles":
-                options = {"levels": task.detail}
-            if task.statistic == "top_k":
-                options = {"k": task.detail}
-            result = job.release(
-                next(states),
-                epsilon=epsilon,
-                **options,
-                confidence=self._settings.confidence,
-                budget=budget,
-                random_state=random_state,
-            )
+            result = self._release_one(task, job, next(states), budget, random_state)
             rows += self._describe_groups(task, result)
         return rows
+
+    def _release_one(
+        self,
+        task: Task,
+        job: Job | TablesPlan,
+        state: State,
+        budget: Budget | None,
+        random_state: RandomState,
+    ) -> Any:
+        """What one task releases, with its share of epsilon and delta."""
+        (epsilon, delta), settings = self._price(task), self._settings
+        sampled = settings.sampled and task.statistic != "top_k"
+        if isinstance(job, TablesPlan):
+            relation: Any = settings.neighbors
+            least = settings.confidence, sampled
+            goal = check_goal(epsilon, delta, relation, budget, random_state, *least)
+            return job.release(state, goal)
+        options: dict[str, Any] = {"delta": delta}
+        if task.statistic in _OF_POINTS:
+            options = {"levels": task.detail} if task.statistic == "quantiles" else {}
+        if task.statistic == "top_k":
+            options = {"k": task.detail}
+        return job.release(
+            state,
+            epsilon=epsilon,
+            **options,
+            confidence=settings.confidence,
+            sampled=sampled,
+            budget=budget,
+            random_state=random_state,
+        )
 
     def _describe_groups(self, task: Task, result: Any) -> list[dict[str, Any]]:
         keys = self._keys
@@ -421,8 +448,10 @@ class _Releases:
         """The public values of the groups; None without groups."""
         return None if self._settings.by is None else self._categories(self._settings.by)
 
-    def _job_of(self, task: Task) -> Job:
-        """The job of a release, on what `_values` makes of a table."""
+    def _job_of(self, task: Task) -> Job | TablesPlan:
+        """The job of a release, on what `_values` makes of a table, or on the table itself."""
+        if task.statistic == "tables":
+            return TablesPlan(self._schema, task.detail, self._settings.neighbors)
         settings: dict[str, Any] = {"neighbors": self._settings.neighbors}
         if self._keys is not None:
             settings["groups"] = range(len(self._keys))
@@ -435,13 +464,15 @@ class _Releases:
                 settings["categories"] = range(len(kind.values))
         elif kinds:
             settings |= self._bounds(task)
+        if task.statistic == "distribution":
+            settings["steps"] = task.detail
         return Job(task.statistic, **settings)
 
     def _values(self, task: Task, table: Table, read: Callable[[str], Floats]) -> Any:
         """What the job of a release takes of a table, whose columns `read` makes numbers of."""
         if task.statistic == "count":
             return np.ones(table.rows)
-        if task.statistic == "quantiles":
+        if task.statistic in _OF_POINTS:
             return {name: self._whole_numbers(table, name, read) for name in task.columns}
         if task.statistic not in _ALONE:
             return {name: read(name) for name in task.columns}
@@ -489,7 +520,11 @@ class _Releases:
 
     def _describe(self, task: Task, result: Any, group: str | None) -> Iterator[dict[str, Any]]:
         """The rows of a result of one group."""
-        parts = result.items() if isinstance(result, dict) else [((*task.columns, None)[0], result)]
+        parts = [((*task.columns, None)[0], result)]
+        if isinstance(result, CrossTables):
+            parts = [(", ".join(part.columns), part) for part in result.tables]
+        elif isinstance(result, dict):
+            parts = list(result.items())
         for column, part in parts:
             if not any(part.record is record for record in self.records):
                 self.records.append(part.record)
@@ -498,15 +533,16 @@ class _Releases:
 
     def _itemize(self, task: Task, column: str | None, part: Any) -> Iterator[dict[str, Any]]:
         if isinstance(part, Statistic):
-            yield {"value": part.value, "low": part.low, "high": part.high}
+            ends = {"population_low": part.population_low, "population_high": part.population_high}
+            yield {"value": part.value, "low": part.low, "high": part.high, **ends}
         elif isinstance(part, Quantiles):
-            for level, value in zip(part.levels, part.value.tolist(), strict=True):
-                yield {"item": level, "value": value, "rank_error": part.rank_error}
+            yield from _rows_of(part.levels, part, rank_error=part.rank_error)
+        elif isinstance(part, Distribution):
+            yield from _rows_of(part.points.tolist(), part, sampled=self._settings.sampled)
+        elif isinstance(part, CrossTable):
+            yield from _rows_of(map(", ".join, itertools.product(*part.labels)), part)
         elif isinstance(part, Histogram):
-            columns = (part.value.tolist(), part.low.tolist(), part.high.tolist())
-            names = self._bin_names(column, part)
-            for item, value, low, high in zip(names, *columns, strict=True):
-                yield {"item": item, "value": value, "low": low, "high": high}
+            yield from _rows_of(self._bin_names(column, part), part)
         else:
             values = self._categories(str(column))
             for place, code in enumerate(part.value, start=1):
@@ -520,9 +556,18 @@ class _Releases:
         return [f"{low:.12g} to {high:.12g}" for low, high in pairs]
 
 
-def bin_edges(kind: Number) -> list[float]:
-    """The ends of the bins of a number: its bounds, and the cuts between them."""
-    return [kind.low, *(cut for cut in kind.cuts if kind.low < cut < kind.high), kind.high]
+def _rows_of(
+    items: Iterable[Any], part: Any, *, sampled: bool = True, **more: Any
+) -> Iterator[dict[str, Any]]:
+    """The rows of numbers of one result, with the ends of those intervals that it has.
+
+    sampled: whether those for the population are asked for, where the result has them.
+    """
+    names = ["value", "low", "high", *(["population_low", "population_high"] if sampled else [])]
+    held = {name: getattr(part, name) for name in names}
+    columns = {name: one.ravel().tolist() for name, one in held.items() if one is not None}
+    for item, *numbers in zip(items, *columns.values(), strict=True):
+        yield {"item": item, **dict(zip(columns, numbers, strict=True)), **more}
 
 
 def _row(statistic: str, **fields: Any) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import CodedColumn, Groups, blocks_of_cells, read_keyed, read_members
-from .release_noise import Sensitivity, note_noise, release
+from .release_noise import Noise, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
+from .sampling import bound_counts, check_sample, split_failure
 
 # To compare with so many edges one by one takes less time than a binary search.
 _FEW_EDGES = 16
@@ -41,6 +42,7 @@ def histogram(
     by: ArrayLike | None = None,
     groups: Any = None,
     confidence: float = 0.95,
+    sampled: bool = False,
     ids: ArrayLike | None = None,
     rows_per_person: int = 1,
     budget: Budget | None = None,
@@ -67,6 +69,9 @@ def histogram(
             compared as texts. A record whose group is none of `groups` is left out.
         groups: The public keys of the groups; only with `by`.
         confidence: Probability of the interval of each count alone, in (0, 1).
+        sampled: Whether results also have intervals, wider ones, for the number that is expected of
+            as many records of the population that these are an independent sample of; with ids, one
+            row a person.
         ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then for
             people, who may have several rows. None protects each row.
         rows_per_person: The most rows of a person that are used, the others being left out; public.
@@ -103,7 +108,7 @@ def histogram(
         >>> bool(abs(released.value - [2250, 5875, 1875]).max() < 60)
         True
     """
-    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence)
+    goal = check_goal(epsilon, delta, neighbors, budget, random_state, confidence, sampled)
     column, bins = read_bins(values, edges, categories)
     members = read_members(by, groups, column.n)
     goal = goal.of_people(ids, rows_per_person, column.n)
@@ -122,6 +127,7 @@ def release_counts(
     counts: what `count_cells` makes, shape (groups, k), with one group where there are none.
     n: the number of records, which is released under "replace_one" alone.
     """
+    check_sample(goal)
     known_n = n if goal.neighbors == "replace_one" else None
     moved = 2 if goal.neighbors == "replace_one" else 1
     noisy, drawn, record = release(
@@ -132,11 +138,26 @@ def release_counts(
         note("no released count of histogram is larger than its noise: a larger epsilon helps")
     most = np.iinfo(np.int64).max if known_n is None else known_n
     low, high = ((noisy + side).clip(0, most) for side in (-half, half))
+    beyond: list[Any] = [(None, None)] * len(noisy)
+    if goal.sampled:
+        beyond = sample_counts(noisy, drawn, goal, known_n)
     results = [
-        Histogram(*ends, bins, goal.confidence, record)
-        for ends in zip(noisy, low, high, strict=True)
+        Histogram(one, *ends, bins, goal.confidence, record, *more)
+        for one, ends, more in zip(noisy, zip(low, high, strict=True), beyond, strict=True)
     ]
     return results[0] if keys is None else dict(zip(keys, results, strict=True))
+
+
+def sample_counts(
+    noisy: Integers, drawn: Noise, goal: Goal, n: int | None
+) -> list[tuple[Floats, Floats]]:
+    """Ends of intervals for what is expected of the population, for each row of noisy counts.
+
+    n: how many records they are of; None where it is private.
+    """
+    of_noise, of_sampling = split_failure(goal.beta, drawn.half_width, n)
+    half = drawn.half_width(of_noise)
+    return list(zip(*bound_counts(noisy - half, noisy + half, n, of_sampling), strict=True))
 
 
 def _keep_entries(

@@ -28,6 +28,7 @@ from ..local.estimation import advantage, bound_all, estimate_exactly
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..record import PrivacyRecord
+from ..statistics.shares import Shares
 from .agent_plans import check_agents, count_agents, require_left
 
 Kind = Literal["mean", "mean of a stratum", "share of a stratum", "post-stratified"]
@@ -233,7 +234,8 @@ def survey(
     Each row has an interval that misses with probability at most beta, a wider one with which all
     rows hold at once, and one that needs no assumption about those who did not answer. The interval
     of a ratio divides the ends of exact intervals for its two parts, and a post-stratified one adds
-    such intervals up; all parts of a row share its beta.
+    such intervals up; all parts of a row share its beta. Where weights have noise it is one more
+    part, and the ends are the extreme means that the noisy counts leave possible.
 
     Args:
         questions: Name and Query of each question. Agents that are simulated also take a function
@@ -241,7 +243,9 @@ def survey(
         agents: The agents. All of them, or the next `count`, are asked.
         strata: Name and Query of each stratum, with answers 0 and 1. None asks about all.
         weights: Share of each stratum in the population that the post-stratified mean is about:
-            numbers of at least 0 that add up to 1. None makes no post-stratified mean.
+            numbers of at least 0 that add up to 1. None makes no post-stratified mean. The noise of
+            statistics.Shares, as a release of tables makes them, is in the intervals; these are
+            then about the rows of that release.
         sampled: Public share of each stratum in the population that the agents are drawn from,
             above 0, adding up to at most 1. None asks agents for it.
         count: Number of agents to ask; None asks all that are left.
@@ -275,7 +279,7 @@ def survey(
 
     Source:
         Warner 1965; Clopper and Pearson 1934 for the randomized answers, a union bound for those of
-        several parts.
+        several parts; Fieller 1954 for noisy weights.
 
     Examples:
         >>> import numpy as np
@@ -334,6 +338,8 @@ class _CellMeans:
     epsilon: float
     failure: float
     sampled: Mapping[str, float]
+    # What the noise of weights may add to the failure probability.
+    of_weights: float
     # Whether nothing is assumed of those who did not answer.
     any_silence: bool = False
     _known: dict[Any, local.Estimate] = field(default_factory=dict)
@@ -405,6 +411,8 @@ class _SurveyPlan:
                 raise ParameterError(f"{name} are for strata, but strata = None")
         self.questions, self.strata = dict(questions), _check_strata(strata, agents)
         self.weights = _check_weights(weights, self.strata)
+        # Their noise, where they are shares of a release; in the order of the strata.
+        self.noisy = weights if isinstance(weights, Shares) else None
         self.sampled = _check_sampled(sampled, self.strata)
         if not by_stratum and not (self.weights and self.sampled):
             rule = "it needs strata, and both weights and sampled shares"
@@ -448,22 +456,26 @@ class _SurveyPlan:
         keys = [(cell.question, cell.stratum) for cell in self.cells]
         known = dict(zip(keys, answers, strict=True))
 
-        def parts(failure: float) -> _CellMeans:
-            return _CellMeans(known, epsilon, failure, self.sampled)
+        def parts(failure: float, of_weights: float = 0.0) -> _CellMeans:
+            return _CellMeans(known, epsilon, failure, self.sampled, of_weights)
+
+        # Noisy weights are one more part of each post-stratified row.
+        noisy = 0 if self.noisy is None else 1
 
         self._z = NormalDist().inv_cdf(1 - beta / 2)
         # Rows are functions of cells: where the intervals of all cells hold, so do those of rows.
-        together = parts(beta / len(self.cells))
+        of_all = beta / (len(self.cells) + noisy)
+        together = parts(of_all, of_all / len(self.questions))
         one, per_ratio = parts(beta), parts(beta / (1 if self.sampled else 2))
-        per_stratum = len(self.strata) * (1 if self.sampled else 2)
-        per_sum = parts(beta / max(1, per_stratum))
+        of_parts = beta / (max(1, len(self.strata) * (1 if self.sampled else 2)) + noisy)
+        per_sum, weighted = parts(of_parts, of_parts), parts(beta / (1 + noisy), beta / 2)
         rows = []
         for question in self.questions:
             if not self.strata:
                 rows.append(self._row(question, None, "mean", one, together))
                 continue
             if not self.by_stratum:
-                rows.append(self._row(question, None, "post-stratified", one, together))
+                rows.append(self._row(question, None, "post-stratified", weighted, together))
                 continue
             for stratum in self.strata:
                 kind: Kind = "mean of a stratum"
@@ -532,19 +544,29 @@ class _SurveyPlan:
         if question is None or kind == "mean":
             return parts.mean(question, stratum)
         if not self.by_stratum:
-            ends = (min(1.0, self._scale * end) for end in parts.mean(question, None))
-            return local.Estimate(*ends)
+            value, low, high = (min(1.0, self._scale * end) for end in parts.mean(question, None))
+            # Agents weighted their answers with the noisy shares.
+            off = 0.0 if self.noisy is None else self.noisy.bound_distance(parts.of_weights)
+            return local.Estimate(value, max(low - off, 0.0), min(high + off, 1.0))
         if stratum is not None:
             return parts.ratio(question, stratum)
-        ratios = ((weight, parts.ratio(question, name)) for name, weight in self.weights.items())
-        terms = [[weight * end for end in ratio] for weight, ratio in ratios]
-        return local.Estimate(*(math.fsum(ends) for ends in zip(*terms, strict=True)))
+        ratios = {name: parts.ratio(question, name) for name in self.weights}
+        terms = [[self.weights[name] * end for end in ratio] for name, ratio in ratios.items()]
+        value, low, high = (math.fsum(ends) for ends in zip(*terms, strict=True))
+        if self.noisy is not None:
+            lows, highs = ([ratios[name][end] for name in self.noisy] for end in (1, 2))
+            low, high = self.noisy.bound_mean(lows, highs, beta=parts.of_weights)
+        return local.Estimate(value, min(low, value), max(high, value))
 
     def _variance(self, question: str, stratum: str | None, parts: _CellMeans) -> float:
         if stratum is not None:
             return parts.ratio_variance(question, stratum)
         terms = ((w, parts.ratio_variance(question, name)) for name, w in self.weights.items())
-        return sum(weight**2 * variance for weight, variance in terms if weight)
+        variance = sum(weight**2 * variance for weight, variance in terms if weight)
+        if self.noisy is None:
+            return variance
+        means = [parts.ratio(question, name).value for name in self.noisy]
+        return variance + self.noisy.variance_of_mean(means)
 
     def _bounds(self, question: str | None) -> tuple[float, float]:
         """What the means 0 and 1 of a question stand for."""
