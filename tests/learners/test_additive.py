@@ -16,16 +16,11 @@ from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
-from hdp_fast.learners.additive import (
-    ONE,
-    choose_ends,
-    plan_additive,
-    release_additive,
-    squared_distance,
-    weigh_rounds,
-)
+from hdp_fast.learners.additive import release_additive, weigh_rounds
 from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
+from hdp_fast.learners.additive_plan import ONE, AdditivePlan, plan_additive
 from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior, weigh_priors
+from hdp_fast.learners.additive_start import choose_ends, squared_distance
 from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.reference import linear
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
@@ -267,14 +262,14 @@ def test_residuals_of_compiled_steps_stay_within_limits():
 def test_plan_shares_no_more_than_mu_among_its_parts(target):
     """The shares that are asked for, and the deviations that are drawn."""
     asked = []
-    real = additive.AdditivePlan.sigma
+    real = AdditivePlan.sigma
 
     def sigma(plan, distance, share):
         asked.append((distance, share, real(plan, distance, share), plan.square))
         return asked[-1][2]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(additive.AdditivePlan, "sigma", sigma)
+        patch.setattr(AdditivePlan, "sigma", sigma)
         learn(table(500), TARGET if target else SCHEMA)
     assert sum(share for _, share, _, _ in asked) == 1
     square = asked[0][3]
