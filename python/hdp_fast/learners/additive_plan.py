@@ -16,7 +16,7 @@ from .._support.validate import refuse
 from ..data.goal import Goal
 from ..data.rows import Rows
 from ..record import PrivacyRecord, gaussian_law, rng_of
-from .additive_columns import FINE_CELLS, MOST_BINS, Cells, lay_out
+from .additive_columns import FINE_CELLS, Cells, lay_out
 from .noisy_descent import find_sigma
 
 # Integers that make up 1, of scores and residuals.
@@ -30,6 +30,9 @@ _POWER, _BEFORE = 2.0, 3.0
 # n mu / columns from which there are so many rounds, and without noise.
 _ROUNDS = ((0.0, 10), (200.0, 30), (600.0, 60))
 _ROUNDS_WITHOUT_NOISE = 60
+# n mu / columns from which a number has at most so many bins, and without noise.
+_BINS = ((0.0, 16), (1000.0, 32))
+_BINS_WITHOUT_NOISE = 64
 # n mu / columns from which limits of residuals are wider than the base's, and by how much.
 _WIDER = ((0.0, 0.0), (40.0, 0.15), (150.0, 0.3), (600.0, 0.6))
 # Limits of a target's residuals, in roots of its mean square, by n mu / columns.
@@ -112,14 +115,15 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
         share = goal.persons.gaussian_share(*goal.price)
         mu = min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)
         square = Fraction(mu) ** 2
-    count = len(lay_out(unit, True))
+    count = len(lay_out(unit, True, 1))
     clear = n * mu / count
+    bins = _pick(_BINS, clear) if goal.protects else _BINS_WITHOUT_NOISE
     # Counts of fine cells tell quantiles where their noise is small beside a bin's records.
-    of_bin = math.sqrt(2 * count / float(_OF_COUNTS) * FINE_CELLS / MOST_BINS)
-    fine = of_bin < n * mu / MOST_BINS / 2
+    of_bin = math.sqrt(2 * count / float(_OF_COUNTS) * FINE_CELLS / bins)
+    fine = of_bin < n * mu / bins / 2
     rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
     rounds = 0 if clear < _LEAST_CLEAR else rounds
-    columns = tuple(lay_out(unit, fine))
+    columns = tuple(lay_out(unit, fine, bins))
     _check_bounds(unit)
     if rounds and count > _MOST_COLUMNS:
         refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
