@@ -25,7 +25,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from _linear_scores import DELTA, ask_peer, count_train, make_orders, measure, score
+from _linear_scores import DELTA, ask_peer, count_train, make_orders, measure, score, split_columns
 from _linear_tables import PROBLEMS, Task, from_numbers, open_tasks
 from _report import accept_seeds, make_parser
 from numpy.typing import NDArray
@@ -150,22 +150,31 @@ def fit_by(method: str) -> Callable[..., Callable[..., Any]]:
 
 
 def boost(task: Task, order: NDArray[np.int64], columns: str | None = None) -> float:
-    """The score of boosting without privacy on a split; each tree may use so many columns."""
+    """The score of boosting without privacy on a split, of trees of one column or two, or as it is.
+
+    One column a tree needs more trees than there are by default, and categories that are one.
+    """
+    rows, options = task.rows, {}
+    if columns:
+        rows, nominal = split_columns(task)
+        options = {"interaction_cst": columns, "categorical_features": nominal}
+        options |= {"early_stopping": True, "max_iter": 500}
     kind = HistGradientBoostingClassifier if task.classes else HistGradientBoostingRegressor
-    return score_free(task, order, kind(random_state=0, interaction_cst=columns))
+    return score_free(task, rows, order, kind(random_state=0, **options))
 
 
 def regress(task: Task, order: NDArray[np.int64]) -> float:
     """The score of a linear model without privacy."""
-    return score_free(task, order, LogisticRegression(max_iter=3_000) if task.classes else Ridge())
+    model = LogisticRegression(max_iter=3_000) if task.classes else Ridge()
+    return score_free(task, task.rows, order, model)
 
 
-def score_free(task: Task, order: NDArray[np.int64], model: Any) -> float:
+def score_free(task: Task, rows: NDArray[Any], order: NDArray[np.int64], model: Any) -> float:
     """Log loss of classes, or R^2 of targets, of a model of scikit-learn."""
     train, test = order[: count_train(order)], order[count_train(order) :]
-    model.fit(task.rows[train], task.codes[train])
+    model.fit(rows[train], task.codes[train])
     predict = model.predict_proba if task.classes else model.predict
-    return measure(task, predict(task.rows[test]), test)[1 if task.classes else 0]
+    return measure(task, predict(rows[test]), test)[1 if task.classes else 0]
 
 
 FREE: dict[str, Callable[[Task, NDArray[np.int64]], float]] = {
