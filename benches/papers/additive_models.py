@@ -2,15 +2,17 @@
 
 Five splits of each table, 70 per cent to learn from and at most --limit records; delta is 1e-6.
 "linear" is PrivateClassifier or PrivateRegressor as it is, "additive" the same with
-method="additive", "boosting" scikit-learn's histogram boosting without privacy. DP-EBM of interpret
-runs in an environment of its own, whose Python --rivals names (`pip install interpret-core
-scikit-learn==1.6.1 pandas`): it protects a record more or less, for which half the noise is
-enough, and is compared at its stated epsilon. Log loss of classes, no probability counting as below
-1e-4, and R^2 of targets, with standard errors over splits; a line ends with the time of a fit of
-each on one thread. The tables "waves", "one factor" and "steps" are simulated here.
+method="additive". DP-EBM of interpret runs in an environment of its own, whose Python --rivals
+names (`pip install interpret-core scikit-learn==1.6.1 pandas`): it protects a record more or less,
+for which half the noise is enough, and is compared at its stated epsilon. Without privacy there are
+scikit-learn's logistic or ridge regression and its histogram boosting, of single columns, of pairs
+of columns and as it is; "lead" is the share of boosting's lead over the regression that the
+additive model has, where there is one. Log loss of classes, no probability counting as below 1e-4,
+and R^2 of targets, with standard errors over splits; a line ends with the time of a fit of each on
+one thread. The tables "waves", "one factor" and "steps" are simulated here.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/additive_models.py --rivals PYTHON`: a quarter of
-an hour, of which DP-EBM takes nearly all.
+an hour, of which DP-EBM takes nearly all. `--limit 30000` learns from more records.
 """
 
 from __future__ import annotations
@@ -19,14 +21,16 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
-from _linear_scores import DELTA, ask_peer, count_train, make_orders, measure, score
+from _linear_scores import DELTA, ask_peer, count_train, make_orders, measure, score, split_columns
 from _linear_tables import PROBLEMS, Task, from_numbers, open_tasks
 from _report import accept_seeds, make_parser
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
 
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
@@ -85,13 +89,15 @@ def main() -> None:
 def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str | None) -> None:
     """The table of a problem."""
     key = "loss" if task.classes else "score"
-    free = [boost(task, order) for order in orders]
+    free = {kind: [learn(task, order) for order in orders] for kind, learn in FREE.items()}
     print(
         f"\n{name}: {count_train(orders[0]):,} x {task.sources}, "
-        f"{'log loss' if task.classes else 'R^2'}; boosting, not private: {say(free)}"
+        f"{'log loss' if task.classes else 'R^2'}; not private: "
+        + ", ".join(f"{kind} {say(values)}" for kind, values in free.items())
     )
     learners = ["linear", "additive", *(["DP-EBM"] if rivals else [])]
-    print(f"{'epsilon':>8}" + "".join(f"{learner:>17}" for learner in learners), flush=True)
+    heads = "".join(f"{learner:>17}" for learner in learners)
+    print(f"{'epsilon':>8}{heads}{'lead':>8}", flush=True)
     peers: list[Any] = []
     if rivals:
         peers = ask_peer("ebm_models.py", task, orders, epsilons, rivals)["DP-EBM"]
@@ -106,9 +112,18 @@ def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str 
         for learner, cell in cells.items():
             seconds[learner] += cell.get("seconds", math.nan) / len(epsilons)
         shown = "".join(f"{say(cell.get(key, [])):>17}" for cell in cells.values())
-        print(f"{epsilon:>8}{shown}", flush=True)
+        print(f"{epsilon:>8}{shown}{share_lead(task, free, cells['additive'][key]):>8}", flush=True)
     times = "".join(f"{1e3 * seconds[learner]:>14.0f} ms" for learner in learners)
     print(f"{'a fit':>8}{times}", flush=True)
+
+
+def share_lead(task: Task, free: dict[str, list[float]], values: list[float]) -> str:
+    """The share of boosting's lead over regression; none where it is within two standard errors."""
+    lead = np.array(free["boosting"]) - free["regression"]
+    ahead = -lead if task.classes else lead
+    if ahead.mean() <= 2 * ahead.std() / math.sqrt(max(len(lead) - 1, 1)):
+        return "-"
+    return f"{(np.mean(values) - np.mean(free['regression'])) / lead.mean():.2f}"
 
 
 def say(values: list[float]) -> str:
@@ -134,14 +149,40 @@ def fit_by(method: str) -> Callable[..., Callable[..., Any]]:
     return fit
 
 
-def boost(task: Task, order: NDArray[np.int64]) -> float:
-    """The score of boosting without privacy on a split."""
-    train = count_train(order)
+def boost(task: Task, order: NDArray[np.int64], columns: str | None = None) -> float:
+    """The score of boosting without privacy on a split, of trees of one column or two, or as it is.
+
+    One column a tree needs more trees than there are by default, and categories that are one.
+    """
+    rows, options = task.rows, {}
+    if columns:
+        rows, nominal = split_columns(task)
+        options = {"interaction_cst": columns, "categorical_features": nominal}
+        options |= {"early_stopping": True, "max_iter": 500}
     kind = HistGradientBoostingClassifier if task.classes else HistGradientBoostingRegressor
-    model = kind(random_state=0).fit(task.rows[order[:train]], task.codes[order[:train]])
-    test = order[train:]
+    return score_free(task, rows, order, kind(random_state=0, **options))
+
+
+def regress(task: Task, order: NDArray[np.int64]) -> float:
+    """The score of a linear model without privacy."""
+    model = LogisticRegression(max_iter=3_000) if task.classes else Ridge()
+    return score_free(task, task.rows, order, model)
+
+
+def score_free(task: Task, rows: NDArray[Any], order: NDArray[np.int64], model: Any) -> float:
+    """Log loss of classes, or R^2 of targets, of a model of scikit-learn."""
+    train, test = order[: count_train(order)], order[count_train(order) :]
+    model.fit(rows[train], task.codes[train])
     predict = model.predict_proba if task.classes else model.predict
-    return measure(task, predict(task.rows[test]), test)[1 if task.classes else 0]
+    return measure(task, predict(rows[test]), test)[1 if task.classes else 0]
+
+
+FREE: dict[str, Callable[[Task, NDArray[np.int64]], float]] = {
+    "regression": regress,
+    "boosting of columns": partial(boost, columns="no_interactions"),
+    "of pairs": partial(boost, columns="pairwise"),
+    "boosting": boost,
+}
 
 
 if __name__ == "__main__":

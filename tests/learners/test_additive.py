@@ -16,16 +16,11 @@ from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
-from hdp_fast.learners.additive import (
-    ONE,
-    choose_ends,
-    plan_additive,
-    release_additive,
-    squared_distance,
-    weigh_rounds,
-)
+from hdp_fast.learners.additive import release_additive, weigh_rounds
 from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
+from hdp_fast.learners.additive_plan import ONE, AdditivePlan, plan_additive
 from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior, weigh_priors
+from hdp_fast.learners.additive_start import choose_ends, squared_distance
 from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.reference import linear
 from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
@@ -267,14 +262,14 @@ def test_residuals_of_compiled_steps_stay_within_limits():
 def test_plan_shares_no_more_than_mu_among_its_parts(target):
     """The shares that are asked for, and the deviations that are drawn."""
     asked = []
-    real = additive.AdditivePlan.sigma
+    real = AdditivePlan.sigma
 
     def sigma(plan, distance, share):
         asked.append((distance, share, real(plan, distance, share), plan.square))
         return asked[-1][2]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(additive.AdditivePlan, "sigma", sigma)
+        patch.setattr(AdditivePlan, "sigma", sigma)
         learn(table(500), TARGET if target else SCHEMA)
     assert sum(share for _, share, _, _ in asked) == 1
     square = asked[0][3]
@@ -448,15 +443,15 @@ def test_no_value_raises_warns_or_changes_a_shape(schema, n):
 
 def test_rows_have_the_cells_that_bits_stand_for():
     unit = Rows.of_table(SCHEMA, _take(table(50)))
-    columns = lay_out(unit, True)
+    columns = lay_out(unit, True, 16)
     assert [column.kind for column in columns] == ["number", "number", "bit", "category"]
     assert [column.size for column in columns] == [256, 256, 2, 4]
     rows = np.array([[0, 0.5, 0, 1, 0, 0], [1, 0.999, 1, 0, 0, 1], [0.25, 0, 0.7, 0, 0, 0.0]])
     assert cut_rows(columns, rows).T.tolist() == [[0, 128, 0, 0], [255, 255, 1, 2], [64, 0, 0, 3]]
     one = Schema(SCHEMA.label, {"job": Category(("a",))})
-    assert cut_rows(lay_out(Rows(one), True), np.array([[1.0], [0.0]])).tolist() == [[0, 1]]
+    assert cut_rows(lay_out(Rows(one), True, 16), np.array([[1.0], [0.0]])).tolist() == [[0, 1]]
     wide = Schema(SCHEMA.label, {"job": Category(tuple(map(str, range(300))))})
-    (many,) = lay_out(Rows(wide), True)
+    (many,) = lay_out(Rows(wide), True, 16)
     assert cut_rows([many], np.vstack([np.eye(300), np.zeros(300)])).max() == 255
 
 
@@ -477,13 +472,23 @@ def test_categories_of_more_than_a_byte_are_learned():
     assert shares[0] > 0.5 > shares[1:].max()
 
 
-def test_bins_hold_about_as_many_records_each_and_at_least_two_there_are():
-    (column,) = lay_out(Rows.within((0, 1), 1), True)
+def test_numbers_have_more_bins_where_records_are_many():
+    """By public numbers alone: n mu / columns, of which mu is .87 here."""
+    for n, epsilon, bins in ((2_000, 4.0, 16), (3_000, 4.0, 32), (10, math.inf, 64)):
+        goal = Goal(epsilon, 1e-6)
+        plan = plan_additive(Rows.within((0, 1), 2), n, goal, name="here", target=False)
+        assert [column.bins for column in plan.columns] == [bins] * 2
+        assert (plan.clear >= 1_000) == (bins > 16)
+
+
+@pytest.mark.parametrize("most", [16, 32, 64])
+def test_bins_hold_about_as_many_records_each_and_at_least_two_there_are(most):
+    (column,) = lay_out(Rows.within((0, 1), 1), True, most)
     counts = np.arange(256.0)
     bins = choose_bins(column, counts, 1.0, int(counts.sum()))
     sizes = np.bincount(bins.of_cell, weights=counts)
-    assert len(sizes) == 16
-    assert sizes.max() < 1.3 * sizes.mean()
+    assert len(sizes) == most
+    assert sizes.max() < (1 + most / 50) * sizes.mean()
     for lone in (np.eye(256)[7] * 500, np.zeros(256), -np.ones(256)):
         made = choose_bins(column, lone, 1.0, 500)
         assert len(made.counts) >= 2
@@ -497,7 +502,7 @@ def test_rounds_weigh_what_averages_hold():
 
 
 def test_evidence_is_for_flat_shapes_where_there_is_noise_alone():
-    (column,) = lay_out(Rows.within((0, 1), 1), True)
+    (column,) = lay_out(Rows.within((0, 1), 1), True, 16)
     bins = choose_bins(column, np.full(256, 40.0), 1.0, 256 * 40)
     prior, rng = make_prior(bins, 1.0), RNG(0)
     variances = np.full(16, 0.04)

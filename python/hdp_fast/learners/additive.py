@@ -12,19 +12,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core, accounting, noise
+from .. import _core, noise
 from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
-from .._support.validate import refuse
 from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import Rows
 from ..exceptions import ShapeError
-from ..record import PrivacyRecord, gaussian_law, rng_of
+from ..record import PrivacyRecord
 from .additive_columns import (
-    FINE_CELLS,
-    MOST_BINS,
     Bins,
     Cells,
     Contrast,
@@ -33,8 +30,8 @@ from .additive_columns import (
     contrast,
     count_cells,
     gather_cells,
-    lay_out,
 )
+from .additive_plan import ONE, AdditivePlan, plan_additive
 from .additive_shapes import (
     EDGES,
     Scale,
@@ -44,38 +41,16 @@ from .additive_shapes import (
     scale_slope,
     weigh_priors,
 )
+from .additive_start import Start, start_classes, start_target
 from .centered_rows import PartedRows, WholeRows, bound_norm
 from .linear_model import LinearLoss, LinearModel
-from .noisy_descent import find_sigma
-from .target_model import TargetLaw, TargetModel
+from .target_model import TargetModel
 
-# Integers that make up 1, of scores and residuals.
-ONE = 1 << 16
-# Shares of the square of mu: of counts of cells, of the base, which is more for a target, of first
-# sums, and of the scale. The steps have the rest.
-_OF_COUNTS, _OF_BASE, _OF_FIRST = Fraction(12, 100), Fraction(3, 100), Fraction(15, 100)
-_OF_TARGET = Fraction(10, 100)
-_OF_SCALE = Fraction(6, 100)
-# The mean of all rounds weighs a round by about its number to this power less 1, and so many rounds
-# without a change go before the first.
-_POWER, _BEFORE = 2.0, 3.0
-# n mu / columns from which there are so many rounds, and without noise.
-_ROUNDS = ((0.0, 10), (200.0, 30), (600.0, 60))
-_ROUNDS_WITHOUT_NOISE = 60
-# n mu / columns from which limits of residuals are wider than the base's, and by how much.
-_WIDER = ((0.0, 0.0), (40.0, 0.15), (150.0, 0.3), (600.0, 0.6))
-# n mu / columns below which the base is released alone, and below which noise is warned of.
-_LEAST_CLEAR, _FEW = 3.0, 20.0
-# No base is nearer to a sure class.
-_LEAST_SHARE = 0.005
-# Limits of a target's residuals, in roots of its mean square, by n mu / columns.
-_REACH = ((0.0, 1.0), (200.0, 1.5))
-_TARGET_CELLS, _LEAST_ROOT, _TAIL, _MOST = 64, 1 / 64, 0.002, 0.9
+# n mu / columns below which noise is warned of.
+_FEW = 20.0
 # Scores of a target are limited for their slope to so many of their deviations.
 _SLOPE_REACH = 2.0
-# The core adds up the values of no more.
-_MOST_COLUMNS = 1 << 10
-_LARGEST_MU, _MOST_NOISE, _LARGEST_SIGNAL = 1e9, 1 << 43, 1e9
+_LARGEST_SIGNAL = 1e9
 
 
 class AdditiveNoise(NamedTuple):
@@ -122,94 +97,6 @@ class ReleasedAdditive(NamedTuple):
     model: LinearModel | TargetModel
     record: PrivacyRecord | None
     noise: AdditiveNoise
-
-
-@dataclass(frozen=True)
-class AdditivePlan:
-    """What is public before a record is touched.
-
-    Attributes:
-        columns: The cells of all columns.
-        n: The number of records.
-        square: The square of mu for each row; None without noise.
-        clear: n mu / columns.
-        rounds: How often each column has its turn; 0 where the base is released alone.
-        wider: By how much the limits of residuals are wider than those of the base.
-        record: What protects the records; None without noise.
-    """
-
-    columns: tuple[Cells, ...]
-    n: int
-    square: Fraction | None
-    clear: float
-    rounds: int
-    wider: float
-    record: PrivacyRecord | None
-
-    def sigma(self, distance: int, share: Fraction) -> Fraction | None:
-        """The deviation of noise at which this squared distance takes a share of mu squared."""
-        return None if self.square is None else find_sigma(distance, self.square * share)
-
-    @property
-    def rates(self) -> Floats:
-        """How far averages move in each round."""
-        rates: Floats = _POWER / (np.arange(self.rounds, dtype=np.float64) + _POWER + _BEFORE)
-        return rates
-
-
-def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) -> AdditivePlan:
-    """Everything but the records; raises where no noise is enough."""
-    square, mu = None, math.inf
-    if goal.protects:
-        share = goal.persons.gaussian_share(*goal.price)
-        mu = min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)
-        square = Fraction(mu) ** 2
-    count = len(lay_out(unit, True))
-    clear = n * mu / count
-    # Counts of fine cells tell quantiles where their noise is small beside a bin's records.
-    of_bin = math.sqrt(2 * count / float(_OF_COUNTS) * FINE_CELLS / MOST_BINS)
-    fine = of_bin < n * mu / MOST_BINS / 2
-    rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
-    rounds = 0 if clear < _LEAST_CLEAR else rounds
-    columns = tuple(lay_out(unit, fine))
-    _check_bounds(unit)
-    if rounds and count > _MOST_COLUMNS:
-        refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
-    record = None
-    if square is not None:
-        what = "the base alone" if not rounds else f"counts of cells, base, {rounds} rounds, scale"
-        record = goal.persons.state(
-            PrivacyRecord(
-                mechanism=f"{name}, additive model of {count} columns: {what}",
-                source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
-                neighbors=goal.neighbors,
-                epsilon=goal.epsilon,
-                delta=goal.settled_delta,
-                noise="rounded normal on integers",
-                rng=rng_of(goal.random_state),
-                **gaussian_law(*goal.price),
-            )
-        )
-        # No distance is longer, and no share smaller.
-        longest = 16 * ONE**2 * max(rounds, 1) * count
-        if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:
-            epsilon, delta = goal.price
-            refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
-    wider = _pick(_WIDER, clear)
-    return AdditivePlan(columns, n, square, clear, rounds, wider, record)
-
-
-def _pick(steps: Sequence[tuple[float, Any]], clear: float) -> Any:
-    return [value for least, value in steps if clear >= least][-1]
-
-
-def _check_bounds(unit: Rows) -> None:
-    """Refuse bounds between which there are too few numbers for cells."""
-    low, width = unit.number_bounds
-    ends = low[:, None] + np.arange(FINE_CELLS + 1) / FINE_CELLS * width[:, None]
-    if not (np.diff(ends, axis=1) > 0).all():
-        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
-        refuse("bounds", "too narrow", rule)
 
 
 def release_additive(
@@ -278,40 +165,6 @@ def _note_few(plan: AdditivePlan, epsilon: float) -> None:
     )
 
 
-class Start(NamedTuple):
-    """What all scores begin with.
-
-    Attributes:
-        labels: Integers in units of 2^-16.
-        base: The score, likewise.
-        deviation: That of the noise in it, as a score.
-        limits: The least residual and the largest.
-        bend: What a record's residual falls by with its score.
-        unit: How large scores are that log-odds of 1 stand for.
-        law: How scores become targets, and their half width; None for classes.
-        width: What labels were divided by.
-    """
-
-    labels: Integers
-    base: int
-    deviation: float
-    limits: tuple[int, int]
-    bend: float
-    unit: float
-    law: TargetLaw | None = None
-    width: float = 1.0
-
-    @property
-    def distance(self) -> int:
-        """The squared distance of neighbors in the sums of one column."""
-        return squared_distance(*self.limits)
-
-
-def squared_distance(low: int, high: int) -> int:
-    """The largest squared distance of sums over bins, where records add low to high to one."""
-    return max((high - low) ** 2, 2 * max(low**2, high**2))
-
-
 @dataclass
 class _Run:
     """One release: the plan, the private records, and the stream of the noise."""
@@ -324,7 +177,8 @@ class _Run:
 
     def release(self, unit: Rows) -> ReleasedAdditive:
         plan = self.plan
-        start = self._start_target() if self.target else self._start_classes()
+        begin = start_target if self.target else start_classes
+        start = begin(plan, self.labels, self._add_noise)
         bins = self._release_bins()
         for column, one in enumerate(bins):
             self.cells[column] = one.of_cell[self.cells[column]]
@@ -341,67 +195,11 @@ class _Run:
             sums = sums + noise.rounded_gaussian(sigma, sums.shape, random_state=self.stream)
         return sums.astype(np.float64)
 
-    # What comes first ----------------------------------------------------------------------------
-
-    @property
-    def _base(self) -> Fraction:
-        """The share of the square of mu that the base has."""
-        if not self.plan.rounds:
-            return Fraction(1)
-        return _OF_TARGET if self.target else _OF_BASE
-
-    def _start_classes(self) -> Start:
-        """The count of the second class, and limits around its share."""
-        plan, n = self.plan, self.plan.n
-        sigma = plan.sigma(1, self._base)
-        second = self._add_noise(np.array([np.count_nonzero(self.labels)]), sigma)[0]
-        share = min(max(second / n, _LEAST_SHARE), 1 - _LEAST_SHARE)
-        bend, wider = share * (1 - share), plan.wider
-        low, high = -(share + wider * (1 - share)), (1 - share) + wider * share
-        return Start(
-            self.labels.astype(np.int64) * ONE,
-            round(math.log(share / (1 - share)) * ONE),
-            0.0 if sigma is None else float(sigma) / n / bend,
-            (math.floor(low * ONE), math.ceil(high * ONE)),
-            bend,
-            1.0,
-        )
-
-    def _start_target(self) -> Start:
-        """Ends of the target by counts of cells, and its mean between them."""
-        plan, n = self.plan, self.plan.n
-        law, root = TargetLaw(0.0, -1.0, 1.0, 1.0), 1.0
-        share = self._base
-        if plan.rounds:
-            share /= 2
-            sigma = plan.sigma(2, share)
-            places = (self.labels + 1) / 2 * _TARGET_CELLS
-            places = np.minimum(places.astype(np.int64), _TARGET_CELLS - 1)
-            counts = self._add_noise(np.bincount(places, minlength=_TARGET_CELLS), sigma)
-            law, root = choose_ends(counts, 0.0 if sigma is None else float(sigma), n)
-        ends = math.floor(law.low * ONE), math.ceil(law.high * ONE)
-        whole = np.rint(self.labels * ONE).astype(np.int64).clip(*ends)
-        sigma = plan.sigma((ends[1] - ends[0]) ** 2, share)
-        middle = sum(ends) // 2
-        total = self._add_noise(np.array([(whole - middle).sum()]), sigma)[0]
-        mean = min(max((middle + total / n) / ONE, law.low), law.high)
-        width = max(law.high - mean, mean - law.low)
-        root = max(root / width, _LEAST_ROOT)
-        limit = math.ceil(min(self._reach * root, 2.0) * ONE)
-        labels = np.rint((whole / ONE - mean) / width * ONE).astype(np.int64)
-        law = TargetLaw(mean, law.low, law.high, 1.0)
-        return Start(labels, 0, 0.0, (-limit, limit), 1.0, 2 * root, law, width)
-
-    @property
-    def _reach(self) -> float:
-        reach: float = _pick(_REACH, self.plan.clear)
-        return reach
-
     def _release_bins(self) -> list[Bins]:
         plan = self.plan
         if not plan.rounds:
             return [_even_bins(column, plan.n) for column in plan.columns]
-        sigma = plan.sigma(2 * len(plan.columns), _OF_COUNTS)
+        sigma = plan.sigma(2 * len(plan.columns), plan.shares.counts)
         counts = count_cells(self.cells, plan.columns)
         deviation = 0.0 if sigma is None else float(sigma)
         return [
@@ -416,7 +214,7 @@ class _Run:
         plan, d = self.plan, len(bins)
         curvatures = [one.counts * start.bend for one in bins]
         priors = [make_prior(one, start.unit) for one in bins]
-        first = plan.sigma(d * start.distance, _OF_FIRST)
+        first = plan.sigma(d * start.distance, plan.shares.first)
         values = [
             self._add_noise(self._sum_first(start, column, len(one.counts)), first) / ONE / curve
             for column, (one, curve) in enumerate(zip(bins, curvatures, strict=True))
@@ -430,8 +228,7 @@ class _Run:
 
         weights = weigh_priors(priors, values, vary(deviation), start.unit)
         sizes = [len(one.counts) for one in bins]
-        rest = 1 - _OF_COUNTS - self._base - _OF_FIRST - _OF_SCALE
-        sigma = plan.sigma(plan.rounds * d * start.distance, rest)
+        sigma = plan.sigma(plan.rounds * d * start.distance, plan.shares.steps)
         of_round = 0.0 if sigma is None else float(sigma) / ONE
         left = of_round * float(np.linalg.norm(weigh_rounds(plan.rates)))
         gains = [
@@ -481,7 +278,7 @@ class _Run:
         places = np.searchsorted(edges, scores, side="right")
         width = len(edges) + 1
         pairs = places + width * (start.labels != 0)
-        sigma = plan.sigma(2, _OF_SCALE)
+        sigma = plan.sigma(2, plan.shares.scale)
         counts = self._add_noise(np.bincount(pairs, minlength=2 * width), sigma).reshape(2, width)
         ends = np.concatenate([[2 * EDGES[0] - EDGES[1]], EDGES, [2 * EDGES[-1] - EDGES[-2]]])
         middles = mean + spread * (ends[1:] + ends[:-1]) / 2
@@ -498,7 +295,7 @@ class _Run:
         rest = (start.labels - scores).clip(-limit, limit)
         products = (rest * along) // ONE
         most = -(-reach * limit // ONE) + 1
-        sigma = plan.sigma((2 * most) ** 2, _OF_SCALE)
+        sigma = plan.sigma((2 * most) ** 2, plan.shares.scale)
         total = self._add_noise(np.array([products.sum()]), sigma)[0]
         whole = plan.n * spread**2 * ONE
         deviation = 0.0 if sigma is None else float(sigma) / whole
@@ -551,35 +348,6 @@ def weigh_rounds(rates: Floats) -> Floats:
     left = np.cumprod((1 - rates)[::-1])[::-1]
     weights: Floats = rates * np.append(left[1:], 1.0)
     return weights
-
-
-def choose_ends(counts: Floats, sigma: float, n: int) -> tuple[TargetLaw, float]:
-    """Ends that hold most targets, and their deviation, by noisy counts of even cells.
-
-    They are half as far again from each other, on both sides, as cells that stand out of noise;
-    those of all cells, where these hold too few records. Records that are not in such cells count
-    as spread between the ends.
-    """
-    cells = len(counts)
-    seen = counts > max(3 * sigma, _TAIL * n)
-    first, last = 0, cells - 1
-    if seen.any():
-        first, last = int(np.argmax(seen)), cells - 1 - int(np.argmax(seen[::-1]))
-        inside = float(counts[first : last + 1].sum())
-        more = 1 + (last + 1 - first) // 2
-        if inside < _MOST * n - 2 * sigma * math.sqrt(last + 1 - first):
-            more = cells
-        first, last = max(first - more, 0), min(last + more, cells - 1)
-    ends = np.linspace(-1, 1, cells + 1)
-    middles = (ends[1:] + ends[:-1]) / 2
-    inside_ends = (middles > ends[first]) & (middles < ends[last + 1])
-    shares = np.where(seen, counts, 0.0) / n
-    others = inside_ends & ~seen
-    shares[others] = max(1 - float(shares.sum()), 0.0) / max(int(others.sum()), 1)
-    shares /= shares.sum()
-    mean = float(shares @ middles)
-    root = math.sqrt(float(shares @ (middles - mean) ** 2) + 1 / cells**2)
-    return TargetLaw(mean, float(ends[first]), float(ends[last + 1]), 1.0), root
 
 
 def _mean_square(bins: Bins, values: Floats) -> float:

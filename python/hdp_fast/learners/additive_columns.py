@@ -17,9 +17,9 @@ from ..data.rows import Bounds, Rows
 from ..data.schema import Schema
 from .centered_rows import PartedRows, WholeRows
 
-# The cells of a number, and its bins at most.
-FINE_CELLS, MOST_BINS = 256, 16
-# A bin is one byte.
+# The cells of a number, where its bins are at quantiles.
+FINE_CELLS = 256
+# A cell is one byte.
 _MOST_CELLS = 256
 # Noise of so many deviations says nothing of where records are.
 _SEEN = 2.0
@@ -38,29 +38,33 @@ class Cells(NamedTuple):
         width: How many features it has.
         size: The number of cells.
         kind: "number", "bit" or "category".
+        bins: How many bins they make up at most.
     """
 
     first: int
     width: int
     size: int
     kind: Literal["number", "bit", "category"]
+    bins: int
 
 
-def lay_out(unit: Rows, fine: bool) -> list[Cells]:
+def lay_out(unit: Rows, fine: bool, bins: int) -> list[Cells]:
     """The cells of all columns of plain rows.
 
     fine: whether numbers have cells for quantiles, or as many as bins.
+    bins: those of a number, at most.
     """
-    numbers = FINE_CELLS if fine else MOST_BINS
+    numbers = FINE_CELLS if fine else bins
     columns, place = [], 0
     parts: list[tuple[Any, int]] = list(unit.parts) or [(None, 1)] * len(unit.is_number)
     for kind, width in parts:
         if isinstance(kind, Category):
-            columns.append(Cells(place, width, min(width + 1, _MOST_CELLS), "category"))
+            values = min(width + 1, _MOST_CELLS)
+            columns.append(Cells(place, width, values, "category", values))
         elif unit.is_number[place]:
-            columns.append(Cells(place, 1, numbers, "number"))
+            columns.append(Cells(place, 1, numbers, "number", bins))
         else:
-            columns.append(Cells(place, 1, 2, "bit"))
+            columns.append(Cells(place, 1, 2, "bit", 2))
         place += width
     return columns
 
@@ -133,7 +137,8 @@ def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
     """
     of_cell = np.arange(column.size, dtype=np.uint8)
     if column.kind == "number":
-        of_cell = _cut_evenly(column.size) if column.size <= MOST_BINS else _cut(released, sigma)
+        even = column.size <= column.bins
+        of_cell = _cut_evenly(column) if even else _cut(column, released, sigma)
     cells = np.bincount(of_cell)
     counts = np.bincount(of_cell, weights=released)
     shrunk = _shrink(counts, sigma * np.sqrt(cells), n)
@@ -141,22 +146,22 @@ def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
         return Bins(of_cell, shrunk, None)
     # Bins of even cells hold what they hold: the places of records among all of them were measured
     # to be better than those of bins there, and worse where bins hold about as many each.
-    ends = np.cumsum(shrunk) if column.size <= MOST_BINS else np.arange(len(shrunk)) + 1.0
+    ends = np.cumsum(shrunk) if column.size <= column.bins else np.arange(len(shrunk)) + 1.0
     return Bins(of_cell, shrunk, (ends - np.diff(ends, prepend=0.0) / 2) / ends[-1])
 
 
-def _cut(released: Floats, sigma: float) -> NDArray[np.uint8]:
+def _cut(column: Cells, released: Floats, sigma: float) -> NDArray[np.uint8]:
     """The bins of cells at noisy quantiles; cells without records are in the bin of the nearest."""
     seen, counts = _join_cells(released, sigma)
     if len(seen) < 2:
-        return _cut_evenly(len(released))
+        return _cut_evenly(column)
     # A cell of many records takes one bin or two, and leaves others to the rest.
-    counts = np.minimum(counts, counts.sum() / MOST_BINS)
+    counts = np.minimum(counts, counts.sum() / column.bins)
     middles = (np.cumsum(counts) - counts / 2) / counts.sum()
-    quantiles = np.minimum((middles * MOST_BINS).astype(int), MOST_BINS - 1)
+    quantiles = np.minimum((middles * column.bins).astype(int), column.bins - 1)
     _, bins = np.unique(quantiles, return_inverse=True)
     if bins[-1] == 0:
-        return _cut_evenly(len(released))
+        return _cut_evenly(column)
     nearest = np.searchsorted((seen[1:] + seen[:-1]) / 2, np.arange(len(released)))
     return bins[nearest].astype(np.uint8)
 
@@ -174,8 +179,8 @@ def _join_cells(released: Floats, sigma: float) -> tuple[Integers, Floats]:
     return np.array(fullest, np.int64), np.array(sums)
 
 
-def _cut_evenly(cells: int) -> NDArray[np.uint8]:
-    return (np.arange(cells) * MOST_BINS // cells).astype(np.uint8)
+def _cut_evenly(column: Cells) -> NDArray[np.uint8]:
+    return (np.arange(column.size) * column.bins // column.size).astype(np.uint8)
 
 
 def _shrink(counts: NDArray[Any], deviations: Floats, n: int) -> Floats:

@@ -231,14 +231,14 @@ class CenteredLinear(Checked):
 class PrivateAdditive(CenteredLinear):
     """Learns an additive model of a private table: a shape for each column, which may bend.
 
-    A number has at most 16 bins, at noisy quantiles where records are many, a category one for each
-    value, and one for all others. A score is a base and the values of the bins of a row: log-odds
-    of the second class, or a target. Sums of residuals over bins are released with noise, one
-    column after the other, in 10 to 60 rounds, and shapes follow them as far as a smooth prior
-    says, whose strength is told by the first such sums: columns that tell nothing stay flat. Counts
-    of records by score and class say at the end how sure scores may be. Where n mu / columns is
-    below 3, which is public, the base is released alone. Columns are taken one by one: there are
-    no pairs of them.
+    A number has at most 16 bins, at noisy quantiles where records are many, or 32 where n mu /
+    columns is 1,000 or more; a category has one for each value, and one for all others. A score is
+    a base and the values of the bins of a row: log-odds of the second class, or a target. Sums of
+    residuals over bins are released with noise, one column after the other, in 10 to 60 rounds, and
+    shapes follow them as far as a smooth prior says, whose strength is told by the first such sums:
+    columns that tell nothing stay flat. Counts of records by score and class say at the end how
+    sure scores may be. Where n mu / columns is below 3, which is public, the base is released
+    alone. Columns are taken one by one: there are no pairs of them.
 
     Attributes:
         schema: As CenteredLinear has it; cuts of numbers are not used.

@@ -1,0 +1,165 @@
+"""The plan of an additive model: what is public before a record is touched."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import accounting
+from .._support.types import Floats
+from .._support.validate import refuse
+from ..data.goal import Goal
+from ..data.rows import Rows
+from ..record import PrivacyRecord, gaussian_law, rng_of
+from .additive_columns import FINE_CELLS, Cells, lay_out
+from .noisy_descent import find_sigma
+
+# Integers that make up 1, of scores and residuals.
+ONE = 1 << 16
+# The base is more for a target.
+_OF_BASE, _OF_TARGET = Fraction(3, 100), Fraction(10, 100)
+_OF_COUNTS, _OF_FIRST, _OF_SCALE = Fraction(12, 100), Fraction(15, 100), Fraction(6, 100)
+# The mean of all rounds weighs a round by about its number to this power less 1, and so many rounds
+# without a change go before the first.
+_POWER, _BEFORE = 2.0, 3.0
+# n mu / columns from which there are so many rounds, and without noise.
+_ROUNDS = ((0.0, 10), (200.0, 30), (600.0, 60))
+_ROUNDS_WITHOUT_NOISE = 60
+# n mu / columns from which a number has at most so many bins, and without noise.
+_BINS = ((0.0, 16), (1000.0, 32))
+_BINS_WITHOUT_NOISE = 64
+# n mu / columns from which limits of residuals are wider than the base's, and by how much.
+_WIDER = ((0.0, 0.0), (40.0, 0.15), (150.0, 0.3), (600.0, 0.6))
+# Limits of a target's residuals, in roots of its mean square, by n mu / columns.
+_REACH = ((0.0, 1.0), (200.0, 1.5))
+# n mu / columns below which the base is released alone.
+_LEAST_CLEAR = 3.0
+# The core adds up the values of no more.
+_MOST_COLUMNS = 1 << 10
+_LARGEST_MU, _MOST_NOISE = 1e9, 1 << 43
+
+
+class Shares(NamedTuple):
+    """The shares of the square of mu that the parts of a release have: they add up to 1.
+
+    Attributes:
+        counts: Of counts of cells.
+        base: Of the base, or of the ends of a target and its mean.
+        first: Of the first sums.
+        steps: Of all rounds together.
+        scale: Of what tells how sure scores may be.
+    """
+
+    counts: Fraction
+    base: Fraction
+    first: Fraction
+    steps: Fraction
+    scale: Fraction
+
+
+def share_parts(rounds: int, target: bool) -> Shares:
+    """All for the base where there are no rounds."""
+    if not rounds:
+        return Shares(Fraction(0), Fraction(1), Fraction(0), Fraction(0), Fraction(0))
+    base = _OF_TARGET if target else _OF_BASE
+    steps = 1 - _OF_COUNTS - base - _OF_FIRST - _OF_SCALE
+    return Shares(_OF_COUNTS, base, _OF_FIRST, steps, _OF_SCALE)
+
+
+@dataclass(frozen=True)
+class AdditivePlan:
+    """What is public before a record is touched.
+
+    Attributes:
+        columns: The cells of all columns.
+        n: The number of records.
+        square: The square of mu for each row; None without noise.
+        clear: n mu / columns.
+        rounds: How often each column has its turn; 0 where the base is released alone.
+        shares: What each part has of the square of mu.
+        wider: By how much the limits of residuals are wider than those of the base.
+        reach: Limits of a target's residuals, in roots of its mean square.
+        record: What protects the records; None without noise.
+    """
+
+    columns: tuple[Cells, ...]
+    n: int
+    square: Fraction | None
+    clear: float
+    rounds: int
+    shares: Shares
+    wider: float
+    reach: float
+    record: PrivacyRecord | None
+
+    def sigma(self, distance: int, share: Fraction) -> Fraction | None:
+        """The deviation of noise at which this squared distance takes a share of mu squared."""
+        return None if self.square is None else find_sigma(distance, self.square * share)
+
+    @property
+    def rates(self) -> Floats:
+        """How far averages move in each round."""
+        rates: Floats = _POWER / (np.arange(self.rounds, dtype=np.float64) + _POWER + _BEFORE)
+        return rates
+
+
+def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) -> AdditivePlan:
+    """Everything but the records; raises where no noise is enough."""
+    square, mu = None, math.inf
+    if goal.protects:
+        share = goal.persons.gaussian_share(*goal.price)
+        mu = min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)
+        square = Fraction(mu) ** 2
+    count = len(lay_out(unit, True, 1))
+    clear = n * mu / count
+    bins = _pick(_BINS, clear) if goal.protects else _BINS_WITHOUT_NOISE
+    # Counts of fine cells tell quantiles where their noise is small beside a bin's records.
+    of_bin = math.sqrt(2 * count / float(_OF_COUNTS) * FINE_CELLS / bins)
+    fine = of_bin < n * mu / bins / 2
+    rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
+    rounds = 0 if clear < _LEAST_CLEAR else rounds
+    columns = tuple(lay_out(unit, fine, bins))
+    _check_bounds(unit)
+    if rounds and count > _MOST_COLUMNS:
+        refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
+    record = None
+    if square is not None:
+        what = "the base alone" if not rounds else f"counts of cells, base, {rounds} rounds, scale"
+        record = goal.persons.state(
+            PrivacyRecord(
+                mechanism=f"{name}, additive model of {count} columns: {what}",
+                source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
+                neighbors=goal.neighbors,
+                epsilon=goal.epsilon,
+                delta=goal.settled_delta,
+                noise="rounded normal on integers",
+                rng=rng_of(goal.random_state),
+                **gaussian_law(*goal.price),
+            )
+        )
+        # No distance is longer, and no share smaller.
+        longest = 16 * ONE**2 * max(rounds, 1) * count
+        if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:
+            epsilon, delta = goal.price
+            refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
+    shares = share_parts(rounds, target)
+    wider, reach = _pick(_WIDER, clear), _pick(_REACH, clear)
+    return AdditivePlan(columns, n, square, clear, rounds, shares, wider, reach, record)
+
+
+def _pick(steps: Sequence[tuple[float, Any]], clear: float) -> Any:
+    return [value for least, value in steps if clear >= least][-1]
+
+
+def _check_bounds(unit: Rows) -> None:
+    """Refuse bounds between which there are too few numbers for cells."""
+    low, width = unit.number_bounds
+    ends = low[:, None] + np.arange(FINE_CELLS + 1) / FINE_CELLS * width[:, None]
+    if not (np.diff(ends, axis=1) > 0).all():
+        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
+        refuse("bounds", "too narrow", rule)
