@@ -304,7 +304,7 @@ def _log_spread(x: float, most: float, deviation: float) -> float:
 
 # The part of the square of what was left out of the target's moments that counts as noise. All of
 # it would if it were independent of the change, and costs where many directions differ.
-_LEFT_OUT = 0.25
+_LEFT_OUT = 0.5
 
 
 def denoise(problem: MomentProblem) -> tuple[Floats, float]:
