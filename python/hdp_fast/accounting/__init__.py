@@ -8,7 +8,7 @@ which grows by less than 1e-6 of itself. Below a delta of 1e-40 both accountants
 """
 
 from .._support.lazy import list_only
-from .calibration import largest_rate, largest_rounds, smallest_noise
+from .calibration import largest_local_epsilon, largest_rate, largest_rounds, smallest_noise
 from .composition import basic_composition, delta, epsilon, optimal_composition
 from .conversion import (
     gaussian_delta,
@@ -32,6 +32,7 @@ from .mechanisms import (
     Neighbors,
     Pure,
     SampledSum,
+    Shuffled,
     Subsampled,
 )
 
@@ -46,6 +47,7 @@ __all__ = [
     "Neighbors",
     "Pure",
     "SampledSum",
+    "Shuffled",
     "Subsampled",
     "basic_composition",
     "delta",
@@ -53,6 +55,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "largest_local_epsilon",
     "largest_rate",
     "largest_rounds",
     "optimal_composition",
