@@ -127,15 +127,21 @@ def test_categories_are_never_exceeded(k, n, local_epsilon):
         assert k > 2 or exact >= shown * (1 - 1e-8) - 1e-300
 
 
-def test_an_own_total_variation_without_the_overlap_would_be_wrong():
-    # Two people with three categories: it was believed that a person hides among clones alone, each
-    # of probability p' = 1 / (E + 2), and is nobody's clone without being told from the others.
+def test_a_total_variation_without_the_overlap_would_be_wrong():
+    # Two people with three categories: it was believed that a report of the third law is no part of
+    # the counts, so that nobody can tell it from the other's.
     growth, epsilon = math.e, 0.8
     lie = 1 / (growth + 2)
-    believed = (growth + 1) * lie * (1 - 2 * lie) * accounting.delta(Pure(1.0), epsilon)
-    believed += (growth + 1) * lie * 2 * lie * accounting.delta(Shuffled(1.0, 2), epsilon)
+    other = {(0, 0): 1 - 2 * lie, (1, 0): lie, (0, 1): lie}
+    p, q = ({}, {})
+    for law, chances in ((p, (growth * lie, lie)), (q, (lie, growth * lie))):
+        for (first, second), mass in other.items():
+            for step, chance in ((1, 0), chances[0]), ((0, 1), chances[1]), ((0, 0), lie):
+                counts = first + step[0], second + step[1]
+                law[counts] = law.get(counts, 0) + mass * chance
     exact = worst(kary(3, 1.0).tolist(), 2, epsilon)
     assert exact == pytest.approx(0.0602, abs=1e-4)
+    assert hockey_stick(p, q, math.exp(epsilon)) == pytest.approx(0.0272, abs=1e-4)
     assert accounting.delta(Shuffled(1.0, 2, categories=3), epsilon) >= exact
 
 
@@ -209,7 +215,7 @@ def test_bits_have_their_exact_law(n, local_epsilon, epsilon, most):
     "local_epsilon, categories, expected",
     [
         *[(0.5, None, 0.063), (1, None, 0.149), (2, None, 0.397), (4, None, 1.853)],
-        *[(0.5, 2, 0.057), (1, 2, 0.127), (2, 2, 0.324), (4, 2, 1.692)],
+        *[(0.5, 2, 0.057), (1, 2, 0.127), (2, 2, 0.323), (4, 2, 1.691)],
         *[(1, 3, 0.131), (1, 10, 0.080), (4, 10, 1.528)],
     ],
 )
@@ -282,6 +288,30 @@ def test_compositions_lie_above_the_exact_one_and_near_it(n, local_epsilon, cate
         twice = np.maximum(np.outer(p, p) - math.exp(epsilon) * np.outer(q, q), 0).sum()
         shown = accounting.delta([(Shuffled(local_epsilon, n, categories), 2)], epsilon)
         assert twice * (1 - 1e-9) <= shown <= twice * (1 + 1e-3)
+
+
+def test_compositions_are_between_the_estimates_of_dp_accounting():
+    peer = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+    n, local_epsilon, rounds = 12, 1.0, 20
+    p, q = losses(n, local_epsilon, None)
+    seen = p > 0
+    laws = ({place: math.log(mass) for place, mass in enumerate(law[seen])} for law in (q, p))
+    lower, upper = laws
+    ends = []
+    for pessimistic in (False, True):
+        one = peer.from_two_probability_mass_functions(
+            lower,
+            upper,
+            pessimistic_estimate=pessimistic,
+            value_discretization_interval=1e-3,
+        )
+        noise = peer.from_gaussian_mechanism(
+            2.0, pessimistic_estimate=pessimistic, value_discretization_interval=1e-3
+        )
+        ends.append(one.self_compose(rounds).compose(noise).get_epsilon_for_delta(1e-5))
+    terms = [(Shuffled(local_epsilon, n), rounds), GaussianMechanism(0.5)]
+    shown = accounting.epsilon(terms, delta=1e-5)
+    assert ends[0] <= shown <= ends[1] * 1.002
 
 
 def test_shuffled_reports_compose_with_other_mechanisms():

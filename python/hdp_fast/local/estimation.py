@@ -186,7 +186,7 @@ def agents_needed(
         >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=1.0, response_rate=0.7)
         4937
         >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=1.0, shuffled=1e-6)
-        856
+        855
     """
     failure, width = probability("beta", beta), probability("alpha", alpha)
     most = agents_for_width(

@@ -22,23 +22,24 @@ use super::hull::{Dot, atoms};
 /// More people than these count as these.
 const MOST_PEOPLE: u64 = 1_000_000_000;
 /// The same where the sums of bits are formed.
-const MOST_BITS: u64 = 200_000;
+const MOST_BITS: u64 = 1_000_000;
 
 /// Above this epsilon of one report nobody hides it.
 const LARGEST: f64 = 60.0;
 
-/// What windows leave out at either end.
+/// What windows leave out at either end, and those of bits, whose sums are long.
 const NEGLIGIBLE: f64 = 1e-60;
+const NEGLIGIBLE_BITS: f64 = 1e-45;
 
 /// A block holds a number of reports m up to this part of it, and a window this many nodes: the epsilon grows by a
 /// thousandth at most.
 const BLOCK: u64 = 1024;
 const NODES: usize = 33;
 
-/// Blocks of bits, at most and at least, and about how many products their convolutions take.
-const MOST_BLOCKS: u64 = 256;
-const LEAST_BLOCKS: u64 = 32;
-const PRODUCTS: u64 = 100_000_000;
+/// Up to so many people blocks of bits are one part in so many of their distance from the nearer end, and at least that
+/// part of a 64th of all: the worst numbers are near the ends.
+const SIZES: [(u64, u64); 6] = [(256, 256), (4_000, 32), (20_000, 16), (100_000, 8), (300_000, 4), (MOST_BITS, 2)];
+const NEAREST: u64 = 64;
 
 /// Every curve is raised by this part of itself: windows, tails of tails and a dozen operations a term.
 const MARGIN: f64 = 1e-10;
@@ -285,17 +286,23 @@ struct Block {
     tails: Vec<f64>,
 }
 
+/// Ascending numbers from 0 to `people`, between which blocks lie.
+fn block_ends(people: u64) -> Vec<u64> {
+    let parts = SIZES.iter().find(|(most, _)| people <= *most).map_or(2, |(_, parts)| *parts);
+    let next = |&end: &u64| Some(end + (people / (NEAREST * parts)).max(end / parts).max(1));
+    let lower: Vec<u64> = std::iter::successors(Some(0), next).take_while(|&end| 2 * end < people).collect();
+    let upper: Vec<u64> = lower.iter().rev().map(|end| people - end).collect();
+    [lower, upper].concat()
+}
+
 impl Bits {
     fn new(epsilon: f64, people: u64) -> Bits {
         let (others, lie) = (people - 1, (1.0 + epsilon.exp()).recip());
-        let window = binomial(others, lie, NEGLIGIBLE).weights.len() as u64;
-        let number = (PRODUCTS / (window * window)).clamp(LEAST_BLOCKS, MOST_BLOCKS).min(people);
-        let ends = (0..=number).map(|i| (u128::from(people) * u128::from(i) / u128::from(number)) as u64);
-        let ends: Vec<u64> = ends.collect();
         let mut bits = Bits { blocks: Vec::new(), rest: 0.0 };
-        for pair in ends.windows(2) {
+        for pair in block_ends(people).windows(2) {
             // From pair[0] to pair[1] - 1 of the others have the bit 1.
-            let (yes, no) = (binomial(pair[0], lie, NEGLIGIBLE), binomial(others - (pair[1] - 1), lie, NEGLIGIBLE));
+            let (yes, no) =
+                (binomial(pair[0], lie, NEGLIGIBLE_BITS), binomial(others - (pair[1] - 1), lie, NEGLIGIBLE_BITS));
             let mut masses = vec![0.0; yes.weights.len() + no.weights.len() - 1];
             for (i, lies) in yes.weights.iter().rev().enumerate() {
                 for (mass, one) in masses[i..].iter_mut().zip(&no.weights) {
