@@ -290,6 +290,27 @@ def test_compositions_lie_above_the_exact_one_and_near_it(n, local_epsilon, cate
         assert twice * (1 - 1e-9) <= shown <= twice * (1 + 1e-3)
 
 
+def test_two_mixes_of_bits_hide_no_less_than_any_two_sets_of_others():
+    n, local_epsilon = 5, 1.5
+    laws = []
+    for ones in range(n):
+        base = {(0, 0): 1.0}
+        for other in range(n - 1):
+            base = add(base, kary(2, local_epsilon)[int(other < ones)])
+        pair = [add(base, law) for law in kary(2, local_epsilon)]
+        laws += [[np.array([law[key] for key in sorted(law)]) for law in pair]]
+    for epsilon in (0.2, 1.1, 2.6):
+        shown = accounting.delta([(Shuffled(local_epsilon, n, categories=2), 2)], epsilon)
+        exact = max(
+            np.maximum(
+                np.outer(a[i], b[j]) - math.exp(epsilon) * np.outer(a[1 - i], b[1 - j]), 0
+            ).sum()
+            for a, b in itertools.product(laws, repeat=2)
+            for i, j in itertools.product((0, 1), repeat=2)
+        )
+        assert exact * (1 - 1e-9) <= shown <= exact * 1.5
+
+
 def test_compositions_are_between_the_estimates_of_dp_accounting():
     peer = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
     n, local_epsilon, rounds = 12, 1.0, 20
@@ -319,6 +340,10 @@ def test_shuffled_reports_compose_with_other_mechanisms():
     both = accounting.epsilon([reports, noise], delta=1e-6)
     alone = [accounting.epsilon(each, delta=1e-6) for each in (reports, noise)]
     assert max(alone) < both < sum(alone)
+    # Reports that nobody hides add up with the others, however large their epsilon is.
+    for local_epsilon in (30.0, 61.0, 700.0):
+        together = accounting.epsilon([Shuffled(local_epsilon, 1_000), noise], delta=1e-6)
+        assert local_epsilon < together < local_epsilon + alone[1] + 1e-6
     # A hundred mixes are nearly a normal loss.
     hundred = accounting.epsilon([(reports, 100)], delta=1e-6)
     assert alone[0] < hundred < 100 * alone[0] / 5

@@ -50,6 +50,8 @@ const OF_DIFFERENCES: f64 = 4e-11;
 const RESOLUTION: f64 = 64.0;
 const RELATIVE: f64 = 0.004;
 const FEW: usize = 4096;
+/// No dots are closer, relative to the largest loss.
+const LEAST_STEP: f64 = 1e-8;
 
 /// Reports of one randomizer behind a shuffler.
 pub struct Shuffled {
@@ -157,13 +159,16 @@ impl Shuffled {
 
     /// Ascending losses from 0 to the largest, dense where the curve bends.
     fn losses(&self) -> Vec<f64> {
+        if self.mixed.is_empty() {
+            return vec![0.0, self.epsilon];
+        }
         let theta = (self.epsilon / 2.0).tanh();
         let deviation = |block: &Mixed| {
             let share: f64 = block.nodes.iter().map(|&(odds, weight)| weight / (1.0 + odds)).sum();
             share / (block.size as f64).sqrt()
         };
         let scale = (2.0 * theta * self.mixed.iter().map(deviation).sum::<f64>()).min(self.epsilon);
-        let first = scale / RESOLUTION;
+        let first = (scale / RESOLUTION).max(self.epsilon * LEAST_STEP);
         let next = |&loss: &f64| Some(loss + first.max(RELATIVE * loss));
         let mut losses: Vec<f64> =
             std::iter::successors(Some(0.0), next).take_while(|&loss| loss < self.epsilon).collect();
