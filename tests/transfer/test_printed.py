@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 from whole_runs import Tiny, compiled, law, projected
 
 from hdp_fast import accounting
@@ -114,6 +114,25 @@ def test_paper_descent_is_refused_where_the_printed_answers_are_not_private():
     # What the noise for losses in [0, 1] is worth for losses in [0, 2]: far more than delta.
     mu = 2 * 0.5 / math.sqrt(2 * math.log(2 / 1e-4))
     assert accounting.gaussian_delta(mu, 0.5) > 10 * 1e-4
+
+
+def test_the_printed_noise_and_rounds_of_figure_3():
+    # Appendix D: n = 324,700,000 with 50 million steps, epsilon = .5, delta = 1e-4, alpha = .08,
+    # diameter .006, Lipschitz constant .1, and kappa = alpha / (4 (chi2 + 1)).
+    n, steps, ratio = 324_700_000, 50_000_000, 1.35
+    kappa = 0.08 / (4 * ratio)
+    assert (16 / 0.5 * math.log(1e4) + 8) / math.log(kappa * n) < 20
+    goal = {"alpha": 0.08, "beta": 1e-6, "epsilon": 0.5, "delta": 1e-4, "chi2": 0.35}
+    shape = {"diameter": 0.006, "lipschitz": 0.1, "columns": 9}
+    large = paper_descent(**goal, diameter=1.0, lipschitz=0.1, columns=9, steps=steps)
+    assert large.noise_multiplier == pytest.approx(math.sqrt(20))
+    # n = sqrt(X ln X) for X = 52 R T / (8 kappa**2 epsilon): a thousand rounds.
+    x = optimize.brentq(lambda x: x * math.log(x) - n**2, 1e10, 1e20)
+    assert x * 8 * kappa**2 * 0.5 / 52 / steps == pytest.approx(1000, rel=2e-3)
+    # What Algorithm 4 prints for losses up to .0006 is one round: each hypothesis meets alpha.
+    printed = paper_descent(**goal, **shape, steps=steps)
+    assert printed.rounds == 1
+    assert 0.006 * 0.1 < 0.08
 
 
 def test_divergences_of_the_papers_gaussians():
