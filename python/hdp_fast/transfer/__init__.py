@@ -46,6 +46,7 @@ from .printed import (
     paper_rounds,
     paper_steps,
 )
+from .released_rounds import ReleasedRounds
 from .results import Constants, RoundResult, TransferResult
 from .run_planning import plan_rounds
 from .shifts import ColumnShift, ShiftReport, shifted_columns
@@ -68,6 +69,7 @@ __all__ = [
     "PaperPlan",
     "PaperSteps",
     "Plan",
+    "ReleasedRounds",
     "ReliabilityDiagram",
     "RoundResult",
     "ShiftPlan",
