@@ -128,6 +128,23 @@ def test_hand_over_is_refused_where_hypotheses_are_not_released():
         following.hand_over()
 
 
+def test_a_run_of_hypotheses_that_nobody_else_reads_ends_and_hands_nothing_over():
+    class Opaque(learners.ExponentialLearner):
+        def learn_indices(self, *arguments, **more):
+            made = super().learn_indices(*arguments, **more)
+            object.__setattr__(made, "hypothesis", {"kind": "of my own"})
+            return made
+
+    X, y = people(0)
+    T, t = people(9, 8_000)
+    opaque = Opaque(learners.Conjunctions(6, 2), epsilon=1.0)
+    settings = {**GOAL, "output": "smallest"}
+    model = SubsampleTestReweigh(opaque, **settings).fit(X, y, Agents(T, t, epsilon=2.0))
+    assert model.result_.rounds == 4
+    with pytest.raises(ParameterError, match="no description that others read"):
+        model.hand_over()
+
+
 @pytest.mark.parametrize(
     ("hypotheses", "etas", "match"),
     [

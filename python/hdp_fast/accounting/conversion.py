@@ -252,7 +252,7 @@ def tcdp_epsilon(rho: float, omega: float, delta: float) -> float:
         >>> import math
         >>> from hdp_fast.accounting import tcdp_epsilon
         >>> round(tcdp_epsilon(0.01, omega=20, delta=1e-6), 3)
-        0.72
+        0.718
         >>> round(0.01 * 20 + math.log(1e6) / 19, 3)  # as printed
         0.927
     """

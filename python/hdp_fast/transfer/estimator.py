@@ -229,7 +229,8 @@ class SubsampleTestReweigh(SettableParameters):
             refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
         run = self._begin(records, agents, random_state, start)
         # Kept apart: this object itself may be the start.
-        self._earlier = start._released if isinstance(start, SubsampleTestReweigh) else start
+        earlier = start if isinstance(start, ReleasedRounds) else getattr(start, "_released", None)
+        self._earlier: ReleasedRounds | str | None = earlier
         with _charge(budget, run.record):
             return self._finish(run, records, agents, progress)
 
@@ -538,7 +539,7 @@ class SubsampleTestReweigh(SettableParameters):
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
         self._settings: dict[str, Any] = run.journal.settings
-        self._released = collect_rounds(run, self._earlier)
+        self._released: ReleasedRounds | str = collect_rounds(run, self._earlier)
         _note_constants(self.result_)
         return self
 

@@ -112,8 +112,10 @@ def collect_rounds(run: Run, earlier: ReleasedRounds | str | None) -> ReleasedRo
     if run.plan.weigh_by != "errors":
         return "these weights follow losses of the hypotheses' own"
     made = [json.loads(text) for text in run.journal.hypotheses[: run.weights.updates]]
-    if None in made:
-        return "a hypothesis of this one has no description"
     before = earlier or ReleasedRounds((), ())
     etas = (*before.etas, *[run.plan.eta] * len(made))
-    return ReleasedRounds((*before.hypotheses, *made), etas)
+    try:
+        return ReleasedRounds((*before.hypotheses, *made), etas)
+    except ParameterError:
+        # The run is paid for: what its learner calls a description must not end it.
+        return "a hypothesis of this one has no description that others read"
