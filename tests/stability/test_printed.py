@@ -14,7 +14,7 @@ from frequencies import Case, misfits
 from hdp_fast import labels, stability
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.reference import stability as reference
-from hdp_fast.stability import AboveThreshold, OnlineQueryRelease, StableRelease, printed
+from hdp_fast.stability import AboveThreshold, OnlineQueryRelease, StableRelease, plans, printed
 
 DRAWS = 2000
 
@@ -54,6 +54,8 @@ def test_sizes_are_those_of_the_printed_formulas():
         "soft": 32 * ln(8 * m * T / d) * root(4 * T * ln(2 / d)) / e,
         "soft_members": 136 * ln(8 * m * T / d) * root(2 * T * ln(2 / d)) / e,
     }
+    scale = root(64 * T * ln(2 / d)) / e
+    wanted["soft_query"] = 3 * (root(5) * scale * ln(2 / b) + scale * ln(4 * m / d))
     for name, value in wanted.items():
         assert getattr(sizes, name) == pytest.approx(value, rel=1e-5), name
     small = {"epsilon": e, "delta": 0.9, "beta": b}
@@ -76,6 +78,29 @@ def test_unstable_queries_and_bins_are_those_of_the_printed_formulas():
         labels.soft_bins(1e-4, 500, variant="printed")
     with pytest.raises(ParameterError, match="variant"):
         labels.unstable_queries(9, error=0.1, variant="printed")
+
+
+@each_case(("alpha", "beta"), [(0.1, 0.05), (0.02, 0.02), (0.3, 0.01)])
+def test_the_answers_err_no_more_than_claim_4_5_says(alpha, beta):
+    m = math.ceil(4 * math.log(1 / (alpha * beta)) / alpha**2)
+    # No hypothesis errs: gamma = 0.
+    T = labels.unstable_queries(m, error=alpha, beta=beta, variant="paper")
+    assert 3 * alpha < (T - 1) / m + beta <= 7 * alpha
+
+
+@each_case("beta", [0.3, 0.05, 1e-6])
+def test_two_thirds_of_the_members_of_corollary_5_10_agree(beta):
+    k = math.ceil(72 * math.log(1 / beta))
+    assert plans.log_below(math.ceil(2 * k / 3), k, 0.75) <= math.log(beta)
+
+
+def test_the_members_of_lemma_5_13_answer_one_query():
+    # Two thirds of them are in one bin, so that the distance is a third of them less 1.
+    for beta in (0.3, 0.05, 1e-6):
+        k = stability.paper_sizes(5, 100, epsilon=1.0, delta=1e-6, beta=beta).soft_query
+        scale = math.sqrt(64 * 5 * math.log(2e6))
+        gap = k / 3 - 1 - scale * math.log(4e8)
+        assert reference.passing_probability(gap, scale) <= beta / 2
 
 
 def test_no_ensemble_has_more_unstable_queries_than_lemma_4_2_says():
@@ -128,6 +153,24 @@ def test_the_bound_covers_the_worst_votes_of_three_queries(T, epsilon, delta):
         kept = {a: p for a, p in there.items() if not any(i < len(a) and a[i] for i in shown)}
         worst = max(worst, exceeded(here, kept, epsilon))
     assert bound / 1000 < worst <= bound
+
+
+@pytest.mark.parametrize(("T", "epsilon", "delta"), [(1, 9.0, 0.3), (2, 9.0, 0.3)])
+def test_no_neighboring_values_exceed_delta_with_the_noise_of_algorithm_1(T, epsilon, delta):
+    scale = float(stability.laplace_scale(T, epsilon=epsilon, delta=delta, variant="paper"))
+    laws = {
+        values: reference.above_threshold_law(values, 0, scale, T + 1)
+        for values in itertools.product(range(-1, 3), repeat=3)
+    }
+    worst = 0.0
+    for values, law in laws.items():
+        for steps in itertools.product((-1, 0, 1), repeat=3):
+            other = laws.get(tuple(v + s for v, s in zip(values, steps, strict=True)))
+            if other:
+                # At a ninth of epsilon there is something to see.
+                worst = max(worst, exceeded(law, other, epsilon / 9))
+                assert exceeded(law, other, epsilon) <= delta
+    assert worst > 0
 
 
 @each_case("delta", [1e-3, 1e-6, 1e-9])

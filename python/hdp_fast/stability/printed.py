@@ -135,6 +135,7 @@ class PaperSizes:
         soft: How far ahead the fullest bin must be so that Algorithm 6 answers; the d of Theorem
             5.6.
         soft_members: The number k of members of Theorem 5.14, rounded.
+        soft_query: The number k of members of Lemma 5.13 for one query with probability 1 - beta.
         largest_epsilon: The largest epsilon, rounded down and at most 1,000, at which the printed
             noise of Algorithms 3 and 4 is proved to keep delta: what OnlineQueryRelease takes with
             variant="paper".
@@ -152,6 +153,7 @@ class PaperSizes:
     members: int
     soft: float
     soft_members: int
+    soft_query: float
     largest_epsilon: float
 
 
@@ -197,6 +199,7 @@ def paper_sizes(
         members=paper_members(T, m, total, small, failing),
         soft=64 * math.log(8 * m * T / either) * spread,
         soft_members=paper_soft_members(T, m, total, small, failing),
+        soft_query=24 * spread * (math.sqrt(5) * math.log(2 / failing) + math.log(4 * m / small)),
         largest_epsilon=_largest_epsilon(T, m, small),
     )
 
