@@ -72,6 +72,53 @@ def adversary_delta(
     return float(value(np.ones(()), np.ones(()), queries, heads))
 
 
+def bound_delta(
+    pairs: list[tuple[float, float]],
+    queries: int,
+    bottoms: int | None,
+    epsilon: float,
+    *,
+    step: float = 1e-3,
+) -> float:
+    """A bound on adversary_delta for any number of queries, close to it for a small step.
+
+    It follows the best adversary's gain as a function of x, exp(epsilon) times the likelihood ratio
+    of the two data sets, on a grid of factors exp(step). The gain is a convex function of x that
+    falls from 1 at x = 0, so that the chord between two points of the grid lies above it, and the
+    last value above all beyond the grid. Rounding is not counted.
+    """
+    reach = max(1.5, 0.75 * epsilon)
+    x = np.exp(np.arange(epsilon - 2 * reach, epsilon + reach + step, step))
+    # Gains after any number of heads: row b is for b more heads. Row 0 has ended.
+    heads = 1 if bottoms is None else bottoms
+    gains = np.tile(np.maximum(1 - x, 0), (heads + 1, 1))
+    for _ in range(queries):
+        best = np.zeros((heads, x.size))
+        before = gains[1:] if bottoms is None else gains[:-1]
+        for p, q in pairs:
+            gain = p * _move(before, x, step, q / p)
+            if p < 1:
+                gain += (1 - p) * _move(gains[1:], x, step, (1 - q) / (1 - p))
+            np.maximum(best, gain, out=best)
+        gains = np.concatenate([gains[:1], best])
+    return float(_move(gains[-1:], x, step, math.exp(epsilon) / x[0])[0, 0])
+
+
+def _move(gains: Floats, x: Floats, step: float, ratio: float) -> Floats:
+    """The gains at x times a ratio, from chords between the points of the grid."""
+    if ratio == 0:
+        return np.ones_like(gains)
+    whole = math.floor(math.log(ratio) / step)
+    weight = min(max((ratio * math.exp(-whole * step) - 1) / math.expm1(step), 0.0), 1.0)
+    places, last = np.arange(x.size) + whole, x.size - 1
+    first, second = (np.clip(places + i, 0, last) for i in (0, 1))
+    chords: Floats = (1 - weight) * gains[:, first] + weight * gains[:, second]
+    # Below the grid, between the gain of 1 at x = 0 and the first point.
+    below = places < 0
+    chords[:, below] = 1 + (x * ratio / x[0])[below] * (gains[:, :1] - 1)
+    return chords
+
+
 def respond_to_ones(
     probabilities: Floats,
     ones: Integers,

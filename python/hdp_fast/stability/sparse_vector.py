@@ -361,7 +361,7 @@ def laplace_scale(
         ...     scale = stability.laplace_scale(20, epsilon=1.0, delta=1e-6, variant=variant)
         ...     print(round(float(scale), 2))
         35.12
-        94.02
+        94.03
     """
     bottoms = positive_int("max_unstable", max_unstable, MOST)
     total = positive("epsilon", epsilon)
