@@ -83,7 +83,7 @@ def unstable_queries(
     if mean >= most:
         raise ParameterError(f"error = {mean}, but it must be below share, {most:g}")
     if printed:
-        return math.ceil((mean * m + math.sqrt(m * math.log(m / allowed) / 2)) / most)
+        return math.ceil((mean * m + math.sqrt(m * (math.log(m) - math.log(allowed)) / 2)) / most)
     p = mean / most
     if -math.expm1(m * math.log1p(-p)) <= allowed:
         return 1

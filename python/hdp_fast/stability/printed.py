@@ -13,6 +13,8 @@ from .. import _core
 from .._support.validate import positive, positive_int, probability, refuse
 
 MOST = 1 << 40
+# More bottoms take seconds to account for.
+_MOST_BOTTOMS = 1 << 30
 # Decimal digits, far more than the integers that are searched for depend on.
 _DIGITS = 60
 _UNIT = 1 << 20
@@ -30,7 +32,7 @@ def check_goal(max_unstable: Any, queries: Any, epsilon: Any, delta: Any) -> Goa
     Raises:
         ParameterError: One of them is out of range.
     """
-    bottoms = positive_int("max_unstable", max_unstable, MOST)
+    bottoms = positive_int("max_unstable", max_unstable, _MOST_BOTTOMS)
     limit, total = positive_int("queries", queries, MOST), positive("epsilon", epsilon)
     if not _LEAST_EPSILON <= total <= _MOST_EPSILON:
         refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
@@ -41,9 +43,9 @@ def kept_scale(T: int, epsilon: float, delta: float) -> Fraction:
     """The scale of Algorithm 1, if its T + 1 bottoms compose to (epsilon, delta).
 
     Raises:
-        ParameterError: They do not.
+        ParameterError: They do not, or T is too large.
     """
-    scale = _printed_scale(T, epsilon, delta)
+    scale = _printed_scale(positive_int("max_unstable", T, _MOST_BOTTOMS), epsilon, delta)
     leaks = _compose(2 / scale, T + 1, epsilon)
     if leaks > delta:
         rule = f"the printed noise is proved for a delta of {leaks:.2g} only"
@@ -59,8 +61,9 @@ def kept_noise(T: int, m: int, epsilon: float, delta: float) -> tuple[Fraction, 
     """
     leaks = printed_delta(T, m, epsilon, delta)
     if leaks > delta:
-        most = f"it must be at most {_largest_epsilon(T, m, delta):.4g}"
-        rule = f"the printed noise is proved for a delta of {leaks:.2g} only"
+        limit = _largest_epsilon(T, m, delta)
+        most = f"it must be at most {limit:.4g}" if limit else "none is small enough"
+        rule = f"the printed noise is proved for a delta of {min(leaks, 1.0):.2g} only"
         refuse("epsilon", epsilon, f'{most}, or variant="tight": {rule}')
     return _printed_noise(T, m, epsilon, delta)
 
@@ -79,9 +82,14 @@ def printed_delta(T: int, m: int, epsilon: float, delta: float) -> float:
 
 
 def _largest_epsilon(T: int, m: int, delta: float) -> float:
-    """The largest epsilon, rounded down, at which what Algorithms 3 and 4 print keeps delta."""
+    """The largest epsilon, rounded down, at which what Algorithms 3 and 4 print keeps delta.
+
+    It is 0 where none is found.
+    """
     low, high = _LEAST_EPSILON, _MOST_EPSILON
-    for _ in range(50):
+    if printed_delta(T, m, low, delta) > delta:
+        return 0.0
+    for _ in range(30):
         middle = math.sqrt(low * high)
         kept = printed_delta(T, m, middle, delta) <= delta
         low, high = (middle, high) if kept else (low, middle)
@@ -138,7 +146,7 @@ class PaperSizes:
         soft_query: The number k of members of Lemma 5.13 for one query with probability 1 - beta.
         largest_epsilon: The largest epsilon, rounded down and at most 1,000, at which the printed
             noise of Algorithms 3 and 4 is proved to keep delta: what OnlineQueryRelease takes with
-            variant="paper".
+            variant="paper". It is 0 where there is none.
 
     Examples:
         >>> from hdp_fast import stability
@@ -163,7 +171,7 @@ def paper_sizes(
     """Computes the sizes that the paper prints, for comparison.
 
     Args:
-        max_unstable: The paper's T, the number of unstable queries, 1 to `2**40`.
+        max_unstable: The paper's T, the number of unstable queries, 1 to `2**30`.
         queries: Number m of all queries, 1 to `2**40`.
         epsilon: Privacy parameter, 1e-6 to 1,000.
         delta: Privacy parameter, in (0, 1).
@@ -188,28 +196,35 @@ def paper_sizes(
     """
     T, m, total, small = check_goal(max_unstable, queries, epsilon, delta)
     failing = probability("beta", beta)
-    spread = math.sqrt(T * math.log(2 / small)) / total
+    spread = _spread(T, total, small)
+    above = _log(2 * m * T, failing) * math.sqrt(-512 * T * math.log(small)) / total
     either = min(small, failing)
     return PaperSizes(
-        above_threshold=math.log(2 * m * T / failing)
-        * math.sqrt(512 * T * math.log(1 / small))
-        / total,
-        stable_release=(math.log(1 / small) + math.log(1 / failing)) / total,
-        online=32 * math.log(4 * m * T / either) * math.sqrt(2) * spread,
+        above_threshold=above,
+        stable_release=-(math.log(small) + math.log(failing)) / total,
+        online=32 * _log(4 * m * T, either) * math.sqrt(2) * spread,
         members=paper_members(T, m, total, small, failing),
-        soft=64 * math.log(8 * m * T / either) * spread,
+        soft=64 * _log(8 * m * T, either) * spread,
         soft_members=paper_soft_members(T, m, total, small, failing),
-        soft_query=24 * spread * (math.sqrt(5) * math.log(2 / failing) + math.log(4 * m / small)),
+        soft_query=24 * spread * (math.sqrt(5) * _log(2, failing) + _log(4 * m, small)),
         largest_epsilon=_largest_epsilon(T, m, small),
     )
 
 
 def paper_members(T: int, m: int, epsilon: float, delta: float, beta: float) -> int:
     """The k of Algorithm 4, rounded."""
-    spread = math.sqrt(T * math.log(2 / delta)) / epsilon
-    return round(136 * math.log(4 * m * T / min(delta, beta / 2)) * spread)
+    return round(136 * _log(4 * m * T, min(delta, beta / 2)) * _spread(T, epsilon, delta))
 
 
 def paper_soft_members(T: int, m: int, epsilon: float, delta: float, beta: float) -> int:
     """The k of Theorem 5.14, which is that of Algorithm 4 for 2 T and 2 beta, rounded."""
     return paper_members(2 * T, m, epsilon, delta, 2 * beta)
+
+
+def _log(number: int, share: float) -> float:
+    """ln(number / share), whose argument may be beyond floats."""
+    return math.log(number) - math.log(share)
+
+
+def _spread(T: int, epsilon: float, delta: float) -> float:
+    return math.sqrt(T * _log(2, delta)) / epsilon

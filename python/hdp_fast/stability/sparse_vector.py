@@ -104,7 +104,8 @@ class AboveThreshold(_Comparisons):
     does a call in a forked child.
 
     Args:
-        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`; with what is printed
+            one less than that, 1 to `2**30`.
         threshold: An integer within int64.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in [0, 1).
@@ -215,7 +216,8 @@ class OnlineQueryRelease(_Comparisons):
     does a call in a forked child.
 
     Args:
-        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`; with what is printed
+            one less than that, 1 to `2**30`.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in (0, 1). Half of it is for the
             comparisons, the other half for a label at distance 0.
@@ -328,7 +330,7 @@ def laplace_scale(
     """Computes the scale of the noise on the threshold of AboveThreshold.
 
     Args:
-        max_unstable: Number T of bottoms, 1 to `2**40`.
+        max_unstable: Number T of bottoms, 1 to `2**40`; to `2**30` for the printed scale.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in [0, 1). Where it is 0 the scale is 2 T
             / epsilon.
