@@ -1032,6 +1032,45 @@ def test_zcdp_and_renyi_conversions():
 # Calibration -------------------------------------------------------------------------------------
 
 
+def test_tcdp_epsilon_is_the_best_order_up_to_omega():
+    for rho, omega, delta in ((0.01, 20, 1e-6), (1e-3, 5, 1e-4), (0.5, 1.5, 0.01)):
+        orders = [1 + (omega - 1) * k / 2000 for k in range(1, 2001)]
+        wanted = accounting.renyi_epsilon(orders, [rho * order for order in orders], delta)
+        found = accounting.tcdp_epsilon(rho, omega, delta)
+        assert found == pytest.approx(wanted, rel=1e-5)
+        # What Kohen and Sheffet print in Fact A.2.
+        assert found <= rho * omega + math.log(1 / delta) / (omega - 1)
+    found = accounting.tcdp_epsilon(0.02, math.inf, 1e-6)
+    assert found == pytest.approx(accounting.zcdp_epsilon(0.02, 1e-6), rel=1e-6)
+
+
+def test_tcdp_of_gaussian_noise_is_printed_for_twice_the_sensitivity():
+    # Fact A.2: (2 L**2 / sigma**2, infinity) for sensitivity L, which is exact for 2 L.
+    sigma, order = 3.0, 7.0
+    for sensitivity, share in ((1.0, 0.25), (2.0, 1.0)):
+        found = accounting.renyi_divergence(GaussianMechanism(sensitivity / sigma), order)
+        assert found == pytest.approx(share * order * 2 / sigma**2)
+
+
+@pytest.mark.parametrize("rho", [1e-3, 0.01, 0.1])
+def test_tcdp_of_draw_bounds_every_order_of_a_gaussian_on_one_draw(rho):
+    # Theorem A.3 of Kohen and Sheffet, against the exact pair: also where natural logarithms allow
+    # the largest rate.
+    most = math.exp(-3 * rho * (2 + math.log(1 / rho)))
+    for rate in (0.999 * most, 0.1 * most, 1e-2):
+        small, omega = accounting.tcdp_of_draw(rho, rate)
+        assert small == pytest.approx(13 * rate**2 * rho)
+        assert omega == pytest.approx(math.log(1 / rate) / (4 * rho))
+        step = Subsampled(GaussianMechanism(math.sqrt(2 * rho)), draws=1, rate=rate)
+        for share in (0.05, 0.3, 1.0):
+            order = 1 + (omega - 1) * share
+            assert accounting.renyi_divergence(step, order) <= order * small
+    with pytest.raises(ParameterError, match="rate"):
+        accounting.tcdp_of_draw(rho, 1.001 * most)
+    with pytest.raises(ParameterError, match="rho"):
+        accounting.tcdp_of_draw(0.11, 1e-3)
+
+
 def test_smallest_noise_is_the_analytic_gaussian():
     result = accounting.smallest_noise(
         lambda sigma: GaussianMechanism(1 / sigma), epsilon=1, delta=1e-6

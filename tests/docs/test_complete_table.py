@@ -36,9 +36,14 @@ def quoted(cell):
 
 @functools.cache
 def defined(path):
-    """Names of the functions of a test's file."""
-    tree = ast.parse((ROOT / "tests" / path).read_text())
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    """Names of the tests of a file, those of a class with its name."""
+    body = ast.parse((ROOT / "tests" / path).read_text()).body
+    functions = {node.name for node in body if isinstance(node, ast.FunctionDef)}
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            inside = [each.name for each in node.body if isinstance(each, ast.FunctionDef)]
+            functions |= {f"{node.name}::{name}" for name in inside}
+    return functions
 
 
 def resolve(text):
@@ -55,7 +60,8 @@ def resolve(text):
         else:
             found = getattr(found, part)
     keywords = re.findall(r"(\w+)=", arguments)
-    assert set(keywords) <= set(inspect.signature(found).parameters) if keywords else True, text
+    taken = set(inspect.signature(found).parameters) if keywords else set()
+    assert set(keywords) <= taken, text
     return found
 
 
@@ -89,8 +95,8 @@ def test_every_test_exists():
             tests = quoted(row[4])
             assert tests, row
             for test in tests:
-                path, name = test.split("::")
-                assert name.startswith("test_"), test
+                path, name = test.split("::", 1)
+                assert name.rpartition("::")[2].startswith("test_"), test
                 assert name in defined(path), test
 
 

@@ -187,6 +187,55 @@ def test_laplace_reports_differ_by_epsilon_on_a_grid_of_values(epsilon):
     assert epsilon * (1 - 1e-5) <= worst <= epsilon + 1e-9
 
 
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0, 5.0, 8.0])
+def test_paper_agents_needed_is_printed_and_enough_where_it_is_said_to_be(epsilon):
+    made, delta, alpha, beta = GaussianRandomizer.printed(epsilon, 1e-6, (0, 1)), 1e-6, 0.05, 0.05
+    N, valid = made.paper_agents_needed(alpha=alpha, beta=beta)
+    assert math.ceil(4 * math.log(2 / delta) * math.log(4 / beta) / (epsilon * alpha) ** 2) == N
+    variance = 2 * math.log(2 / delta) / epsilon**2
+    # A number in [0, 1] with Gaussian noise is sub-Gaussian with 1/4 and the variance of the noise.
+    bound = 2 * math.exp(-N * alpha**2 / 2 / (variance + 0.25))
+    assert valid is (bound <= beta) is (epsilon < 4.5)
+    assert local.agents_needed(alpha=alpha, beta=beta, epsilon=epsilon) < N
+
+
+def test_the_printed_number_of_agents_is_too_small_for_coins_at_large_epsilons():
+    # Where the printed randomizer is refused already: coins of 1/2 alone are off more often.
+    delta, alpha, beta, epsilon = 1e-6, 0.05, 0.05, 20.0
+    N = math.ceil(4 * math.log(2 / delta) * math.log(4 / beta) / (epsilon * alpha) ** 2)
+    variance = 2 * math.log(2 / delta) / epsilon**2 + 0.25
+    assert N == 255
+    assert 2 * stats.norm.sf(alpha * math.sqrt(N / variance)) > 3 * beta
+    with pytest.raises(ParameterError, match="printed noise"):
+        GaussianRandomizer.printed(epsilon, delta, (0, 1))
+
+
+def sums_of_laplace(width, n):
+    """The chance that a mean of n standard Laplace numbers is off by width: gamma differences."""
+    g = np.linspace(0, 30 + 12 * n, 200_001)
+    tail = stats.gamma.pdf(g, n) * stats.gamma.sf(g + n * width, n)
+    return 2 * float(np.trapezoid(tail, g))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 20])
+def test_tail_bounds_of_the_appendix_hold_but_for_sums_of_laplace_numbers_far_out(n):
+    for width in (0.1, 0.5, 1.0, 2.0, 3.9, 4.1, 5.0):
+        exact = sums_of_laplace(width, n)
+        printed = reference.laplace_sum(2 * width, n, 2.0, printed=True)
+        assert exact <= reference.laplace_sum(2 * width, n, 2.0) * (1 + 1e-9)
+        assert (exact <= printed) is (width < {1: 4, 2: 3.5, 5: 2.5, 20: 1.5}[n])
+    for mu, phi in itertools.product((0.1, 0.5), (0.1, 0.5, 1.0)):
+        coins = stats.binom(20 * n, mu)
+        above, below = reference.chernoff(phi, mu, 20 * n)
+        mean = 20 * n * mu
+        assert coins.sf(math.ceil((1 + phi) * mean - 1e-9) - 1) <= above
+        assert coins.cdf(math.floor((1 - phi) * mean + 1e-9)) <= below
+        off = phi * mu
+        both = coins.sf(math.ceil(mean + 20 * n * off - 1e-9) - 1)
+        both += coins.cdf(math.floor(mean - 20 * n * off + 1e-9))
+        assert both <= reference.hoeffding(off, 20 * n)
+
+
 def hockey_stick(p, q, epsilon):
     return float(np.maximum(p - math.exp(epsilon) * q, 0).sum())
 

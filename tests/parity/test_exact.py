@@ -14,6 +14,8 @@ import lengths
 import pytest
 from cases import each_case
 
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.parity import paper_sample_size, paper_spanning
 from hdp_fast.reference import parity
 
 EPSILONS = [Fraction(1, 10), Fraction(1, 2), Fraction(1), Fraction(2)]
@@ -374,4 +376,64 @@ def test_uniform_target_size_suffices_exactly(b):
 )
 def test_arguments_out_of_range_are_refused(call):
     with pytest.raises(ValueError, match="must"):
+        call()
+
+
+# What the papers print ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_paper_sample_size_lets_algorithm_a_succeed_once_in_four(name):
+    epsilon = Fraction(1, 2)
+    n = paper_sample_size(3, alpha=float(ALPHA), epsilon=float(epsilon))
+    assert n == math.ceil(8 * (3 * math.log(2) + math.log(4)) / float(epsilon * ALPHA))
+    # In floats: the fractions of so many draws are long.
+    fails = parity.failure_probability(DISTRIBUTIONS[name], 3, ALPHA, float(epsilon / 4), n)
+    # With probability 1/2 it stops at once.
+    assert 0.25 <= (1 - fails) / 2 <= 0.5
+
+
+def spans(weights, d, p, n):
+    """The probability that a sample of n records, each taken with probability p, spans d bits.
+
+    By inclusion and exclusion over the subspaces of d = 2.
+    """
+    assert d == 2
+    lines = [weights.get(0, 0) + weights.get(x, 0) for x in (1, 2, 3)]
+    inside = [1, *lines, weights.get(0, 0)]
+    return sum(
+        sign * (1 - p * (1 - share)) ** n
+        for sign, share in zip((1, -1, -1, -1, 2), inside, strict=True)
+    )
+
+
+@pytest.mark.parametrize("beta", [0.3, 0.05])
+@pytest.mark.parametrize("weights", [(1, 1, 1, 1), (5, 1, 1, 1), (1, 6, 2, 1)])
+def test_paper_spanning_records_span_as_often_as_is_printed(beta, weights):
+    law = {x: Fraction(w, sum(weights)) for x, w in enumerate(weights)}
+    chi2 = sum(Fraction(1, 16) / w for w in law.values()) - 1
+    made = paper_spanning(2, beta=beta, chi2=float(chi2), epsilon=0.5)
+    uniform = {x: Fraction(1, 4) for x in range(4)}
+    assert spans(uniform, 2, 1, made.uniform) >= 1 - beta
+    assert spans(law, 2, 1, made.source) >= 1 - beta
+    assert spans(law, 2, Fraction(1, 8), made.batch_size) ** made.batches >= 1 - beta
+    assert made.batches == math.ceil(math.log(2 / beta) / math.log(4 / 3))
+    # More than d vectors of d bits, which cannot be independent.
+    assert made.uniform > 2
+
+
+@pytest.mark.parametrize(
+    ("call", "word"),
+    [
+        (lambda: paper_sample_size(0, alpha=0.1, epsilon=0.1), "d = 0"),
+        (lambda: paper_sample_size(3, alpha=0.6, epsilon=0.1), "alpha = 0.6"),
+        (lambda: paper_sample_size(3, alpha=0.1, epsilon=0.6), "epsilon = 0.6"),
+        (lambda: paper_sample_size(3, alpha=1e-300, epsilon=0.1), "2\\*\\*62"),
+        (lambda: paper_spanning(3, beta=0.5, chi2=0.0, epsilon=0.5), "beta = 0.5"),
+        (lambda: paper_spanning(3, beta=0.1, chi2=-1.0, epsilon=0.5), "chi2 = -1"),
+        (lambda: paper_spanning(3, beta=0.1, chi2=0.0, epsilon=1.0), "epsilon = 1"),
+    ],
+)
+def test_printed_sizes_are_refused_where_nothing_is_printed(call, word):
+    with pytest.raises(ParameterError, match=word):
         call()

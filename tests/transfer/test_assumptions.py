@@ -13,7 +13,7 @@ from cases import each_case
 from hdp_fast import transfer
 from hdp_fast.exceptions import ParameterError, UtilityWarning
 from hdp_fast.learners import Conjunctions, ExponentialLearner, LinearSeparator, PrivateSGD, Stumps
-from hdp_fast.transfer.divergences import bound_source_error, bound_target_error
+from hdp_fast.transfer.source_plan import bound_source_error, bound_target_error
 
 LEARNER = ExponentialLearner(Conjunctions(64, 2), epsilon=1.0)
 GOAL = {"error": 0.3, "chi2": 0.35, "epsilon": 1.0}

@@ -14,7 +14,15 @@ from hdp_fast import accounting, local
 from hdp_fast.accounting import BoundedRange, Pure, Subsampled
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import Conjunctions, ExponentialLearner, PrivateSGD, Stumps
-from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, chi2_gaussians, plan_rounds
+from hdp_fast.transfer import (
+    SubsampleTestReweigh,
+    chi2_finite,
+    chi2_gaussians,
+    f_divergence,
+    plan_rounds,
+    renyi_finite,
+    renyi_gaussians,
+)
 from hdp_fast.transfer.learner import compute_sample_size
 from hdp_fast.weights import DenseWeights
 
@@ -263,6 +271,88 @@ class TestDivergences:
         wanted = (target.pdf(x) ** 2 / source.pdf(x)).sum() * (18 / 600) ** 2 - 1
         found = chi2_gaussians(means[0], spreads[0], means[1], spreads[1])
         assert found == pytest.approx(wanted, rel=1e-6)
+
+    def test_renyi_of_finite_laws_by_definition(self):
+        p, q = np.array([0.5, 0.25, 0.25, 0.0]), np.array([0.2, 0.3, 0.25, 0.25])
+        w = p / q
+        for order in (1.001, 2, 4, 30):
+            wanted = math.log(q @ w**order) / (order - 1)
+            assert renyi_finite(p, q, order) == pytest.approx(wanted, rel=1e-9)
+        assert renyi_finite(p, q, 1) == pytest.approx(stats.entropy(p, q))
+        assert renyi_finite(p, q, math.inf) == pytest.approx(math.log(w.max()))
+        assert renyi_finite(p, q, 2) == pytest.approx(math.log1p(chi2_finite(p, q)))
+        # E[w**4], which the paper's open problem presumes to be bounded.
+        assert math.exp(3 * renyi_finite(p, q, 4)) == pytest.approx(q @ w**4)
+        assert renyi_finite(p, q, 1e6) == pytest.approx(math.log(w.max()), rel=1e-4)
+        assert renyi_finite(q, p, 2) == renyi_finite(q, p, 1) == math.inf
+        assert renyi_finite(p, p, 3) == renyi_finite(p, p, math.inf) == 0
+
+    def test_f_divergences_are_those_that_the_paper_names(self):
+        p, q = np.array([0.5, 0.25, 0.25]), np.array([0.2, 0.3, 0.5])
+        assert f_divergence(p, q, lambda w: abs(w - 1) / 2) == pytest.approx(abs(p - q).sum() / 2)
+        assert f_divergence(p, q, lambda w: w * np.log(w)) == pytest.approx(renyi_finite(p, q, 1))
+        assert f_divergence(p, q, lambda w: w**2 - 1) == pytest.approx(chi2_finite(p, q))
+        # Of laws that are close, f''(1) / 2 times chi2.
+        near = q + 1e-4 * np.array([1, -2, 1])
+        kl = f_divergence(near, q, lambda w: w * np.log(w))
+        assert kl == pytest.approx(chi2_finite(near, q) / 2, rel=1e-3)
+
+    @pytest.mark.parametrize(
+        ("m", "s", "a", "b"), [(0, 1, 0, 1), (1, 1, 0, 1), (0.5, 0.8, -0.2, 1.3), (0, 1.2, 0.3, 1)]
+    )
+    def test_renyi_of_gaussians_by_quadrature(self, m, s, a, b):
+        given = [m], [s**2], [a], [b**2]
+        for order in (1.5, 2.5):
+            if 1 + order * (b**2 / s**2 - 1) <= 0:
+                assert renyi_gaussians(*given, order) == math.inf
+                continue
+
+            def density(x, order=order):
+                return math.exp(
+                    order * stats.norm.logpdf(x, m, s) - (order - 1) * stats.norm.logpdf(x, a, b)
+                )
+
+            moment = integrate.quad(density, -25, 25, points=[m, a], limit=200)[0]
+            wanted = math.log(moment) / (order - 1)
+            assert renyi_gaussians(*given, order) == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+
+        def loss(x):
+            return stats.norm.logpdf(x, m, s) - stats.norm.logpdf(x, a, b)
+
+        wanted = integrate.quad(lambda x: stats.norm.pdf(x, m, s) * loss(x), -25, 25, points=[m])[0]
+        assert renyi_gaussians(*given, 1) == pytest.approx(wanted, rel=1e-6, abs=1e-8)
+        found = renyi_gaussians(*given, math.inf)
+        if s < b:
+            assert found == pytest.approx(loss(np.linspace(-20, 20, 400_001)).max(), abs=1e-7)
+        else:
+            assert found == (0 if (m, s) == (a, b) else math.inf)
+
+    def test_renyi_of_gaussians_does_not_depend_on_coordinates(self):
+        rng = np.random.default_rng(2)
+        A = rng.standard_normal((4, 4))
+        T, S = np.diag([0.5, 1.0, 0.2, 0.9]), np.diag([1.0, 1.0, 0.4, 1.1])
+        t, z = np.array([0.3, 0.0, 0.1, -0.2]), np.zeros(4)
+        for order in (1, 1.7, 2, math.inf):
+            plain = renyi_gaussians(t, T, z, S, order)
+            turned = renyi_gaussians(A @ t, A @ T @ A.T, z, A @ S @ A.T, order)
+            assert turned == pytest.approx(plain, rel=1e-8)
+            assert plain < math.inf
+
+    @pytest.mark.parametrize(
+        ("call", "match"),
+        [
+            (lambda: renyi_finite([0.5, 0.5], [0.5, 0.5], 0.9), "order = 0.9"),
+            (lambda: renyi_gaussians([0], [1], [0], [1], math.nan), "order = nan"),
+            (lambda: f_divergence([1, 0], [1, 0], 3), "f = 3"),
+            (lambda: f_divergence([0.5, 0.5], [1, 0], np.abs), "source has 0"),
+            (lambda: f_divergence([0.5, 0.5], [0.5, 0.5], lambda w: w[:1]), "f returned"),
+            (lambda: f_divergence([0.5, 0.5], [0.5, 0.5], lambda w: w / 0), "f\\(target"),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:divide by zero")
+    def test_what_has_no_divergence(self, call, match):
+        with pytest.raises((ParameterError, ShapeError), match=match):
+            call()
 
     def test_gaussians_whose_tails_are_too_heavy(self):
         assert chi2_gaussians([0], [2], [0], [1]) == math.inf

@@ -18,6 +18,8 @@ from .conversion import (
     renyi_divergence,
     renyi_epsilon,
     replace_one,
+    tcdp_epsilon,
+    tcdp_of_draw,
     zcdp_epsilon,
     zcdp_rho,
 )
@@ -61,6 +63,8 @@ __all__ = [
     "renyi_epsilon",
     "replace_one",
     "smallest_noise",
+    "tcdp_epsilon",
+    "tcdp_of_draw",
     "zcdp_epsilon",
     "zcdp_rho",
 ]

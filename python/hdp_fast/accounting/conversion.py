@@ -29,6 +29,8 @@ from .mechanisms import (
 )
 
 _LARGEST_EXPONENT = 700.0
+# Up to which Theorem 12 of Bun et al. is stated.
+_LARGEST_RHO = 0.1
 
 
 def pure_epsilon(mechanism: Mechanism) -> float:
@@ -212,6 +214,101 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     """
     wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
     return find_largest(wanted, lambda rho: zcdp_epsilon(rho, failing) <= wanted)
+
+
+# The largest order that is tried where the bound holds at all orders.
+_LARGEST_ORDER = 1e12
+
+
+def tcdp_epsilon(rho: float, omega: float, delta: float) -> float:
+    """Computes the epsilon that (rho, omega)-truncated concentrated privacy implies at delta.
+
+    Truncated means that the Renyi divergence is at most order * rho up to the order omega alone.
+
+    Args:
+        rho: Finite and above 0; sums of rho over rounds are allowed, with the least of their omega.
+        omega: The largest order, above 1; math.inf is zero-concentrated privacy.
+        delta: Strictly between 0 and 1.
+
+    Returns:
+        The epsilon, rounded up. It is never above what Kohen and Sheffet print,
+        `rho omega + ln(1 / delta) / (omega - 1)`.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        What is (rho, omega)-tCDP is (epsilon, delta)-DP with the result, under the same neighbor
+        relation.
+
+    Cost:
+        Some hundred conversions.
+
+    Source:
+        Kohen and Sheffet 2022, Definition A.1 and Fact A.2; every order up to omega is tried, not
+        omega alone, by Canonne, Kamath and Steinke 2020, Proposition 12.
+
+    Examples:
+        >>> import math
+        >>> from hdp_fast.accounting import tcdp_epsilon
+        >>> round(tcdp_epsilon(0.01, omega=20, delta=1e-6), 3)
+        0.72
+        >>> round(0.01 * 20 + math.log(1e6) / 19, 3)  # as printed
+        0.927
+    """
+    failing = probability("delta", delta)
+    bound, most = positive("rho", rho), min(number("omega", omega), _LARGEST_ORDER)
+    if not most > 1:
+        refuse("omega", omega, "it must be above 1")
+
+    def convert(order: float) -> float:
+        return _core.renyi_epsilon(order, math.nextafter(order * bound, math.inf), failing)
+
+    # Any order gives a bound, so that the search need not be exact.
+    low, high = math.log(min(1e-9, (most - 1) / 2)), math.log(most - 1)
+    for _ in range(60):
+        first, second = (2 * low + high) / 3, (low + 2 * high) / 3
+        if convert(1 + math.exp(first)) <= convert(1 + math.exp(second)):
+            high = second
+        else:
+            low = first
+    return min(convert(most), convert(min(1 + math.exp(low), most)))
+
+
+def tcdp_of_draw(rho: float, rate: float) -> tuple[float, float]:
+    """Bounds what a rho-concentrated mechanism on one drawn record tells about a record.
+
+    Args:
+        rho: That of the mechanism on what is drawn, above 0 and at most 0.1.
+        rate: The largest probability of any record in the draw, in (0, 1), with
+            ln(1 / rate) >= 3 rho (2 + ln(1 / rho)).
+
+    Returns:
+        Rho and omega of the mechanism on all records, 13 `rate**2` rho and ln(1 / rate) / (4 rho).
+
+    Raises:
+        ParameterError: An argument lies outside its range, or the two break the condition.
+
+    Guarantee:
+        The mechanism is (rho, omega)-tCDP with the result, under "replace_one".
+        `delta` and `epsilon` of accounting.Subsampled state less for the same mechanism.
+
+    Source:
+        Kohen and Sheffet 2022, Theorem A.3; Bun, Dwork, Rothblum and Steinke 2018, Theorem 12.
+
+    Examples:
+        >>> from hdp_fast.accounting import tcdp_of_draw
+        >>> rho, omega = tcdp_of_draw(0.1, rate=1e-4)
+        >>> f"{rho:.2g} {omega:.4g}"
+        '1.3e-08 23.03'
+    """
+    whole, share = positive("rho", rho), probability("rate", rate)
+    if whole > _LARGEST_RHO:
+        refuse("rho", rho, f"it must be at most {_LARGEST_RHO}")
+    if math.log(1 / share) < 3 * whole * (2 + math.log(1 / whole)):
+        rule = f"with rho = {whole:g} it must be at most exp(-3 rho (2 + ln(1 / rho)))"
+        refuse("rate", rate, rule)
+    return 13 * share**2 * whole, math.log(1 / share) / (4 * whole)
 
 
 def renyi_divergence(mechanism: Mechanism, order: float) -> float:

@@ -46,7 +46,7 @@ from .randomizers.bounded import BinaryResponse, Piecewise, best_randomizer
 from .randomizers.designs import ProjectiveGeometryResponse, SubsetSelection, best_frequency
 from .randomizers.frequency import FrequencyAggregate, KaryResponse
 from .randomizers.mean import MeanAggregate
-from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
+from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer, PaperAgents
 from .remote_agents import RemoteAgents
 from .voting import VotingResult, learn_by_votes, votes_needed
 
@@ -69,6 +69,7 @@ __all__ = [
     "MaskedParityNeeds",
     "MaskedParityResult",
     "MeanAggregate",
+    "PaperAgents",
     "Piecewise",
     "ProjectiveGeometryResponse",
     "Query",

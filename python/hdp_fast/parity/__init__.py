@@ -8,16 +8,27 @@ Differential Privacy's Hybrid-Model.
 
 from .._support.lazy import list_only
 from .learning import learn
-from .planning import ParityPlan, TransferPlan, plan, plan_transfer
+from .planning import (
+    PaperSpanning,
+    ParityPlan,
+    TransferPlan,
+    paper_sample_size,
+    paper_spanning,
+    plan,
+    plan_transfer,
+)
 from .results import ParityResult, ParityTransferResult
 from .transferring import transfer
 
 __all__ = [
+    "PaperSpanning",
     "ParityPlan",
     "ParityResult",
     "ParityTransferResult",
     "TransferPlan",
     "learn",
+    "paper_sample_size",
+    "paper_spanning",
     "plan",
     "plan_transfer",
     "transfer",

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from .. import _core
-from .._support.validate import probability
+from .._support.validate import (
+    finite_nonnegative,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+)
 from ..exceptions import ParameterError
 from ..local.estimation import agents_needed
 
@@ -16,6 +23,7 @@ Neighbors = Literal["replace_one", "add_remove"]
 # The paper's own proof covers epsilon up to, and beta below, these (its Lemmas 4.2 and 4.6).
 _PAPER_EPSILON = 0.5
 _PAPER_BETA = 0.25
+_MOST = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -226,6 +234,119 @@ def plan_transfer(
         fields = _core.plan_parity_uniform_target(d, chi2, half, epsilon, method, neighbors)
         curator = _make_plan(d, None, half, epsilon, method, neighbors, fields, None)
     return TransferPlan(curator, agents, float(alpha), float(beta))
+
+
+class PaperSpanning(NamedTuple):
+    """How many records span all d bits, as Kohen and Sheffet print it.
+
+    Attributes:
+        uniform: Records of the uniform law, d log2(d / beta): Proposition B.1.
+        source: Records of the source, 4 (chi2 + 1) d ln(d / beta): Claim B.2.
+        batches: Batches k = log of 2 / beta to the base 4 / 3: Corollary B.3.
+        batch_size: Records of each batch, 32 (chi2 + 1) d ln(2 d k / beta) / epsilon, of which each
+            is in the sample with probability epsilon / 4.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> parity.paper_spanning(8, beta=0.05, chi2=1.0, epsilon=0.5)
+        PaperSpanning(uniform=59, source=325, batches=13, batch_size=8534)
+    """
+
+    uniform: int
+    source: int
+    batches: int
+    batch_size: int
+
+
+def paper_sample_size(d: int, *, alpha: float, epsilon: float) -> int:
+    """Computes the number of records with which Algorithm A succeeds with probability 1/4.
+
+    Args:
+        d: Number of unknown bits, at least 1.
+        alpha: Error that is to be promised, in (0, 1/2].
+        epsilon: Privacy parameter of each record, in (0, 1/2].
+
+    Returns:
+        8 (d ln 2 + ln 4) / (epsilon alpha), rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or `2**62` records are not enough.
+
+    Guarantee:
+        Of utility only: if some parity fits every record, and the records are drawn independently,
+        then A releases a hypothesis that errs by at most alpha with probability at least 1/4.
+
+    Source:
+        Kasiviswanathan et al. 2011, Lemma 4.1.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> parity.paper_sample_size(8, alpha=0.1, epsilon=0.5)
+        1110
+        >>> parity.plan(8, alpha=0.1, beta=0.75, epsilon=0.5).n  # the same promise
+        268
+    """
+    unknowns = positive_int("d", d, 1 << 32)
+    width, loss = positive("alpha", alpha), positive("epsilon", epsilon)
+    for name, value in (("alpha", width), ("epsilon", loss)):
+        if value > _PAPER_EPSILON:
+            refuse(name, value, "the paper's proof covers at most 1/2")
+    return _count(8 * (unknowns * math.log(2) + math.log(4)) / (loss * width))
+
+
+def paper_spanning(d: int, *, beta: float, chi2: float, epsilon: float) -> PaperSpanning:
+    """Computes how many records Kohen and Sheffet print for a parity and a uniform target.
+
+    Args:
+        d: Number of unknown bits, at least 1.
+        beta: Probability with which records may not span all bits, in (0, 1/2).
+        chi2: Bound on the chi-squared divergence of the uniform target from the source, at least 0.
+        epsilon: Privacy parameter of each record, in (0, 1/2].
+
+    Returns:
+        The numbers of records, each rounded up.
+
+    Raises:
+        ParameterError: An argument lies outside its range, or `2**62` records are not enough.
+
+    Guarantee:
+        Of utility only: so many records of each law span all bits except with probability beta; of
+        the batches, all samples together. The paper writes independent for spanning.
+
+    Source:
+        Kohen and Sheffet 2022, Proposition B.1, Claim B.2 and Corollary B.3. `plan_transfer` needs
+        a thousandth of the batches' records.
+
+    Examples:
+        >>> from hdp_fast import parity
+        >>> made = parity.paper_spanning(1000, beta=0.05, chi2=0.35, epsilon=0.5)
+        >>> f"{made.batches * made.batch_size:,}"
+        '14,783,093'
+        >>> goal = {"alpha": 0.1, "beta": 0.1, "epsilon": 0.5, "agents_epsilon": 1.0}
+        >>> made.batches * made.batch_size > 1000 * parity.plan_transfer(
+        ...     1000, chi2=0.35, **goal).curator.n
+        True
+    """
+    unknowns, failure = positive_int("d", d, 1 << 32), probability("beta", beta)
+    ratio, loss = 1 + finite_nonnegative("chi2", chi2), positive("epsilon", epsilon)
+    if failure >= 0.5:
+        refuse("beta", beta, "the paper states it below 1/2")
+    if loss > _PAPER_EPSILON:
+        refuse("epsilon", epsilon, "the paper's proof covers at most 1/2")
+    batches = math.ceil(math.log(2 / failure) / math.log(4 / 3))
+    each = 32 * ratio * unknowns * math.log(2 * unknowns * batches / failure) / loss
+    return PaperSpanning(
+        _count(unknowns * math.log2(unknowns / failure)),
+        _count(4 * ratio * unknowns * math.log(unknowns / failure)),
+        batches,
+        _count(each),
+    )
+
+
+def _count(records: float) -> int:
+    if not records < _MOST:
+        raise ParameterError("d and the other numbers need more than 2**62 records")
+    return math.ceil(records)
 
 
 def _make_plan(

@@ -56,10 +56,15 @@ def learn(
     strong_convexity: float = 0.0,
     noise_multiplier: float = 0.0,
     rng: np.random.Generator | None = None,
+    printed: bool = False,
 ) -> Floats:
     """The mean of the models before each step, or the last, for X of shape (n, d).
 
-    It has shape (d,), or (d, classes). The indices of the draws are given by step.
+    It has shape (d,), or (d, classes). The indices of the draws are given by step. With `printed`
+    the steps are those of Kohen and Sheffet's Algorithm 3, D / (sigma sqrt(r)) or D / (lambda r):
+    infinite without noise, too long by about sqrt(d) with it, and D times too long where the
+    objective is strongly convex. Their proof has those that are taken without it. Steps change no
+    privacy: that of noise_multiplier holds for both.
     """
     d = X.shape[1]
     shape = (d,) if classes is None else (d, classes)
@@ -89,11 +94,11 @@ def learn(
         gradient = (B.T @ factors).reshape(shape)
         if rng is not None and noise_multiplier:
             gradient = gradient + rng.normal(0, noise_multiplier * clip_norm, shape)
-        step = (
-            1 / (strong_convexity * number)
-            if strong_convexity
-            else diameter / (bound * np.sqrt(number))
-        )
+        if strong_convexity:
+            step = (diameter if printed else 1) / (strong_convexity * number)
+        else:
+            length = noise_multiplier * clip_norm / batch_size if printed else bound
+            step = diameter / (length * np.sqrt(number))
         w = w - step * (gradient / batch_size + l2 * w)
         if l1:
             w = np.sign(w) * np.maximum(np.abs(w) - step * l1, 0)

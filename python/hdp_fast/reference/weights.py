@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,49 @@ def run(
         update(w, predict(columns, conjunctions[best]) != y, eta)
         chosen.append(best)
     return chosen
+
+
+def run_printed(
+    learn: Callable[[Floats], Any],
+    measure: Callable[[Any], Floats],
+    ask: Callable[[Any], float],
+    n: int,
+    *,
+    eta: float,
+    rounds: int,
+    threshold: float,
+    kappa: float | None = None,
+    largest: float = 1.0,
+) -> tuple[Any, int]:
+    """Algorithms 1, 2 and 4 of Kohen and Sheffet line by line: the hypothesis, and the last round.
+
+    Args:
+        learn: From the probabilities of the n records in a draw to a hypothesis.
+        measure: From a hypothesis to its losses on the n records, in [0, largest].
+        ask: From a hypothesis to the estimate of its loss on the target.
+        n: Number of records.
+        eta: Rate of the update, alpha / 8.
+        rounds: Largest number of rounds.
+        threshold: 2 alpha + tau for Algorithm 1, 3 alpha for the others, plus alpha_H.
+        kappa: Density; None for Algorithm 1, which does not project.
+        largest: D L in Algorithm 4.
+
+    Returns:
+        The hypothesis that was accepted, or None after all rounds, of which the paper says nothing.
+
+    Guarantee:
+        That of `learn` on its draws, composed over the rounds, for the curator, and for agents that
+        of `ask`. Answers with the printed Gaussian noise are (epsilon, delta)-DP for losses in
+        [0, 1] and the epsilons that local.GaussianRandomizer.printed takes, and not beyond.
+    """
+    w = np.full(n, 1.0 if kappa is None else kappa)
+    for number in range(1, rounds + 1):
+        mu = w if kappa is None else project(w, kappa)
+        hypothesis = learn(mu / mu.sum())
+        if ask(hypothesis) <= threshold:
+            return hypothesis, number
+        w = w * np.exp(-eta / largest * (largest - measure(hypothesis)))
+    return None, rounds
 
 
 def predict(columns: Bits, literals: score.Literals) -> Bits:

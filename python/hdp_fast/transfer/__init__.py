@@ -27,14 +27,30 @@ from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel, ReliabilityDiagram
 from .certificate import Certificate, certify
 from .column_means import ColumnMeans, release_means
-from .divergences import SourcePlan, chi2_finite, chi2_gaussians, plan_source
+from .divergences import (
+    chi2_finite,
+    chi2_gaussians,
+    f_divergence,
+    renyi_finite,
+    renyi_gaussians,
+)
 from .estimator import SubsampleTestReweigh
 from .hybrid_model import HybridModel, HybridPlan
 from .hybrid_run import HybridRun
 from .plans import PaperPlan, Plan
+from .printed import (
+    PaperDescent,
+    PaperSteps,
+    paper_descent,
+    paper_records,
+    paper_rounds,
+    paper_steps,
+)
+from .released_rounds import ReleasedRounds
 from .results import Constants, RoundResult, TransferResult
 from .run_planning import plan_rounds
 from .shifts import ColumnShift, ShiftReport, shifted_columns
+from .source_plan import SourcePlan, plan_source
 from .surveys import SurveyResult, SurveyRow, cross_table, survey
 
 __all__ = [
@@ -49,8 +65,11 @@ __all__ = [
     "HybridModel",
     "HybridPlan",
     "HybridRun",
+    "PaperDescent",
     "PaperPlan",
+    "PaperSteps",
     "Plan",
+    "ReleasedRounds",
     "ReliabilityDiagram",
     "RoundResult",
     "ShiftPlan",
@@ -66,6 +85,11 @@ __all__ = [
     "chi2_finite",
     "chi2_gaussians",
     "cross_table",
+    "f_divergence",
+    "paper_descent",
+    "paper_records",
+    "paper_rounds",
+    "paper_steps",
     "plan_boosted",
     "plan_calibration",
     "plan_certificate",
@@ -73,6 +97,8 @@ __all__ = [
     "plan_shifts",
     "plan_source",
     "release_means",
+    "renyi_finite",
+    "renyi_gaussians",
     "shifted_columns",
     "survey",
 ]

@@ -25,6 +25,7 @@ from .plans import (
     is_auto,
     validate_rounds,
 )
+from .printed import paper_rounds
 
 _STEP_SIZE = 1.0
 # Rounds beyond those that bring a part of the records up to half of the weight.
@@ -224,7 +225,7 @@ def plan_paper(goal: RunGoal) -> PaperPlan | None:
     if goal.ratio is None or goal.delta is None or goal.agents_epsilon is None:
         return None
     alpha, beta = goal.alpha, goal.beta
-    rounds, kappa = count_paper_rounds(alpha, goal.ratio), alpha / (8 * goal.ratio)
+    rounds, kappa = count_paper_rounds(goal), alpha / (8 * goal.ratio)
     logarithm = math.log(2 / goal.delta)
     tested = 4 * logarithm * math.log(8 * rounds / beta) / (goal.agents_epsilon * alpha) ** 2
     agents = math.ceil(tested)
@@ -238,9 +239,10 @@ def plan_paper(goal: RunGoal) -> PaperPlan | None:
     return PaperPlan(math.ceil(records), agents * rounds, rounds, kappa, alpha / 8, draws, agents)
 
 
-def count_paper_rounds(alpha: float, ratio: float) -> int:
-    """The number of rounds that the paper prints, for chi2 = ratio - 1."""
-    return math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
+def count_paper_rounds(goal: RunGoal) -> int:
+    """The number of rounds that the paper prints."""
+    assert goal.chi2 is not None
+    return paper_rounds(alpha=goal.alpha, chi2=goal.chi2)
 
 
 def _sample_size(learner: Any, alpha: float, beta: float) -> int:

@@ -12,9 +12,9 @@ from .._support.validate import finite_nonnegative, positive, probability, refus
 from ..accounting.mechanisms import BoundedRange
 from ..exceptions import ParameterError
 from .automatic import added_error
-from .divergences import validate_source_error
 from .learner import LEARNER_EPSILONS, check_private, composes, compute_sample_size, serve_promise
 from .plans import Plan, RunGoal
+from .source_plan import validate_source_error
 
 # What the window of the weights may add to the regret of a round; it is 3/4 2**-12 / (kappa n).
 _WINDOW_REGRET = 2e-4

@@ -42,6 +42,7 @@ from .preparation import (
     pass_over_asked,
     verify_privacy,
 )
+from .released_rounds import ReleasedRounds, collect_rounds, compute_weights
 from .results import TransferResult
 from .run import Run
 from .run_planning import make_plan
@@ -160,7 +161,7 @@ class SubsampleTestReweigh(SettableParameters):
         *,
         budget: Budget | None = None,
         random_state: RandomState = None,
-        start: SubsampleTestReweigh | None = None,
+        start: SubsampleTestReweigh | ReleasedRounds | None = None,
         progress: bool = False,
     ) -> Self:
         """Runs the rounds until a test accepts or all of them are over.
@@ -185,8 +186,9 @@ class SubsampleTestReweigh(SettableParameters):
                 reproducible stream for tests, which protects no one who knows it.
             start: A model that was fitted in this process to the same records in the same order,
                 and privately if this run is private. This run begins with its last weights. It
-                stays as it is, and the privacy losses of both runs add up. None begins with equal
-                weights.
+                stays as it is, and the privacy losses of both runs add up. Or what `hand_over` of a
+                private run returned, which may have read other records of the same columns: their
+                weights are then computed from the hypotheses. None begins with equal weights.
             progress: Whether to show a progress bar (tqdm).
 
         Returns:
@@ -226,6 +228,8 @@ class SubsampleTestReweigh(SettableParameters):
         if budget is not None and not is_private(self.epsilon):
             refuse("epsilon", self.epsilon, "only a private run can be charged to a budget")
         run = self._begin(records, agents, random_state, start)
+        # Kept apart: this object itself may be the start.
+        self._earlier = start._released if isinstance(start, SubsampleTestReweigh) else start
         with _charge(budget, run.record):
             return self._finish(run, records, agents, progress)
 
@@ -297,6 +301,33 @@ class SubsampleTestReweigh(SettableParameters):
             raise HdpFastError("SubsampleTestReweigh has not learned yet: call fit first")
         return result.predict(X)
 
+    def hand_over(self) -> ReleasedRounds:
+        """Hands the last weights to another curator, as the hypotheses that made them.
+
+        Returns:
+            The released hypotheses of all rounds that moved the weights, those of the runs that
+            this one started with included.
+
+        Raises:
+            HdpFastError: The model was not fitted in this process.
+            ParameterError: The run was not private, so that its hypotheses may tell its records; a
+                hypothesis has no description; or the weights follow losses of the hypotheses' own.
+
+        Guarantee:
+            Post-processing of what was released and charged; nothing else is spent.
+
+        Source:
+            Kohen and Sheffet 2022, Section 5, the second of their open problems.
+        """
+        rounds: ReleasedRounds | str | None = getattr(self, "_released", None)
+        if rounds is None:
+            raise HdpFastError(
+                "SubsampleTestReweigh has not learned in this process: call fit first"
+            )
+        if isinstance(rounds, str):
+            raise ParameterError(f"hand_over needs a run of released hypotheses, but {rounds}")
+        return rounds
+
     def plan(
         self,
         n: int,
@@ -341,7 +372,7 @@ class SubsampleTestReweigh(SettableParameters):
         records: RunRecords,
         agents: Any,
         random_state: RandomState,
-        start: SubsampleTestReweigh | None,
+        start: SubsampleTestReweigh | ReleasedRounds | None,
     ) -> Run:
         """A run at its beginning, or where its checkpoint left it; nothing is drawn yet."""
         plan = self._plan_run(records, agents)
@@ -419,7 +450,7 @@ class SubsampleTestReweigh(SettableParameters):
         }
 
     def _begin_weights(
-        self, plan: Plan, records: RunRecords, start: SubsampleTestReweigh | None
+        self, plan: Plan, records: RunRecords, start: SubsampleTestReweigh | ReleasedRounds | None
     ) -> DenseWeights:
         """Equal weights, or the last weights of an earlier run."""
         n = len(records)
@@ -427,6 +458,8 @@ class SubsampleTestReweigh(SettableParameters):
         kappa = plan.kappa if plan.kappa is not None else min(1.0, math.nextafter(1 / n, 2))
         if start is None:
             return DenseWeights(n, kappa, plan.eta)
+        if isinstance(start, ReleasedRounds):
+            return compute_weights(start, records, kappa).with_parameters(kappa, plan.eta)
         earlier: DenseWeights | None = getattr(start, "_weights", None)
         if earlier is None:
             refuse("start", start, "it must have been fitted in this process")
@@ -441,11 +474,11 @@ class SubsampleTestReweigh(SettableParameters):
         plan: Plan,
         records: RunRecords,
         weights: DenseWeights,
-        start: SubsampleTestReweigh | None,
+        start: SubsampleTestReweigh | ReleasedRounds | None,
     ) -> Any:
         """The learner with the noise of the plan, once all rounds are proved to be private."""
         # Weights from hypotheses that nothing protects depend on everybody's records.
-        if start is not None and start.record_ is None:
+        if isinstance(start, SubsampleTestReweigh) and start.record_ is None:
             refuse("start", start, "a private run can only go on from a private one")
         learner = calibrate_learner(self.learner, plan, len(records))
         verify_privacy(learner, plan, weights)
@@ -483,7 +516,9 @@ class SubsampleTestReweigh(SettableParameters):
             rule = f"the plan needs {plan.N:,}: {fewer} need fewer"
             raise AgentsExhausted(f"agents = {agents.remaining:,} left, but {rule}")
 
-    def _check_checkpoint(self, learner: Learner, start: SubsampleTestReweigh | None) -> None:
+    def _check_checkpoint(
+        self, learner: Learner, start: SubsampleTestReweigh | ReleasedRounds | None
+    ) -> None:
         if self.checkpoint is None:
             return
         if start is not None:
@@ -503,6 +538,7 @@ class SubsampleTestReweigh(SettableParameters):
         self.plan_, self.record_ = run.plan, run.record
         self._weights, self._interrupted = run.weights, None
         self._settings: dict[str, Any] = run.journal.settings
+        self._released = collect_rounds(run, self._earlier)
         _note_constants(self.result_)
         return self
 

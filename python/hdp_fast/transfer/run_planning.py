@@ -18,7 +18,6 @@ from .automatic import (
     size_tests,
     use_all_agents,
 )
-from .divergences import plan_source
 from .learner import composes, compute_sample_size, serve_promise, serve_records, validate_steps
 from .plans import (
     Auto,
@@ -31,6 +30,7 @@ from .plans import (
     validate_rounds,
     validate_tests,
 )
+from .source_plan import plan_source
 
 
 def plan_rounds(
@@ -276,7 +276,7 @@ def _choose_rounds(goal: RunGoal) -> int:
         return validate_rounds(goal.rounds)
     assert goal.ratio is not None
     if eta == "paper":
-        return count_paper_rounds(goal.alpha, goal.ratio)
+        return count_paper_rounds(goal)
     if eta is not None:
         raise ParameterError(f"rounds = None, but with eta = {eta} it must be given")
     return math.ceil(32 * math.log(8 * goal.ratio / goal.alpha) / (9 * goal.alpha**2))

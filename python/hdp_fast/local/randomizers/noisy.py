@@ -7,7 +7,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from ...accounting.discrete_gaussian import (
     round_sigma_up,
 )
 from ...exceptions import ParameterError
-from .base import Deviation, Reports, cap_epsilon
+from .base import MOST_AGENTS, TOO_MANY, Deviation, Reports, cap_epsilon
 from .mean import Bounds, LinearMap, MeanRandomizer
 
 # Rounding to the grid adds at most this part of the noise to the variance.
@@ -154,6 +154,26 @@ class LaplaceRandomizer(_Noisy):
         return f"discrete Laplace of scale {float(scale):.4g} on a grid of 2**{log2_steps} steps"
 
 
+class PaperAgents(NamedTuple):
+    """The number of agents that Kohen and Sheffet print for a mean of Gaussian answers.
+
+    Attributes:
+        printed: 4 ln(2 / delta) ln(4 / beta) / `(epsilon alpha)**2`, rounded up.
+        printed_valid: Whether the tail bound for a number in [0, 1] with Gaussian noise shows that
+            so many are enough; it does up to about `epsilon**2` = 1.5 ln(2 / delta). The number
+            goes to 0 as epsilon grows, and is too small from an epsilon of about 12 on.
+
+    Examples:
+        >>> from hdp_fast import local
+        >>> gaussian = local.GaussianRandomizer.printed(8.0, 1e-6, (0, 1))
+        >>> gaussian.paper_agents_needed(alpha=0.05, beta=0.05)
+        PaperAgents(printed=1590, printed_valid=False)
+    """
+
+    printed: int
+    printed_valid: bool
+
+
 @dataclass(frozen=True, repr=False)
 class GaussianRandomizer(_Noisy):
     """A number with discrete Gaussian noise, on a grid of integers.
@@ -242,6 +262,40 @@ class GaussianRandomizer(_Noisy):
             Kohen and Sheffet 2022, Section 2, randomized response with epsilon and delta.
         """
         return cls(epsilon, delta, bounds, "printed")
+
+    def paper_agents_needed(self, *, alpha: float, beta: float) -> PaperAgents:
+        """Computes the number of agents that Kohen and Sheffet print for this epsilon and delta.
+
+        Args:
+            alpha: Largest error that is allowed, in units of the width of the range, in (0, 1).
+            beta: Probability with which the error may be larger, in (0, 1).
+
+        Returns:
+            The number, and whether it is proved to be enough.
+
+        Raises:
+            ParameterError: A parameter is out of range, or 1e18 or more agents would be needed.
+
+        Guarantee:
+            Of utility only. `agents_needed` of this randomizer is proved at every epsilon.
+
+        Source:
+            Kohen and Sheffet 2022, Section 2, N(alpha, beta, epsilon, delta).
+
+        Examples:
+            >>> from hdp_fast import local
+            >>> gaussian = local.GaussianRandomizer.printed(1.0, 1e-6, (0, 1))
+            >>> gaussian.paper_agents_needed(alpha=0.05, beta=0.01)
+            PaperAgents(printed=139085, printed_valid=True)
+        """
+        width, failure = probability("alpha", alpha), probability("beta", beta)
+        spread = 2 * math.log(2 / self.delta) / self.epsilon**2
+        number = 2 * spread * math.log(4 / failure) / width**2
+        if number >= MOST_AGENTS:
+            raise ParameterError(f"alpha = {alpha} and epsilon = {self.epsilon} {TOO_MANY}")
+        # Hoeffding's 1/4 stands beside the variance of the noise.
+        is_enough = spread * math.log(4 / failure) >= (spread + 0.25) * math.log(2 / failure)
+        return PaperAgents(math.ceil(number), is_enough)
 
     @cached_property
     def _grid(self) -> tuple[int, Fraction]:

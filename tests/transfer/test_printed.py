@@ -1,0 +1,254 @@
+"""What Kohen and Sheffet print: sizes by hand, their own bounds, and their loop line by line."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from whole_runs import Tiny, compiled, law, projected
+
+from hdp_fast import accounting
+from hdp_fast.exceptions import ParameterError
+from hdp_fast.reference import linear, weights
+from hdp_fast.transfer import (
+    chi2_gaussians,
+    paper_descent,
+    paper_records,
+    paper_rounds,
+    paper_steps,
+    renyi_gaussians,
+)
+
+GOAL = {"alpha": 0.08, "beta": 1e-6, "epsilon": 0.5, "delta": 1e-4, "chi2": 0.35}
+SHAPE = {"diameter": 1.0, "lipschitz": 0.1, "columns": 9}
+
+
+def test_paper_records_are_those_of_algorithm_1_by_hand():
+    n = 800 * 1.35 * math.log(20) / 0.05**2
+    n *= 13 * math.log(400 * 13 / 0.05**3) + math.log(8 / 0.05)
+    assert paper_records(alpha=0.05, beta=0.05, chi2=0.35, dimension=13) == math.ceil(n)
+    # As in the proof: the union bound of Cortes et al. and that on the sum of the weights hold.
+    d, alpha, beta = 13, 0.05, 0.05
+    small = 4 * math.exp(
+        d * math.log(2 * math.e * n / d) - n * alpha**2 / (200 * 1.35 * math.log(1 / alpha))
+    )
+    assert small <= beta / 2
+    assert n >= 150 * 1.35 * math.log(4 / beta) / alpha**2
+
+
+def test_paper_rounds_by_hand_and_by_the_regret_of_the_proof():
+    alpha, ratio = 0.05, 1.35
+    private = paper_rounds(alpha=alpha, chi2=0.35)
+    assert private == math.ceil(128 * math.log2(8 * ratio / alpha) / alpha**2)
+    half = paper_rounds(alpha=alpha, chi2=0.35, largest_loss=0.5)
+    assert half == math.ceil(32 * math.log2(8 * ratio / alpha) / alpha**2)
+    free = paper_rounds(alpha=alpha, chi2=0.35, private=False)
+    assert free == math.ceil(32 * math.log2(8 * ratio / alpha**2) / alpha**2)
+    # 3 alpha T / 8 <= alpha T / 8 + 8 KL / alpha fails after as many rounds as are printed.
+    kl = math.log2(8 * ratio / alpha)
+    assert 3 * alpha * free / 8 > alpha * free / 8 + 8 * kl / alpha
+    assert 3 * alpha * private / 8 >= alpha * private / 8 + 32 * kl / alpha
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.2, 1.0])
+def test_paper_steps_lack_a_factor_of_four_in_their_second_term(deviation):
+    alpha, beta, D, L, d = 0.1, 1e-4, 2.0, 1.0, 5
+
+    def bound(R):
+        noisy = 3 * D * math.sqrt(L**2 + d * deviation**2) / (2 * math.sqrt(R))
+        return noisy + L * D * math.sqrt(8 * math.log(2 / beta) / R)
+
+    printed, corrected = paper_steps(
+        alpha=alpha, beta=beta, diameter=D, lipschitz=L, columns=d, deviation=deviation
+    )
+    first, second = 9 * D**2 * (L**2 + d * deviation**2), 8 * D**2 * L**2 * math.log(2 / beta)
+    assert printed == math.ceil(max(first, second) / alpha**2)
+    assert 1.1 * alpha < bound(printed) <= 1.5 * alpha
+    assert bound(corrected) <= alpha
+
+
+def test_paper_steps_of_strongly_convex_losses():
+    alpha, beta, D, L, d, curved = 0.1, 0.1, 0.1, 1.0, 5, 0.5
+    printed, corrected = paper_steps(
+        alpha=alpha, beta=beta, diameter=D, lipschitz=L, columns=d, deviation=1.0,
+        strong_convexity=curved,
+    )  # fmt: skip
+    X = (L**2 + d) / (curved * alpha)
+    assert printed == math.ceil(4 * X * math.log(X))
+    for R in (printed, corrected):
+        assert X * (1 + math.log(R)) / 2 / R <= alpha / 2 / alpha + 1e-9
+    assert X * (1 + math.log(corrected - 2)) > corrected - 2
+
+
+def test_paper_descent_keeps_all_conditions_of_algorithm_4():
+    made = paper_descent(**GOAL, **SHAPE)
+    kappa, T, R, n = made.kappa, made.rounds, made.steps, made.n
+    assert kappa == pytest.approx(0.08 / (8 * 1.35))
+    assert paper_rounds(alpha=0.08, chi2=0.35, largest_loss=0.1) == T
+    square = max(20, (16 / 0.5 * math.log(1e4) + 8) / math.log(kappa * n))
+    assert made.noise_multiplier**2 == pytest.approx(square)
+    steps = paper_steps(
+        alpha=0.08, beta=1e-6, deviation=0.1 * math.sqrt(square), **SHAPE
+    )  # fmt: skip
+    assert steps.printed == R
+    x = 52 * R * T / (8 * kappa**2 * 0.5)
+    assert n - 2 <= math.sqrt(x * math.log(x)) <= n
+    # Theorem A.3 for a draw, composed, is what the paper's formula says.
+    rho, omega = accounting.tcdp_of_draw(2 / square, 1 / (kappa * n))
+    assert (made.rho, made.omega) == pytest.approx((rho * R * T, omega))
+    printed = 26 * R * T * math.log(kappa * n) / (8 * kappa**2 * n**2)
+    printed += 8 * math.log(1e4) / (square * math.log(kappa * n) - 8)
+    assert made.epsilon == pytest.approx(printed)
+    assert accounting.tcdp_epsilon(made.rho, made.omega, 1e-4) < printed <= 0.5
+    # The package's own accountant: the printed noise is more than enough.
+    step = accounting.Subsampled(
+        accounting.GaussianMechanism(2 / made.noise_multiplier), draws=1, rate=1 / (kappa * n)
+    )
+    assert accounting.epsilon([(step, R * T)], 1e-4) < 0.1
+
+
+def test_paper_descent_is_refused_where_the_printed_answers_are_not_private():
+    with pytest.raises(ParameterError, match=r"diameter \* lipschitz = 2 leave \[0, 1\]"):
+        paper_descent(**GOAL, diameter=2.0, lipschitz=1.0, columns=9)
+    # What the noise for losses in [0, 1] is worth for losses in [0, 2]: far more than delta.
+    mu = 2 * 0.5 / math.sqrt(2 * math.log(2 / 1e-4))
+    assert accounting.gaussian_delta(mu, 0.5) > 10 * 1e-4
+
+
+def test_the_printed_noise_and_rounds_of_figure_3():
+    # Appendix D: n = 324,700,000 with 50 million steps, epsilon = .5, delta = 1e-4, alpha = .08,
+    # diameter .006, Lipschitz constant .1, and kappa = alpha / (4 (chi2 + 1)).
+    n, steps, ratio = 324_700_000, 50_000_000, 1.35
+    kappa = 0.08 / (4 * ratio)
+    assert (16 / 0.5 * math.log(1e4) + 8) / math.log(kappa * n) < 20
+    goal = {"alpha": 0.08, "beta": 1e-6, "epsilon": 0.5, "delta": 1e-4, "chi2": 0.35}
+    shape = {"diameter": 0.006, "lipschitz": 0.1, "columns": 9}
+    large = paper_descent(**goal, diameter=1.0, lipschitz=0.1, columns=9, steps=steps)
+    assert large.noise_multiplier == pytest.approx(math.sqrt(20))
+    # n = sqrt(X ln X) for X = 52 R T / (8 kappa**2 epsilon): a thousand rounds.
+    x = optimize.brentq(lambda x: x * math.log(x) - n**2, 1e10, 1e20)
+    assert x * 8 * kappa**2 * 0.5 / 52 / steps == pytest.approx(1000, rel=2e-3)
+    # What Algorithm 4 prints for losses up to .0006 is one round: each hypothesis meets alpha.
+    printed = paper_descent(**goal, **shape, steps=steps)
+    assert printed.rounds == 1
+    assert 0.006 * 0.1 < 0.08
+
+
+def test_divergences_of_the_papers_gaussians():
+    # Section 5 and Appendix D: chi2 + 1 is above 3e15 and 39.1, and 1.35 for the private run.
+    for sigma, k, source, least in ((0.02, 10, 1, 3e15), (0.4, 6, 1, 39.1), (0.07, 2, 0.1, 1.35)):
+        pair = np.zeros(k), np.full(k, sigma**2), np.zeros(k), np.full(k, source**2)
+        chi2 = chi2_gaussians(*pair)
+        assert least < chi2 + 1 < 1.1 * least
+        assert renyi_gaussians(*pair, 2) == pytest.approx(math.log1p(chi2))
+        # The largest weight, the paper's D with an infinity sign.
+        assert renyi_gaussians(*pair, math.inf) == pytest.approx(k * math.log(source / sigma))
+
+
+# The loop of the paper, line by line --------------------------------------------------------------
+
+TINY = Tiny(3, 2 / 3, 0.3, 1.0, rounds=3)
+
+
+def accept_law(tiny, records, answers, threshold):
+    """The law of (hypothesis, round) by products of probabilities, without any loop of draws."""
+    found = {}
+    for path, chance in law(tiny, records).items():
+        stop = next((t for t, h in enumerate(path) if answers[h] <= threshold), None)
+        key = (None, tiny.rounds) if stop is None else (path[stop], stop + 1)
+        found[key] = found.get(key, 0) + chance
+    return found
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.4, 0.9])
+def test_run_printed_has_the_law_of_algorithm_2(threshold):
+    records, tiny = ((0, 1), (1, 0), (1, 1)), TINY
+    wrong, answers = tiny.wrong(records), (0.3, 0.7)
+    exact, found = accept_law(tiny, records, answers, threshold), {}
+    # Every way in which the learner can choose in three rounds, with its probability.
+    for choices in itertools.product(range(len(wrong)), repeat=tiny.rounds):
+        chance, turn = 1.0, iter(choices)
+
+        def learn(mu, turn=turn):
+            nonlocal chance
+            chosen = next(turn)
+            weighed = np.exp(-tiny.epsilon / 2 * wrong)
+            chance *= float((weighed / weighed.sum(axis=0) @ mu)[chosen])
+            return chosen
+
+        made = weights.run_printed(
+            learn, lambda h: wrong[h], lambda h: answers[h], 3,
+            eta=tiny.eta, kappa=tiny.kappa, rounds=3, threshold=threshold,
+        )  # fmt: skip
+        unused = len(list(turn))
+        found[made] = found.get(made, 0) + chance / len(wrong) ** unused
+    assert found == pytest.approx(exact, abs=1e-12)
+
+
+def test_run_printed_moves_the_weights_as_the_compiled_run_does():
+    records, seen = ((0, 1), (1, 0), (1, 1)), []
+    tiny = TINY
+    wrong, path = tiny.wrong(records), (0, 1, 0)
+    turn = iter(path)
+
+    def learn(mu):
+        seen.append(mu)
+        return next(turn)
+
+    weights.run_printed(
+        learn, lambda h: wrong[h], lambda h: 1.0, 3,
+        eta=tiny.eta, kappa=tiny.kappa, rounds=3, threshold=0.5,
+    )  # fmt: skip
+    for t, mu in enumerate(seen):
+        assert mu == pytest.approx(projected(tiny, records, path[:t]), abs=1e-12)
+        assert mu == pytest.approx(compiled(tiny, records, path[:t]), abs=2.0**-11)
+
+
+def test_run_printed_without_projection_is_algorithm_1_and_scales_losses_as_algorithm_4():
+    losses, seen = np.array([[0.0, 0.25, 0.5]]), []
+    call = {"eta": 0.01, "rounds": 3, "threshold": 0.2}
+
+    def learn(mu):
+        seen.append(mu)
+        return 0
+
+    assert weights.run_printed(learn, lambda h: losses[h], lambda h: 0.3, 3, **call) == (None, 3)
+    w = np.exp(-0.01 * 2 * (1 - losses[0]))
+    assert seen[2] == pytest.approx(w / w.sum(), rel=1e-12)
+    seen.clear()
+    weights.run_printed(learn, lambda h: losses[h], lambda h: 0.3, 3, largest=0.5, **call)
+    w = np.exp(-0.01 / 0.5 * 2 * (0.5 - losses[0]))
+    assert seen[2] == pytest.approx(w / w.sum(), rel=1e-12)
+    assert weights.run_printed(learn, lambda h: losses[h], lambda h: 0.2, 3, **call) == (0, 1)
+
+
+def test_printed_steps_have_the_law_of_algorithm_3():
+    # One weight in [-1, 1], one record (1, 1) of the hinge loss: the gradient is -1 below a score
+    # of 1. The mean of h1 = 0 and h2 is half of a normal number that is cut at the ends.
+    rng, noise, runs = np.random.default_rng(3), 2.0, 4000
+    call = {"loss": "hinge", "batch_size": 1, "radius": 1.0, "norm_bound": 1.0, "clip_norm": 1.0}
+    X, labels, indices = np.ones((1, 1)), np.ones(1), np.zeros(2, np.int64)
+    found = np.array([
+        linear.learn(X, labels, indices, noise_multiplier=noise, rng=rng, printed=True, **call)[0]
+        for _ in range(runs)
+    ])  # fmt: skip
+    step = 2 / noise  # D / (sigma sqrt(1))
+    for point in (-0.5, -0.3, 0.0, 0.2, 0.49):
+        exact = stats.norm.cdf(2 * point, step, step * noise)
+        exact = 1.0 if point >= 0.5 else exact
+        assert abs((found <= point).mean() - exact) < 5 * math.sqrt(0.25 / runs)
+    assert set(np.sign(found[np.abs(found) == 0.5])) == {-1, 1}
+    # Half of the printed step would be seen.
+    assert abs((found <= 0.0).mean() - stats.norm.cdf(0, step / 2, step * noise / 2)) < 0.02
+    assert abs((found <= -0.3).mean() - stats.norm.cdf(-0.6, step / 2, step * noise / 2)) > 0.05
+
+
+def test_printed_steps_of_strongly_convex_losses_are_too_long():
+    call = {"loss": "squared", "batch_size": 1, "radius": 2.0, "norm_bound": 1.0, "clip_norm": 9.0}
+    X, labels, indices = np.ones((1, 1)), np.ones(1), np.zeros(2, np.int64)
+    curved = {"strong_convexity": 1.0, **call}
+    # The gradient at 0 is -1: one step of 1 / lambda ends at the optimum, one of D / lambda at 4,
+    # which is cut to 2.
+    assert linear.learn(X, labels, indices, **curved)[0] == pytest.approx(0.5)
+    assert linear.learn(X, labels, indices, printed=True, **curved)[0] == pytest.approx(1.0)
