@@ -197,6 +197,14 @@ def test_the_numpy_bounds_are_those_of_the_compiled_module():
         assert (known.epsilon, known.promised) == (epsilon, delta)
 
 
+def test_a_label_that_the_neighbor_lacks_is_counted_at_distance_one():
+    scale, w = printed._printed_noise(1, 3, 3.0, 0.4)
+    shown = reference.above_threshold_law((1,), w, float(scale), 1)[(1,)]
+    composed = reference.compose_pure(4 / float(scale), 2, 3.0)
+    counted = printed.printed_delta(1, 3, 3.0, 0.4) - composed
+    assert 2 * shown <= counted <= 2 * shown * 1.05
+
+
 def test_the_tail_is_that_of_the_continuous_law_at_large_scales():
     with localcontext(prec=40):
         tail = float(printed.tail_of(Fraction(5000))(100_000))
