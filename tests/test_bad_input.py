@@ -257,9 +257,9 @@ TABLE = {
         )
     },
     ("stability.plan", "agreement"): [0.5, *PROBABILITIES],
-    ("paper_members", "max_unstable"): [0, None, *COUNTS],
-    ("paper_members", "queries"): [0, None, *COUNTS],
-    ("paper_members", "epsilon"): EPSILONS,
+    ("paper_sizes", "max_unstable"): [0, None, *COUNTS],
+    ("paper_sizes", "queries"): [0, None, *COUNTS],
+    ("paper_sizes", "epsilon"): EPSILONS,
     ("members_needed", "table"): [None, 3, "table"],
     ("members_needed", "agreement"): [0.5, *PROBABILITIES],
     ("distance", "counts"): VOTES,

@@ -12,6 +12,7 @@ from hdp_fast import accounting
 from hdp_fast.adaptation import ConvexAdaptation
 from hdp_fast.budget import Budget
 from hdp_fast.exceptions import BudgetExceeded, HdpFastError, ParameterError, ShapeError
+from hdp_fast.reference import adaptation as reference
 
 pytestmark = pytest.mark.filterwarnings("ignore:random_state makes the coins")
 
@@ -28,42 +29,21 @@ def test_much_epsilon_comes_near_the_optimum_and_less_does_not():
     assert away[50.0] < 0.05 < away[0.01]
 
 
-def as_printed(data, alpha, kappas, judged, radius, steps):
-    """Algorithm 1 without noise, line by line, for rows of norm at most 1."""
-    Xs, ys, Xt, yt = data
-    m, n, (k1, k2, ki) = len(ys), len(yt), kappas
-    B, G = (radius + 1) ** 2, 2 * (radius + 1)
-    bar = B + k1 + k2 + ki
-    up, uq = np.full(m, m / alpha), np.full(n, n / (1 - alpha))
-    w, total_w = np.zeros(Xs.shape[1]), np.zeros(Xs.shape[1])
-    eta_w = radius / math.sqrt(steps * G**2)
-    eta_p = m**1.5 / (math.sqrt(steps) * alpha**2 * (B + bar))
-    eta_q = n**1.5 / math.sqrt(steps * (1 - alpha) ** 4 * bar**2)
-    for _ in range(steps):
-        ep, eq = Xs @ w - ys, Xt @ w - yt
-        root = math.sqrt((up**-2).sum() + (uq**-2).sum())
-        least = min(up.min(), uq.min())
-        gw = 2 * Xs.T @ (ep / up) + 2 * Xt.T @ (eq / uq)
-        gp = -(ep**2 + judged) / up**2 + k1 * alpha**2 / m**2 - k2 / (root * up**3)
-        gq = -(eq**2) / uq**2 + k1 * (1 - alpha) ** 2 / n**2 - k2 / (root * uq**3)
-        gp, gq = gp - ki * (up == least) / up**2, gq - ki * (uq == least) / uq**2
-        w = w - eta_w * gw
-        w = w * min(1, radius / np.linalg.norm(w))
-        up, uq = (
-            np.maximum(up - eta_p * gp, m / alpha),
-            np.maximum(uq - eta_q * gq, n / (1 - alpha)),
-        )
-        total_w += w
-    return total_w / steps
-
-
 def test_the_paper_variant_takes_the_printed_steps():
     data, kappas = problem(9), (0.5, 0.3, 0.2)
     names = dict(zip(("kappa_1", "kappa_2", "kappa_inf"), kappas, strict=True))
     settings = {"alpha": 0.4, "radius": 1.5, "steps": 40, "variant": "paper", **names}
     found = ConvexAdaptation(epsilon=math.inf, **settings).fit(*data)
-    expected = as_printed(data, 0.4, kappas, found.discrepancy_, 1.5, 40)
-    np.testing.assert_allclose(found.coef_, expected, atol=1e-10)
+    source, target = data[:2], data[2:]
+    bounds = {"alpha": 0.4, "radius": 1.5, "norm_bound": 1.0, "penalties": kappas}
+    sizes = reference.squared_sizes(source, target, **bounds)
+    expected = reference.adapt_convex(
+        *(source, target, sizes),
+        **{"steps": 40, "discrepancy": found.discrepancy_, "epsilon": math.inf, "delta": 0.01},
+        rng=np.random.default_rng(0),
+    )
+    np.testing.assert_allclose(found.coef_, expected.w, atol=1e-10)
+    assert expected.guarantee is None
 
 
 def test_beyond_the_bounds_private_records_are_projected_and_public_ones_refused():

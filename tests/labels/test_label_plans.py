@@ -230,6 +230,7 @@ def test_a_planned_model_promises_a_few_times_the_error_of_its_members():
     plan = plan_learning(1, alpha=0.1, epsilon=1, delta=1e-6)
     m = pac_sample_size(1, alpha=0.1, beta=0.05 / 4, agnostic=True)
     assert plan.queries == m == plan.table.queries
+    # The paper has 15 alpha for the model, from 7 alpha for the answers.
     assert plan.error == pytest.approx(0.1 * 7, abs=1e-4)
     answers = plan_answers(1, m, alpha=0.1, epsilon=1, delta=1e-6, beta=0.0375)
     assert (plan.k, plan.chunk, plan.max_unstable) == (

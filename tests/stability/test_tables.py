@@ -13,6 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from cases import each_case
+from lengths import at_length
 from processes import exit_code, forked
 
 from hdp_fast import Budget, stability
@@ -105,6 +107,32 @@ def test_no_adversary_finds_more_than_delta(T, m, epsilon, delta):
     table = vote(m, epsilon, delta)
     reached = reference.adversary_delta(neighbors(two_sided(table)), m, None, epsilon)
     assert delta / 10 < reached <= delta
+
+
+@each_case(
+    ("T", "m", "epsilon", "delta"), [TINY[0], TINY[3], (None, 3, 1.0, 0.02), (None, 4, 2.0, 0.05)]
+)
+def test_the_gain_on_a_grid_is_that_of_the_best_adversary(T, m, epsilon, delta):
+    made = vote(m, epsilon, delta) if T is None else hazard(T, m, epsilon, delta)
+    pairs = neighbors(floats(made))
+    exact = reference.adversary_delta(pairs, m, T, epsilon)
+    coarse, fine = (reference.bound_delta(pairs, m, T, epsilon, step=step) for step in (0.05, 2e-3))
+    assert exact * (1 - 1e-9) <= fine <= exact * 1.001
+    assert fine * (1 - 1e-9) <= coarse <= exact * 1.1
+
+
+@at_length
+def test_the_best_adversary_of_many_queries_uses_little_more_than_half_of_delta():
+    """These are figures of docs/theory/vote_tables.md, which has the members, too."""
+    shares = []
+    for spent in (1e-6, 1.75e-6):
+        made = vote(100, 1.0, spent)
+        pairs = neighbors(floats(made))
+        shares.append(reference.bound_delta(pairs, 100, None, 1.0, step=2e-3) / 1e-6)
+        members = stability.members_needed(made)
+    assert shares[0] == pytest.approx(0.55, abs=0.01)
+    assert shares[1] <= 1
+    assert members == 482
 
 
 @pytest.mark.parametrize(("T", "m", "epsilon", "delta"), TINY)

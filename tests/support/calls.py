@@ -127,7 +127,7 @@ CALLS = {
     "VoteTable.design": (stability.VoteTable.design, TABLE_GOAL),
     "GaussianVote.design": (stability.GaussianVote.design, TABLE_GOAL | {"labels": 2}),
     "stability.plan": (stability.plan, TABLE_GOAL | {"max_unstable": 2, "labels": 2}),
-    "paper_members": (stability.paper_members, TABLE_GOAL | {"max_unstable": 2}),
+    "paper_sizes": (stability.paper_sizes, TABLE_GOAL | {"max_unstable": 2}),
     "HazardTable.session": (HAZARDS.session, {}),
     "VoteTable.session": (stability.VoteTable.design(**TABLE_GOAL).session, {}),
     "GaussianVote.session": (GAUSSIAN.session, {}),

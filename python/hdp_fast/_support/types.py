@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,3 +13,6 @@ Integers = NDArray[np.int64]
 # As the losses take them: bits and classes as small integers, others as floats.
 LossLabels = NDArray[np.int16] | Floats
 RandomState = int | np.random.Generator | None
+# What is coded, or what the paper prints.
+Variant = Literal["tight", "paper"]
+VARIANTS = ("tight", "paper")

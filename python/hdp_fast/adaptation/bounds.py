@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.json_text import to_text
-from .._support.types import Floats
+from .._support.types import VARIANTS, Floats, Variant
 from .._support.validate import (
     array,
     bounded_positive,
@@ -22,10 +22,6 @@ from .._support.validate import (
 )
 from .discrepancies.exact import LABEL_BOUND
 from .discrepancies.private import ReleasedDiscrepancy
-
-Variant = Literal["tight", "paper"]
-
-VARIANTS = ("tight", "paper")
 
 
 class LearningBound(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from .._support.notes import keep_result
 from .._support.parameters import Rules, check_fields, optional
-from .._support.types import Floats, RandomState
+from .._support.types import VARIANTS, Floats, RandomState, Variant
 from .._support.validate import (
     bounded_positive,
     nonnegative,
@@ -24,7 +24,6 @@ from ..budget.account import Budget, spend
 from ..learners.noisy_steps import Numerics
 from ..record import PrivacyRecord
 from .base import DescentEstimator
-from .bounds import VARIANTS, Variant
 from .convex_descent import (
     DEFAULT_STEPS,
     JOINT,

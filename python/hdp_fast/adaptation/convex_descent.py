@@ -287,12 +287,15 @@ class _InverseWeights:
         penalties: ConvexPenalties,
         norm: float,
         least: float,
+        ties: int,
     ) -> None:
         """Take a step of descent on the objective.
 
-        norm: |q|_2 over all records. least: the least entry of u over all records.
+        norm: |q|_2 over all records. least: the least entry of u over all records. ties: how many
+        entries are the least; the subgradient of |q|_inf is shared by them.
         """
-        rest = (self.weighting.offset + penalties.kappa_inf * (self.u == least)) / self.u**2
+        most = penalties.kappa_inf / ties * (self.u == least)
+        rest = (self.weighting.offset + most) / self.u**2
         rest += penalties.kappa_2 / (norm * self.u**3)
         slopes = loss_slopes - rest + penalties.kappa_1 * self.weighting.cap**2
         self.u = np.maximum(self.u - length * slopes, 1 / self.weighting.cap)
@@ -337,8 +340,9 @@ def printed_algorithm(
             float((public_weights.u**-2.0).sum()) + float((private_weights.u**-2.0).sum())
         )
         least = min(float(public_weights.u.min()), float(private_weights.u.min()))
-        public_weights.step(public_slopes, public_length, penalties, norm, least)
-        private_weights.step(private_slopes, private_length, penalties, norm, least)
+        ties = int((public_weights.u == least).sum() + (private_weights.u == least).sum())
+        public_weights.step(public_slopes, public_length, penalties, norm, least, ties)
+        private_weights.step(private_slopes, private_length, penalties, norm, least, ties)
         mean += w / steps
         bar.update()
     return mean

@@ -6,17 +6,20 @@ import math
 from dataclasses import dataclass
 
 from .._support.notes import note
+from .._support.types import VARIANTS, Variant
 from .._support.validate import (
     finite_number,
     nonnegative,
     nonnegative_int,
+    one_of,
     positive,
     positive_int,
     probability,
     refuse,
 )
 from ..exceptions import ParameterError
-from ..stability.plans import log_below, paper_members
+from ..stability.plans import log_below
+from ..stability.printed import paper_members
 from ..stability.tables import HazardTable, VoteTable
 
 _MOST = 1 << 40
@@ -26,7 +29,12 @@ _PEOPLE = 8.3e9
 
 
 def unstable_queries(
-    queries: int, *, error: float, beta: float = 0.05, share: float = 1 / 3
+    queries: int,
+    *,
+    error: float,
+    beta: float = 0.05,
+    share: float = 1 / 3,
+    variant: Variant = "tight",
 ) -> int:
     """Computes the `max_unstable` of a labeler whose members err with a known probability.
 
@@ -44,6 +52,9 @@ def unstable_queries(
             It must be known in public, not measured on the private records.
         beta: Probability with which T or more queries may be unstable, in (0, 1).
         share: Share of members, in (0, 1/2).
+        variant: "tight", or "paper" for the printed T = (error m + sqrt(m ln(m / beta) / 2)) /
+            share, rounded up. It bounds the mistakes of every single member, each of whose errors
+            is at most `error`, and holds where there are no more members than queries.
 
     Returns:
         T, the number of unstable queries that is not reached.
@@ -62,7 +73,10 @@ def unstable_queries(
         >>> from hdp_fast import labels
         >>> [labels.unstable_queries(1000, error=error) for error in (0.0, 0.01, 0.05)]
         [1, 40, 170]
+        >>> labels.unstable_queries(1000, error=0.05, variant="paper")
+        362
     """
+    printed = one_of("variant", variant, VARIANTS) == "paper"
     m, most, allowed = (
         positive_int("queries", queries, _MOST),
         _check_share(share),
@@ -71,6 +85,8 @@ def unstable_queries(
     mean = probability("error", error, zero=True)
     if mean >= most:
         raise ParameterError(f"error = {mean}, but it must be below share, {most:g}")
+    if printed:
+        return math.ceil((mean * m + math.sqrt(m * (math.log(m) - math.log(allowed)) / 2)) / most)
     p = mean / most
     if -math.expm1(m * math.log1p(-p)) <= allowed:
         return 1
@@ -86,7 +102,12 @@ def unstable_queries(
 
 
 def soft_bins(
-    stability: float, chunk: float, *, quality: float = 0.0, agreement: float = 0.75
+    stability: float,
+    chunk: float,
+    *,
+    quality: float = 0.0,
+    agreement: float = 0.75,
+    variant: Variant = "tight",
 ) -> int:
     """Computes the largest number of bins that members of a stable learner agree on.
 
@@ -103,6 +124,8 @@ def soft_bins(
         quality: The paper's nu, how far from 0 or 1 the expected score of a query may lie; in [0,
             1).
         agreement: The `agreement` of the labeler's plan, in (0, 1).
+        variant: "tight", or "paper" for the printed width 16 a sqrt(2 chunk) + quality, at which
+            the agreement is 3/4.
 
     Returns:
         The number of bins, 2 to 65,536.
@@ -118,14 +141,17 @@ def soft_bins(
         >>> from hdp_fast import labels
         >>> task = {"step_size": 0.01, "clip_norm": 1.0, "smoothness": 1.25, "slope": 0.25}
         >>> a = labels.sgd_stability(2, 1000, batch_size=10, **task)
-        >>> labels.soft_bins(a, 1000)
-        5
+        >>> labels.soft_bins(a, 1000), labels.soft_bins(a / 4, 1000, variant="paper")
+        (5, 5)
     """
     a, records = nonnegative("stability", stability), nonnegative("chunk", chunk)
     p = probability("agreement", agreement)
     near = probability("quality", quality, zero=True)
-    spread = a * math.sqrt(records / (2 * (1 - p)))
-    width = max(4 * spread, near + spread)
+    if one_of("variant", variant, VARIANTS) == "paper":
+        width = 16 * a * math.sqrt(2 * records) + near
+    else:
+        spread = a * math.sqrt(records / (2 * (1 - p)))
+        width = max(4 * spread, near + spread)
     if width > 0.5:
         rule = "it must let members agree on bins of width 1/2"
         raise ParameterError(f"stability = {a:g}, but {rule}, and they need {width:g}")
@@ -325,7 +351,7 @@ def plan_answers(
         max_unstable=T,
         table=table,
         k=k,
-        k_paper=paper_members(T, m, epsilon=epsilon, delta=delta, beta=failing),
+        k_paper=paper_members(T, m, epsilon, delta, failing),
         chunk=chunk,
         n=k * chunk,
         error=min(1.0, (T - 1) / m),

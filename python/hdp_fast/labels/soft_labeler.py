@@ -16,7 +16,8 @@ from .._support.validate import instance
 from ..budget.account import Budget, spend
 from ..data.states import State, describe_settings
 from ..stability.distances import check_bins, winners_of
-from ..stability.plans import VotePlan, members_needed, paper_members
+from ..stability.plans import VotePlan, members_needed
+from ..stability.printed import paper_soft_members
 from ..stability.tables import HazardTable
 from .base import Labeler
 from .ensemble import Ensemble, Group, VoteJob, note_flips, require_queries
@@ -108,7 +109,7 @@ class SoftLabeler(Labeler):
         (max_unstable, queries), goal = self._limits(), self._goal()
         table = HazardTable.design(max_unstable, 2 * queries, **goal)
         k = members_needed(table, agreement=self.agreement)
-        paper = paper_soft_members(max_unstable, queries, **goal)
+        paper = paper_soft_members(max_unstable, queries, self.epsilon, self.delta, self.beta)
         return VotePlan(table=table, k=k, k_hazard=k, k_vote=None, k_paper=paper)
 
     @keep_result
@@ -345,11 +346,3 @@ def _scores_of(bins: int) -> VoteJob:
 
 def _count_scores(bins: int, ensemble: Ensemble, points: Any, bar: Any) -> Any:
     return ensemble.count_scores(points, bins, 0, bar)
-
-
-def paper_soft_members(
-    max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
-) -> int:
-    """The k of the paper's Theorem 5.14, which is that of Algorithm 4 for 2 T and 2 beta."""
-    twice = min(2 * beta, 1 - 1e-9)
-    return paper_members(2 * max_unstable, queries, epsilon=epsilon, delta=delta, beta=twice)

@@ -1,14 +1,16 @@
 """Votes, distances and answers with numpy alone, and what Bassily et al. 2018 printed.
 
-What the paper printed violates its guarantee. It is here so that tests can show this, and is
-offered nowhere else.
+The printed algorithms have Laplace noise in floats. What they keep is stated beside what they
+promise: Algorithms 6 to 8 keep less, Algorithms 3 to 5 less at large epsilons.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal, localcontext
 from itertools import accumulate
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +70,53 @@ def adversary_delta(
 
     heads = queries + 1 if bottoms is None else bottoms
     return float(value(np.ones(()), np.ones(()), queries, heads))
+
+
+def bound_delta(
+    pairs: list[tuple[float, float]],
+    queries: int,
+    bottoms: int | None,
+    epsilon: float,
+    *,
+    step: float = 1e-3,
+) -> float:
+    """A bound on adversary_delta for any number of queries, close to it for a small step.
+
+    It follows the best adversary's gain as a function of x, exp(epsilon) times the likelihood ratio
+    of the two data sets, on a grid of factors exp(step). The gain is a convex function of x that
+    falls from 1 at x = 0, so that the chord between two points of the grid lies above it, and the
+    last value above all beyond the grid. Rounding is not counted.
+    """
+    reach = max(1.5, 0.75 * epsilon)
+    x = np.exp(np.arange(epsilon - 2 * reach, epsilon + reach + step, step))
+    # Gains after any number of heads: row b is for b more heads. Row 0 has ended.
+    heads = 1 if bottoms is None else bottoms
+    gains = np.tile(np.maximum(1 - x, 0), (heads + 1, 1))
+    for _ in range(queries):
+        best = np.zeros((heads, x.size))
+        before = gains[1:] if bottoms is None else gains[:-1]
+        for p, q in pairs:
+            gain = p * _move(before, x, step, q / p)
+            if p < 1:
+                gain += (1 - p) * _move(gains[1:], x, step, (1 - q) / (1 - p))
+            np.maximum(best, gain, out=best)
+        gains = np.concatenate([gains[:1], best])
+    return float(_move(gains[-1:], x, step, math.exp(epsilon) / x[0])[0, 0])
+
+
+def _move(gains: Floats, x: Floats, step: float, ratio: float) -> Floats:
+    """The gains at x times a ratio, from chords between the points of the grid."""
+    if ratio == 0:
+        return np.ones_like(gains)
+    whole = math.floor(math.log(ratio) / step)
+    weight = min(max((ratio * math.exp(-whole * step) - 1) / math.expm1(step), 0.0), 1.0)
+    places, last = np.arange(x.size) + whole, x.size - 1
+    first, second = (np.clip(places + i, 0, last) for i in (0, 1))
+    chords: Floats = (1 - weight) * gains[:, first] + weight * gains[:, second]
+    # Below the grid, between the gain of 1 at x = 0 and the first point.
+    below = places < 0
+    chords[:, below] = 1 + (x * ratio / x[0])[below] * (gains[:, :1] - 1)
+    return chords
 
 
 def respond_to_ones(
@@ -158,3 +207,218 @@ def above_threshold_law(
 
     follow((), 1.0, noise, bottoms)
     return law
+
+
+class Guarantee(NamedTuple):
+    """What a printed algorithm keeps when one record is replaced.
+
+    Attributes:
+        epsilon: The epsilon that it promises.
+        delta: A delta that it keeps at this epsilon, 1 if none is known.
+        promised: The delta that it promises.
+    """
+
+    epsilon: float
+    delta: float
+    promised: float
+
+
+def compose_pure(each: float, releases: int, epsilon: float) -> float:
+    """The delta at epsilon of pure releases: Kairouz, Oh and Viswanath 2017, Theorem 3.3."""
+    total = 0.0
+    for lies in range(releases + 1):
+        loss = (releases - 2 * lies) * each
+        if loss <= epsilon:
+            break
+        ways = math.lgamma(releases + 1) - math.lgamma(lies + 1) - math.lgamma(releases - lies + 1)
+        log = ways + (releases - lies) * each - releases * math.log1p(math.exp(each))
+        total += math.exp(log) * -math.expm1(epsilon - loss)
+    return total
+
+
+def passing_probability(gap: float, scale: float) -> float:
+    """Pr[Lap(2 scale) - Lap(scale) > gap], by which a distance passes a threshold above it."""
+    if gap < 0:
+        return 1 - passing_probability(-gap, scale)
+    return 2 / 3 * math.exp(-gap / 2 / scale) - math.exp(-gap / scale) / 6
+
+
+class NoisyThreshold:
+    """The threshold of Algorithms 1, 3 and 6, whose noise is drawn anew after each bottom."""
+
+    def __init__(self, threshold: float, scale: float, rng: np.random.Generator):
+        self._threshold, self._scale, self._rng = threshold, scale, rng
+        self._draw()
+
+    def _draw(self) -> None:
+        self._noisy = self._threshold + self._rng.laplace(0, self._scale)
+
+    def passes(self, value: float) -> bool:
+        """Whether the value with noise exceeds the threshold with its own."""
+        above = value + self._rng.laplace(0, 2 * self._scale) > self._noisy
+        if not above:
+            self._draw()
+        return bool(above)
+
+
+def sparse_vector(
+    values: Iterable[float],
+    threshold: float,
+    T: int,
+    *,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> list[bool]:
+    """Algorithm 1: False for bottom; it ends at bottom T + 1."""
+    scale = math.sqrt(32 * T * math.log(1 / delta)) / epsilon
+    noisy, answers = NoisyThreshold(threshold, scale, rng), list[bool]()
+    for value in values:
+        if answers.count(False) > T:
+            break
+        answers.append(noisy.passes(value))
+    return answers
+
+
+def release_stable(
+    value: Any, distance: float, *, epsilon: float, delta: float, rng: np.random.Generator
+) -> Any:
+    """Algorithm 2 with the threshold of Theorem 3.2: the value, or None for bottom."""
+    above = distance + rng.laplace(0, 1 / epsilon) > math.log(1 / delta) / epsilon
+    return value if above else None
+
+
+def release_online(
+    queries: Iterable[tuple[int, float]],
+    T: int,
+    *,
+    m: int,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> list[int]:
+    """Algorithm 3: the values of at most m queries, given with their distances; -1 for bottom."""
+    scale = math.sqrt(32 * T * math.log(2 / delta)) / epsilon
+    noisy = NoisyThreshold(2 * scale * math.log(2 * m / delta), scale, rng)
+    answers = list[int]()
+    for value, distance in queries:
+        if answers.count(-1) > T:
+            break
+        answers.append(value if noisy.passes(distance) else -1)
+    return answers
+
+
+def online_guarantee(T: int, m: int, epsilon: float, delta: float) -> Guarantee:
+    """What Algorithm 3 keeps with the distance of Algorithm 4, and hence Algorithms 4 and 5."""
+    scale = math.sqrt(32 * T * math.log(2 / delta)) / epsilon
+    return _guarantee((T + 1, m), 2 * scale * math.log(2 * m / delta), scale, (epsilon, delta))
+
+
+def _guarantee(
+    limits: tuple[int, int], threshold: float, scale: float, promise: tuple[float, float]
+) -> Guarantee:
+    """limits: numbers of bottoms and of comparisons."""
+    # A vote moves a distance by up to 2. It changes a winner at a distance of at most 1.
+    labels = min(limits) * passing_probability(threshold - 1, scale)
+    kept = compose_pure(4 / scale, limits[0], promise[0]) + labels
+    return Guarantee(promise[0], min(1.0, kept), promise[1])
+
+
+# A learner takes a chunk of records and returns a function from points to their labels or scores.
+Learner = Callable[[NDArray[Any]], Callable[[NDArray[Any]], NDArray[Any]]]
+
+
+def split_records(records: NDArray[Any], k: int) -> list[NDArray[Any]]:
+    """Step 2 of Algorithm 4 and step 1 of Algorithm 7: k chunks of the same size, by position."""
+    size = len(records) // k
+    return [records[i * size : (i + 1) * size] for i in range(k)]
+
+
+def label_points(
+    learn: Learner,
+    records: NDArray[Any],
+    points: NDArray[Any],
+    T: int,
+    *,
+    labels: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> tuple[list[int], Guarantee]:
+    """Algorithm 4 on a chunk for each of k members: labels of points, -1 for bottom.
+
+    k as printed is `members` of stability.paper_sizes.
+    """
+    votes = np.stack([learn(chunk)(points) for chunk in split_records(records, k)])
+    counts = count_votes(votes.astype(np.uint8), labels)
+    queries = zip(counts.argmax(axis=1).tolist(), printed_distance(counts).tolist(), strict=True)
+    goal = {"epsilon": epsilon, "delta": delta}
+    answers = release_online(queries, T, m=len(points), **goal, rng=rng)
+    return answers, online_guarantee(T, len(points), **goal)
+
+
+def learn_from_labels(
+    learn: Callable[[NDArray[Any], Integers], Any],
+    points: NDArray[Any],
+    answers: Sequence[int],
+    rng: np.random.Generator,
+) -> Any:
+    """Algorithm 5: what is learned from points and their labels, 0 or 1.
+
+    A random label stands in for bottom, and for what Algorithm 4 did not get to.
+    """
+    labels = np.full(len(points), -1)
+    labels[: len(answers)] = answers
+    return learn(points, np.where(labels < 0, rng.integers(0, 2, len(points)), labels))
+
+
+def learn_scores(learn: Learner, records: NDArray[Any], k: int) -> list[Any]:
+    """Algorithm 7: the soft-label classifiers of k members."""
+    return [learn(chunk) for chunk in split_records(records, k)]
+
+
+def classify_softly(scores: Floats, bins: int, noisy: NoisyThreshold) -> tuple[float | None, bool]:
+    """Algorithm 8 for one point, with width 1 / bins: its score, None for bottom, and the flag."""
+    plain = np.minimum((scores * bins).astype(np.int64), bins - 1)
+    for shifted in (False, True):
+        places = np.floor(scores * bins - 0.5).astype(np.int64) if shifted else plain
+        size = bins - shifted
+        counts = np.bincount(places[(places >= 0) & (places < size)], minlength=size)
+        # A bin of its own without votes: the second largest count where there is one bin.
+        if noisy.passes(float(printed_distance(np.append(counts, 0)[None])[0])):
+            return (int(counts.argmax()) + (1.0 if shifted else 0.5)) / bins, shifted
+    return None, True
+
+
+def answer_softly(
+    learn: Learner,
+    records: NDArray[Any],
+    points: NDArray[Any],
+    T: int,
+    *,
+    bins: int,
+    k: int,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> tuple[list[float | None], Guarantee]:
+    """Algorithm 6: scores of points, None for bottom, with the noisy threshold set at the start.
+
+    k as printed is `soft_members` of stability.paper_sizes, and bins are those of labels.soft_bins
+    with variant="paper".
+    """
+    members = learn_scores(learn, records, k)
+    scores = np.stack([score(points) for score in members], axis=1).astype(np.float64)
+    scale = math.sqrt(64 * T * math.log(2 / delta)) / epsilon
+    threshold = scale * math.log(4 * len(points) / delta)
+    noisy, answers, c = NoisyThreshold(threshold, scale, rng), list[float | None](), 0
+    for row in scores:
+        if c > T:
+            break
+        score, flag = classify_softly(row, bins, noisy)
+        c += flag * (2 if score is None else 1)
+        answers.append(score)
+    # Each failed comparison counts, and the last query may add two.
+    limits = (T + 2, 2 * len(points))
+    return answers, _guarantee(limits, threshold, scale, (epsilon, delta))

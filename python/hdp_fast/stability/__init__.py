@@ -11,13 +11,14 @@ winner. Four kinds of mechanisms answer queries from the votes:
   the paper does.
 
 Tables answer in a session, which ends when its queries or its bottoms are used up. `plan` chooses
-the table that needs the fewest members.
+the table that needs the fewest members. `paper_sizes` computes what the paper prints instead.
 """
 
 from .._support.lazy import list_only
 from .distances import StableRelease, count_votes, distance, plurality
 from .gaussian import GaussianSession, GaussianVote
-from .plans import VotePlan, members_needed, paper_members, plan
+from .plans import VotePlan, members_needed, plan
+from .printed import PaperSizes, paper_sizes
 from .sessions import TableSession
 from .sparse_vector import AboveThreshold, OnlineQueryRelease, laplace_scale
 from .tables import HazardTable, VoteTable
@@ -28,6 +29,7 @@ __all__ = [
     "GaussianVote",
     "HazardTable",
     "OnlineQueryRelease",
+    "PaperSizes",
     "StableRelease",
     "TableSession",
     "VotePlan",
@@ -36,7 +38,7 @@ __all__ = [
     "distance",
     "laplace_scale",
     "members_needed",
-    "paper_members",
+    "paper_sizes",
     "plan",
     "plurality",
 ]

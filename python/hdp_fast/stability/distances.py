@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._support.notes import keep_result
 from .._support.random_state import check_random_state, make_key
-from .._support.types import Integers, RandomState
+from .._support.types import VARIANTS, Integers, RandomState, Variant
 from .._support.validate import (
     nonnegative_int,
+    one_of,
     positive,
     positive_int,
     probability,
@@ -237,9 +238,12 @@ class StableRelease:
     Args:
         epsilon: Privacy parameter of one release, 1e-6 to 1,000.
         delta: Privacy parameter of one release, in (0, 1).
+        variant: "tight", or "paper" for the printed threshold ln(1 / delta) / epsilon, which an
+            integer exceeds where it exceeds the part before the point. The noise is discrete in
+            both.
 
     Raises:
-        ParameterError: epsilon or delta is out of range.
+        ParameterError: A parameter is out of range.
 
     Guarantee:
         Each release is (epsilon, delta)-DP when one vote is replaced. The random draws are exact.
@@ -251,19 +255,25 @@ class StableRelease:
     Examples:
         >>> from hdp_fast import stability
         >>> mechanism = stability.StableRelease(epsilon=1.0, delta=1e-12)
-        >>> mechanism.threshold
-        27
+        >>> mechanism.threshold, stability.StableRelease(epsilon=0.1, delta=1e-6).threshold
+        (27, 131)
+        >>> stability.StableRelease(epsilon=0.1, delta=1e-6, variant="paper").threshold
+        138
         >>> mechanism.release([0, 120, 0])  # all of 120 members agree on label 1
         1
         >>> mechanism.release([60, 60, 0])  # one vote decides: bottom
         -1
     """
 
-    def __init__(self, *, epsilon: float, delta: float):
+    def __init__(self, *, epsilon: float, delta: float, variant: Variant = "tight"):
+        self._variant = one_of("variant", variant, VARIANTS)
         self._epsilon, self._delta = positive("epsilon", epsilon), probability("delta", delta)
         if not 1e-6 <= self._epsilon <= 1e3:
             refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
         with localcontext(prec=_DIGITS):
+            if self._variant == "paper":
+                self._threshold = math.floor(-Decimal(self._delta).ln() / Decimal(self._epsilon))
+                return
             ratio = Decimal(-self._epsilon).exp()
             # Pr[noise > g] = ratio**(g + 1) / (1 + ratio).
             least = -(Decimal(self._delta) * (1 + ratio)).ln() / Decimal(self._epsilon) - 1
@@ -330,7 +340,7 @@ class StableRelease:
             The PrivacyRecord that release charges to a budget.
         """
         return PrivacyRecord(
-            mechanism="stability.StableRelease",
+            mechanism=f"stability.StableRelease, {self._variant}",
             source="Bassily, Thakkar and Thakurta 2018, Algorithm 2, with the exact distance",
             neighbors="replace_one",
             epsilon=self._epsilon,

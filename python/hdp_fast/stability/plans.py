@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._support.validate import number, positive, positive_int, probability, refuse
+from .._support.validate import number, positive_int, probability, refuse
 from ..exceptions import ParameterError
 from .gaussian import THRESHOLD, GaussianVote
+from .printed import paper_members
 from .tables import HazardTable, VoteTable
 
 AnyTable = HazardTable | VoteTable | GaussianVote
@@ -132,8 +133,9 @@ def plan(
     size = positive_int("labels", labels, _MOST)
     if size == 1:
         raise ParameterError("labels = 1, but a vote needs at least 2")
+    bottoms = positive_int("max_unstable", max_unstable, _MOST)
     goal = {"epsilon": epsilon, "delta": delta, "beta": beta}
-    tables: dict[str, AnyTable] = {"k_hazard": HazardTable.design(max_unstable, queries, **goal)}
+    tables: dict[str, AnyTable] = {"k_hazard": HazardTable.design(bottoms, queries, **goal)}
     if size == 2:
         tables["k_vote"] = VoteTable.design(queries, **goal)
     tables["k_gaussian"] = GaussianVote.design(queries, labels=size, threshold=threshold, **goal)
@@ -145,7 +147,7 @@ def plan(
         k=needed[fewest],
         k_hazard=needed["k_hazard"],
         k_vote=needed.get("k_vote"),
-        k_paper=paper_members(max_unstable, queries, **goal),
+        k_paper=paper_members(bottoms, queries, epsilon, delta, beta),
         k_gaussian=needed["k_gaussian"],
     )
 
@@ -231,41 +233,6 @@ def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
         return needed <= k and log_below(needed, k, p) <= allowed
 
     return _fewest(enough)
-
-
-def paper_members(
-    max_unstable: int, queries: int, *, epsilon: float, delta: float, beta: float
-) -> int:
-    """Computes the number of members that the paper's Algorithm 4 asks for.
-
-    Its distance is another one, and its proof fails; the number serves as a comparison.
-
-    Args:
-        max_unstable: The paper's T, the number of unstable queries, 1 to `2**40`.
-        queries: Number of all queries, 1 to `2**40`.
-        epsilon: Privacy parameter, above 0.
-        delta: Privacy parameter, in (0, 1).
-        beta: Failure probability, in (0, 1).
-
-    Returns:
-        The paper's k, rounded to an integer.
-
-    Raises:
-        ParameterError: A parameter is out of range.
-
-    Source:
-        Bassily, Thakkar and Thakurta 2018, Algorithm 4, step 1.
-
-    Examples:
-        >>> from hdp_fast import stability
-        >>> stability.paper_members(20, 1000, epsilon=1.0, delta=1e-6, beta=0.05)
-        58161
-    """
-    bottoms = positive_int("max_unstable", max_unstable, _MOST)
-    total = positive_int("queries", queries, _MOST)
-    tail = min(probability("delta", delta), probability("beta", beta) / 2)
-    spread = math.sqrt(bottoms * math.log(2 / delta)) / positive("epsilon", epsilon)
-    return round(136 * math.log(4 * total * bottoms / tail) * spread)
 
 
 def _fewest(enough: Callable[[int], bool]) -> int:

@@ -12,15 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._support.random_state import check_random_state, make_key
-from .._support.types import Integers, RandomState
-from .._support.validate import positive, positive_int, probability, refuse, whole_array
+from .._support.types import VARIANTS, Integers, RandomState, Variant
+from .._support.validate import (
+    one_of,
+    positive,
+    positive_int,
+    probability,
+    refuse,
+    whole_array,
+)
 from ..budget.account import Budget
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
 from .distances import counts_of
+from .printed import MOST, check_goal, kept_noise, kept_scale, tail_of
 from .sessions import SingleUseSession
 
-_MOST = 1 << 40
 # Decimal digits, far more than the integer that is searched for depends on.
 _DIGITS = 60
 _UNIT = 1 << 20
@@ -42,10 +49,10 @@ class _Comparisons(SingleUseSession):
         level = _check_integers("threshold", threshold)
         if level.ndim:
             raise ShapeError(f"threshold has shape {level.shape}, but it must be one integer")
-        limit = (1 << 63) - 1 if queries is None else positive_int("queries", queries, _MOST)
+        limit = (1 << 63) - 1 if queries is None else positive_int("queries", queries, MOST)
         check_random_state(random_state)
         ratio = scale.as_integer_ratio()
-        bottoms = positive_int("max_unstable", max_unstable, _MOST)
+        bottoms = positive_int("max_unstable", max_unstable, MOST)
         self._noisy = _core.AboveThreshold(int(level), ratio, bottoms, limit)
         self._limited, self._scale = queries is not None, scale
         super().__init__(record, random_state, budget)
@@ -89,22 +96,29 @@ class AboveThreshold(_Comparisons):
     are one release, which is pure (2 / s)-DP. The scale s is the smallest with which `max_unstable`
     such releases compose to (epsilon, delta), rounded up; see laplace_scale.
 
+    variant="paper" is Algorithm 1 as printed: its scale, and `max_unstable + 1` bottoms. The noise
+    is discrete Laplace where the paper has the continuous law, since values are integers and the
+    noise is exact. It is refused where its bottoms do not compose to (epsilon, delta).
+
     A session exists once, in one process: a copy is the very same object, pickling raises, and so
     does a call in a forked child.
 
     Args:
-        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`; with what is printed
+            one less than that, 1 to `2**30`.
         threshold: An integer within int64.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in [0, 1).
         queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
+        variant: "tight", or "paper" for the printed scale and number of bottoms.
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible stream for tests, which protects no one.
         budget: Budget that epsilon and delta are charged to once, when the session is made; None
             charges nothing.
 
     Raises:
-        ParameterError: A parameter is out of range or of the wrong kind.
+        ParameterError: A parameter is out of range or of the wrong kind, or the printed noise does
+            not keep epsilon and delta.
         ShapeError: threshold is an array of integers.
         BudgetExceeded: The budget has less than epsilon and delta left.
 
@@ -134,20 +148,24 @@ class AboveThreshold(_Comparisons):
         epsilon: float,
         delta: float = 0.0,
         queries: int | None = None,
+        variant: Variant = "tight",
         random_state: RandomState = None,
         budget: Budget | None = None,
     ):
-        scale = laplace_scale(max_unstable, epsilon=epsilon, delta=delta)
+        scale = laplace_scale(max_unstable, epsilon=epsilon, delta=delta, variant=variant)
+        printed = variant == "paper"
         record = PrivacyRecord(
-            mechanism=f"stability.AboveThreshold, max_unstable={max_unstable}",
-            source="Bassily, Thakkar and Thakurta 2018, Algorithm 1, with exactly T bottoms",
+            mechanism=f"stability.AboveThreshold, {variant}, max_unstable={max_unstable}",
+            source="Bassily, Thakkar and Thakurta 2018, Algorithm 1"
+            + ("" if printed else ", with exactly T bottoms"),
             neighbors="replace_one",
             epsilon=epsilon,
             delta=delta,
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        super().__init__(max_unstable, threshold, scale, queries, record, random_state, budget)
+        bottoms = max_unstable + printed
+        super().__init__(bottoms, threshold, scale, queries, record, random_state, budget)
 
     def answer(self, values: ArrayLike) -> bool | NDArray[np.bool_]:
         """Compares the values of queries with the threshold, one after the other.
@@ -187,22 +205,33 @@ class OnlineQueryRelease(_Comparisons):
     bottom hold at most one such query. Hence only T = `max_unstable` comparisons count: w is the
     smallest integer with T Pr[noise of a query - noise of the threshold > w] <= delta / 2.
 
+    variant="paper" is what Algorithm 4 prints: its distance, which is the gap of the two largest
+    counts less 1, the scale and the threshold of Algorithm 3, and T + 1 bottoms. One vote changes
+    that distance by up to 2, and where it changes the winner the distance is at most 1. All this is
+    counted: T + 1 releases that are each pure (4 / scale)-DP, and min(T + 1, queries) labels at
+    distance 1. It is refused where that exceeds delta, from an epsilon of about 8 on; see
+    paper_sizes. The noise is discrete Laplace in place of the continuous law.
+
     A session exists once, in one process: a copy is the very same object, pickling raises, and so
     does a call in a forked child.
 
     Args:
-        max_unstable: Number of bottoms that end the session, 1 to `2**40`.
+        max_unstable: Number of bottoms that end the session, 1 to `2**40`; with what is printed
+            one less than that, 1 to `2**30`.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in (0, 1). Half of it is for the
             comparisons, the other half for a label at distance 0.
-        queries: Number of queries that may be asked, 1 to `2**40`; None allows any number.
+        queries: Number of queries that may be asked, 1 to `2**40`; None allows any number, which
+            the printed threshold cannot.
+        variant: "tight", or "paper" for what is printed.
         random_state: None draws from the operating system; an int or a Generator makes a
             reproducible stream for tests, which protects no one.
         budget: Budget that epsilon and delta are charged to once, when the session is made; None
             charges nothing.
 
     Raises:
-        ParameterError: A parameter is out of range or of the wrong kind.
+        ParameterError: A parameter is out of range or of the wrong kind, or the printed noise does
+            not keep epsilon and delta.
         BudgetExceeded: The budget has less than epsilon and delta left.
 
     Guarantee:
@@ -232,24 +261,30 @@ class OnlineQueryRelease(_Comparisons):
         epsilon: float,
         delta: float,
         queries: int | None = None,
+        variant: Variant = "tight",
         random_state: RandomState = None,
         budget: Budget | None = None,
     ):
         half = probability("delta", delta) / 2
-        scale = laplace_scale(max_unstable, epsilon=epsilon, delta=half)
-        self._threshold = _find_threshold(max_unstable, scale, half)
+        self._printed = one_of("variant", variant, VARIANTS) == "paper"
+        if self._printed:
+            goal = check_goal(max_unstable, queries, epsilon, delta)
+            scale, self._threshold = kept_noise(*goal)
+        else:
+            scale = laplace_scale(max_unstable, epsilon=epsilon, delta=half)
+            self._threshold = _find_threshold(max_unstable, scale, half)
         record = PrivacyRecord(
-            mechanism=f"stability.OnlineQueryRelease, max_unstable={max_unstable}",
-            source="Bassily, Thakkar and Thakurta 2018, Algorithm 3, mended",
+            mechanism=f"stability.OnlineQueryRelease, {variant}, max_unstable={max_unstable}",
+            source="Bassily, Thakkar and Thakurta 2018, "
+            + ("Algorithms 3 and 4" if self._printed else "Algorithm 3, mended"),
             neighbors="replace_one",
             epsilon=epsilon,
             delta=delta,
             noise=f"discrete Laplace, scale {float(scale):g} and twice that",
             rng=rng_of(random_state),
         )
-        super().__init__(
-            max_unstable, self._threshold, scale, queries, record, random_state, budget
-        )
+        bottoms = max_unstable + self._printed
+        super().__init__(bottoms, self._threshold, scale, queries, record, random_state, budget)
 
     @property
     def threshold(self) -> int:
@@ -282,48 +317,61 @@ class OnlineQueryRelease(_Comparisons):
         """
         votes = counts_of(counts)
         winners, distances = _core.pluralities(votes.reshape(-1), votes.shape[-1])
+        if self._printed and votes.shape[-1] > 1:
+            distances = _printed_distances(votes.reshape(-1, votes.shape[-1]))
         above = np.atleast_1d(self._compare(distances))
         labels = np.where(above, winners[: len(above)], -1)
         return int(labels[0]) if votes.ndim == 1 else labels
 
 
-def laplace_scale(max_unstable: int, *, epsilon: float, delta: float = 0.0) -> Fraction:
+def laplace_scale(
+    max_unstable: int, *, epsilon: float, delta: float = 0.0, variant: Variant = "tight"
+) -> Fraction:
     """Computes the scale of the noise on the threshold of AboveThreshold.
 
     Args:
-        max_unstable: Number T of bottoms, 1 to `2**40`.
+        max_unstable: Number T of bottoms, 1 to `2**40`; to `2**30` for the printed scale.
         epsilon: Privacy parameter of all answers together, 1e-6 to 1,000.
         delta: Privacy parameter of all answers together, in [0, 1). Where it is 0 the scale is 2 T
             / epsilon.
+        variant: "tight", or "paper" for the printed scale sqrt(32 T ln(1 / delta)) / epsilon,
+            rounded up, with which T + 1 bottoms end a session.
 
     Returns:
         The scale, an exact Fraction.
 
     Raises:
-        ParameterError: A parameter is out of range.
+        ParameterError: A parameter is out of range, or the printed scale does not keep epsilon and
+            delta.
 
     Guarantee:
-        T adaptive releases that are each pure (2 / scale)-DP are together (epsilon, delta)-DP.
+        T adaptive releases, T + 1 with the printed scale, that are each pure (2 / scale)-DP are
+        together (epsilon, delta)-DP.
 
     Cost:
         O(sqrt(T)), some hundred times.
 
     Source:
-        Kairouz, Oh and Viswanath 2017, Theorem 3.3, instead of the scale sqrt(32 T ln(1 / delta)) /
-        epsilon of Bassily, Thakkar and Thakurta 2018.
+        Kairouz, Oh and Viswanath 2017, Theorem 3.3; Bassily, Thakkar and Thakurta 2018, Algorithm
+        1, for the printed scale.
 
     Examples:
         >>> from hdp_fast import stability
         >>> stability.laplace_scale(20, epsilon=1.0)
         Fraction(40, 1)
-        >>> round(float(stability.laplace_scale(20, epsilon=1.0, delta=1e-6)), 2)
+        >>> for variant in ("tight", "paper"):
+        ...     scale = stability.laplace_scale(20, epsilon=1.0, delta=1e-6, variant=variant)
+        ...     print(round(float(scale), 2))
         35.12
+        94.03
     """
-    bottoms = positive_int("max_unstable", max_unstable, _MOST)
+    bottoms = positive_int("max_unstable", max_unstable, MOST)
     total = positive("epsilon", epsilon)
-    allowed = probability("delta", delta, zero=True)
+    allowed = probability("delta", delta, zero=one_of("variant", variant, VARIANTS) == "tight")
     if not 1e-6 <= total <= 1e3:
         refuse("epsilon", epsilon, "it must lie in [1e-06, 1000]")
+    if variant == "paper":
+        return kept_scale(bottoms, total, allowed)
     pure = 2 * bottoms / Fraction(total)
     if not allowed:
         return pure
@@ -343,15 +391,7 @@ def laplace_scale(max_unstable: int, *, epsilon: float, delta: float = 0.0) -> F
 def _find_threshold(T: int, scale: Fraction, delta: float) -> int:
     """The smallest w with T Pr[noise of a query - noise of the threshold > w] <= delta."""
     with localcontext(prec=_DIGITS):
-        query = (-Decimal(scale.denominator) / Decimal(2 * scale.numerator)).exp()
-        noise, goal = query * query, Decimal(delta) / T
-
-        def tail(w: int) -> Decimal:
-            # A sum over the noise x of the threshold, below -w - 1 with 1 for the query's tail.
-            above = 1 / (1 - noise * query) + query * (1 - query ** (w + 1)) / (1 - query)
-            share = (1 - noise) / (1 + noise)
-            return share * query ** (w + 1) / (1 + query) * above + noise ** (w + 2) / (1 + noise)
-
+        tail, goal = tail_of(scale), Decimal(delta) / T
         low, high = -1, 1
         while tail(high) > goal:
             low, high = high, 2 * high
@@ -359,6 +399,13 @@ def _find_threshold(T: int, scale: Fraction, delta: float) -> int:
             middle = (low + high) // 2
             low, high = (low, middle) if tail(middle) <= goal else (middle, high)
         return high
+
+
+def _printed_distances(counts: NDArray[np.uint32]) -> Integers:
+    """Gaps of the two largest counts, less 1 and at least 0, of (m, K) with K at least 2."""
+    ordered = np.partition(counts.astype(np.int64), counts.shape[1] - 2, axis=1)
+    gaps: Integers = ordered[:, -1] - ordered[:, -2] - 1
+    return np.maximum(gaps, 0)
 
 
 def _check_integers(name: str, value: ArrayLike) -> Integers:
