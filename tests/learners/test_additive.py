@@ -49,8 +49,8 @@ def table(n=4_000, seed=0):
     return frame.assign(rich=np.where(rich, "yes", "no"), worth=3 * score + rng.normal(size=n))
 
 
-def learn(frame, schema=SCHEMA, epsilon=1.0, **options):
-    learner = PrivateAdditive(schema, epsilon=epsilon, delta=1e-6)
+def learn(frame, schema=SCHEMA, epsilon=1.0, neighbors="replace_one", **options):
+    learner = PrivateAdditive(schema, epsilon=epsilon, delta=1e-6, neighbors=neighbors)
     return learner.learn(frame, **{"random_state": 1} | options)
 
 
@@ -175,16 +175,23 @@ class Transcript:
         return np.concatenate(values)
 
 
-def follow(monkeypatch, rows, labels, target, seed, epsilon=40.0):
+def follow(monkeypatch, rows, labels, target, seed, neighbors="replace_one"):
     """What a release with a fixed transcript adds up, and what it returns."""
     transcript = Transcript(seed)
+    goal = Goal(40.0, 0.01, neighbors, random_state=0)
+
+    def release_number(n, plan, stream):
+        transcript.answer(np.array([n]), plan.sigma(1, plan.shares.number))
+        return 3
+
     with monkeypatch.context() as patch:
+        patch.setattr(additive, "release_number", release_number)
         patch.setattr(additive._Run, "_add_noise", lambda *args: transcript.add_noise(*args))
         patch.setattr(_core, "fit_additive", transcript.fit)
         made = release_additive(
             Rows.within((0, 1), 2),
-            WholeRows(np.array(rows, float), np.array(labels)),
-            Goal(epsilon, 0.01, random_state=0),
+            WholeRows(np.array(rows, float).reshape(-1, 2), np.array(labels, float)),
+            goal,
             name="here",
             target=target,
         )
@@ -230,12 +237,42 @@ def test_whole_release_moves_by_no_more_than_mu_for_all_tiny_neighbors(monkeypat
     assert largest > plan.square * Fraction(1, 3)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", [False, True])
+def test_whole_release_moves_by_no_more_than_mu_if_a_record_is_added(monkeypatch, target):
+    """The same for neighbors of which one has a record more: of none, and of another record."""
+    ends = [-1.0, -0.05, 1.0] if target else [0, 1]
+    records = list(itertools.product(itertools.product([0.0, 0.49, 1.0], (0.0, 1.0)), ends))
+    plan = plan_additive(
+        Rows.within((0, 1), 2), 3, Goal(40.0, 0.01, "add_remove"), name="here", target=target
+    )
+    assert plan.rounds
+    largest = Fraction(0)
+    for other in ([], records[:1], records[-2:-1]):
+        few, first = follow(monkeypatch, *_split(other), target, 3, "add_remove")
+        for record in records:
+            more, made = follow(monkeypatch, *_split([*other, record]), target, 3, "add_remove")
+            assert made.model.weights.tolist() == first.model.weights.tolist()
+            assert (made.n, more.sigmas) == (3, few.sigmas)
+            total = sum(
+                Fraction(int(((a - b) ** 2).sum())) / Fraction(sigma) ** 2
+                for a, b, sigma in zip(more.sums, few.sums, more.sigmas, strict=True)
+            )
+            largest = max(largest, total)
+    assert plan.square * Fraction(1, 3) < largest <= plan.square
+
+
+def _split(records):
+    return [row for row, _ in records], [label for _, label in records]
+
+
 def test_squared_distance_is_that_of_all_pairs_of_residuals():
     for low, high in ((-3, 5), (-7, 1), (-4, 4), (0, 6), (-6, -2)):
         rest = range(low, high + 1)
         same = max((a - b) ** 2 for a in rest for b in rest)
         other = max(a**2 + b**2 for a in rest for b in rest)
         assert squared_distance(low, high) == max(same, other)
+        assert squared_distance(low, high, adds=True) == max(a**2 for a in rest)
 
 
 def test_residuals_of_compiled_steps_stay_within_limits():
@@ -258,8 +295,9 @@ def test_residuals_of_compiled_steps_stay_within_limits():
         assert made[1] == 0
 
 
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("target", [False, True])
-def test_plan_shares_no_more_than_mu_among_its_parts(target):
+def test_plan_shares_no_more_than_mu_among_its_parts(target, neighbors):
     """The shares that are asked for, and the deviations that are drawn."""
     asked = []
     real = AdditivePlan.sigma
@@ -270,7 +308,7 @@ def test_plan_shares_no_more_than_mu_among_its_parts(target):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AdditivePlan, "sigma", sigma)
-        learn(table(500), TARGET if target else SCHEMA)
+        learn(table(500), TARGET if target else SCHEMA, neighbors=neighbors)
     assert sum(share for _, share, _, _ in asked) == 1
     square = asked[0][3]
     assert square <= Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
@@ -381,6 +419,31 @@ def test_persons_pay_for_their_rows():
     assert noisy[0] > noisy[1]
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+def test_private_number_of_records_is_noisy_and_may_be_none(schema):
+    frame, budget = table(), Budget(2.0, 1e-5, neighbors="add_remove")
+    models = [learn(frame, schema, neighbors="add_remove", random_state=seed) for seed in range(3)]
+    assert len({model.n for model in models} | {len(frame)}) > 2
+    assert all(abs(model.n - len(frame)) < 300 for model in models)
+    blurred = learn(frame, schema).shapes()["age"].deviations.mean()
+    assert models[0].shapes()["age"].deviations.mean() < blurred
+    for few in (frame[:0], frame[:1]):
+        with pytest.warns(UtilityWarning, match="records"):
+            model = learn(few, schema, epsilon=0.5, neighbors="add_remove", budget=budget)
+        assert model.n >= 1
+        assert np.isfinite(model.weights).all()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UtilityWarning)
+            parts = learn(Chunks([few, frame[:0]]), schema, epsilon=0.5, neighbors="add_remove")
+        assert parts.weights.tolist() == model.weights.tolist()
+    assert budget.spent == (1.0, 2e-6)
+    with pytest.raises(ParameterError, match="neighbors"):
+        learn(frame, schema, neighbors="add_remove", budget=Budget(1.0, 1e-5))
+    ids = np.arange(len(frame)) // 2
+    people = learn(frame, schema, neighbors="add_remove", ids=ids, rows_per_person=2)
+    assert people.record.neighbors == "add_remove_person"
+
+
 def test_budget_is_charged_once_and_errors_spend_nothing():
     frame, budget = table(500), Budget(2.0, 1e-5)
     learn(frame, budget=budget)
@@ -419,8 +482,11 @@ def test_few_records_have_the_base_alone_and_a_note_before_the_charge(schema):
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, TARGET])
-@pytest.mark.parametrize("n", [1, 60, 3_000])
-def test_no_value_raises_warns_or_changes_a_shape(schema, n):
+@pytest.mark.parametrize(
+    ("n", "neighbors"),
+    [(1, "replace_one"), (60, "replace_one"), (3_000, "replace_one"), (60, "add_remove")],
+)
+def test_no_value_raises_warns_or_changes_a_shape(schema, n, neighbors):
     frame = table(n)
     columns = ["age", "pay", "bit", "worth"]
     values = (0.0, 1e308, -math.inf, math.nan)
@@ -431,7 +497,7 @@ def test_no_value_raises_warns_or_changes_a_shape(schema, n):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", UtilityWarning)
-            model = learn(worst, schema, epsilon=30.0)
+            model = learn(worst, schema, epsilon=30.0, neighbors=neighbors)
         assert np.isfinite(model.weights).all()
         shapes.add((len(model.shapes()), model.weights.shape[1]))
         assert len(model.predict(worst)) == n

@@ -91,7 +91,7 @@ def gather_cells(
         made[:, place : place + len(some)] = part
         place += len(some)
         kept.append(some)
-    return made, np.concatenate(kept)
+    return made, np.concatenate(kept) if kept else np.zeros(0)
 
 
 @dataclass(frozen=True)

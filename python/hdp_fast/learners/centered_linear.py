@@ -150,6 +150,8 @@ class CenteredModel:
         record: What protects the records; None where nothing does.
         noise: What is known of the noise in the weights of a descent, or of an additive model; None
             with other methods.
+        n: The noisy number of records of an additive model, which is private under add_remove; None
+            with other methods.
     """
 
     rows: Rows
@@ -157,6 +159,7 @@ class CenteredModel:
     method: str
     record: PrivacyRecord | None
     noise: DescentNoise | AdditiveNoise | None = None
+    n: int | None = None
 
 
 def release_linear(
@@ -174,20 +177,20 @@ def release_linear(
     Neither a descent nor the evidence for targets does: they share out their budgets
     in their own ways, as release_classes and release_targets say.
 
-    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
-    noise on means would hide them, none are released, and the learner has all. Settings for which
-    no noise is enough are refused before anything is spent.
+    (epsilon, delta)-DP under the goal's relation, exact, or for the persons who own the rows. Where
+    the noise on means would hide them, none are released, and the learner has all. Settings for
+    which no noise is enough are refused before anything is spent.
 
     unit: the map to plain rows.
     rows: what `unit` makes of the private records; not in parts for noisy gradients.
     labels: numbers of classes, or targets in [-1, 1]; None beside rows in parts, which have them.
-    goal: one that is checked, of the relation replace_one; its delta is used even where its epsilon
-        is infinite.
+    goal: one that is checked; its delta is used even where its epsilon is infinite. Its relation is
+        replace_one, or with "additive" also add_remove.
     name: of who releases, for the record.
     """
     one_of("method", method, task.methods)
     check_charge(goal.budget, goal.epsilon)
-    if not len(rows):
+    if not len(rows) and goal.neighbors != "add_remove":
         raise ShapeError("there are no rows, but a model must be learned from one at least")
     persons = goal.persons
     if persons.keep is not None:
@@ -202,7 +205,7 @@ def release_linear(
         if not target and task.classes != 2:
             refuse("method", method, "an additive model is of two classes or of a target")
         added = release_additive(unit, pair_rows(rows, labels), goal, name=name, target=target)
-        return CenteredModel(added.rows, added.model, method, added.record, added.noise)
+        return CenteredModel(added.rows, added.model, method, *added[2:])
     # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
