@@ -5,17 +5,26 @@ import json
 import math
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from lengths import at_length
 
-from hdp_fast import Budget, _core, accounting
+from hdp_fast import Budget, _core, accounting, local, transfer
 from hdp_fast.data import Category, Chunks, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
-from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
+from hdp_fast.learners import (
+    CenteredLinear,
+    PrivateAdditive,
+    PrivateModel,
+    additive,
+    additive_choice,
+    score_of,
+)
 from hdp_fast.learners.additive import release_additive, weigh_rounds
 from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
 from hdp_fast.learners.additive_plan import ONE, AdditivePlan, plan_additive
@@ -23,9 +32,10 @@ from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior,
 from hdp_fast.learners.additive_start import choose_ends, squared_distance
 from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.reference import linear
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+from hdp_fast.sklearn import HybridClassifier, PrivateClassifier, PrivateRegressor
 
 RNG = np.random.default_rng
+PRIVACY = {"epsilon": 1.0, "delta": 1e-6}
 SCHEMA = Schema(
     Label("rich", positive=("yes",)),
     {
@@ -599,13 +609,20 @@ def test_ends_hold_most_targets():
     assert choose_ends(counts, 3.0, 1_000)[0].high == 1.0
 
 
-def test_selectors_of_columns_are_refused():
-    from sklearn.feature_selection import SelectFromModel
+def test_selectors_choose_columns_by_the_spread_of_their_shapes():
+    from sklearn.feature_selection import RFE, SelectFromModel
 
-    X = RNG(0).random((2_000, 3))
-    estimator = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], method="additive")
-    with pytest.raises(ParameterError, match="selector"):
-        SelectFromModel(estimator).fit(X, (X[:, 0] > 0.5).astype(int)).transform(X)
+    X = RNG(0).random((6_000, 3))
+    y = (np.abs(X[:, 1] - 0.5) > 0.25).astype(int)
+    public = {"bounds": (0, 1), "classes": [0, 1], "test_seed": 1}
+    estimator = PrivateClassifier(epsilon=1.0, method="additive", **public)
+    assert SelectFromModel(estimator).fit(X, y).get_support().tolist() == [False, True, False]
+    chosen = RFE(estimator, n_features_to_select=1).fit(X, y)
+    assert chosen.get_support().tolist() == [False, True, False]
+    made = chosen.estimator_
+    assert (
+        len(made.feature_importances_) == np.size(made.coef_) == len(made.get_feature_names_out())
+    )
 
 
 def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
@@ -617,3 +634,155 @@ def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
     with pytest.raises(ParameterError, match="columns = 1025, but an additive model has at most"):
         model.fit(X, (X[:, 0] > 0.5).astype(int), budget=budget)
     assert budget.spent.epsilon == 0
+
+
+# The choice between an additive model and a linear one -------------------------------------------
+
+
+def draw_classes(kind, n=6_000, seed=3):
+    """Records in [0, 1] whose shapes bend, or that are one factor eight times; and classes."""
+    rng = RNG(seed)
+    if kind == "bends":
+        X = rng.random((n, 4))
+        return X, rng.random(n) < 1 / (1 + np.exp(4 - 8 * np.abs(X[:, 0] - 0.5) - 4 * X[:, 1]))
+    factor = rng.normal(size=(n, 1))
+    X = 1 / (1 + np.exp(-factor - 0.4 * rng.normal(size=(n, 8))))
+    return X, rng.random(n) < 1 / (1 + np.exp(-4 * factor[:, 0]))
+
+
+def test_choice_takes_an_additive_model_but_where_columns_are_one_factor_or_records_few():
+    budget = Budget(3.0, 1e-5)
+    for kind, method, n in (
+        ("bends", "additive", 6_000),
+        ("factor", "descent", 6_000),
+        ("bends", "descent", 1_000),
+    ):
+        X, y = draw_classes(kind, n)
+        made = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[False, True], test_seed=2)
+        made.fit(X, y, budget=budget)
+        assert made.method_ == method
+        assert ("look" in made.record_.mechanism) == (n > 1_000)
+        record = made.record_
+        assert (record.epsilon, record.delta, record.law) == (1.0, 1e-6, "gaussian")
+    assert budget.spent == (3.0, 3e-6)
+    X, y = draw_classes("bends")
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y, "yes", "no"))
+    schema = Schema(Label("y", positive=("yes",)), {name: Number(0, 1) for name in "abcd"})
+    learner = CenteredLinear(schema, epsilon=1.0, delta=1e-6, method="auto")
+    whole = learner.learn(frame, random_state=1)
+    parts = learner.learn(Chunks([frame[:1], frame[1:]]), random_state=1)
+    assert whole.method == "additive"
+    assert parts.to_json() == whole.to_json()
+    narrow = Schema(schema.label, {"a": Number(1e16, 1e16 + 4)})
+    few = CenteredLinear(narrow, epsilon=8.0, delta=1e-6, method="auto").learn(frame)
+    assert few.method == "descent"
+
+
+def test_look_moves_by_no_more_than_its_share_for_all_tiny_neighbors():
+    """All data sets of two records, all neighbors, in exact fractions, as for the whole release."""
+    unit = Rows.within((0, 1), 2)
+    plan = plan_additive(unit, 2, Goal(40.0, 0.01), name="here", target=False)
+    look = additive_choice.plan_look(plan, unit)
+    records = list(itertools.product(itertools.product([0.0, 0.49, 1.0], (0.0, 1.0)), (0, 1)))
+    largest = Fraction(0)
+    for other in records[::3]:
+        runs = []
+        for record in records:
+            rows, labels = _split([record, other])
+            transcript = Transcript(4)
+            pair = WholeRows(np.array(rows), np.array(labels))
+            told = additive_choice.measure_columns(
+                look, pair, lambda sums, sigma, to=transcript: to.answer(sums, sigma).astype(float)
+            )
+            runs.append((told, transcript))
+        assert len({told for told, _ in runs}) == 1
+        for (_, some), (_, more) in itertools.combinations(runs, 2):
+            total = sum(
+                Fraction(int(((a - b) ** 2).sum())) / Fraction(sigma) ** 2
+                for a, b, sigma in zip(some.sums, more.sums, some.sigmas, strict=True)
+            )
+            largest = max(largest, total)
+    assert plan.square * additive_choice.OF_LOOK / 3 < largest
+    assert largest <= plan.square * additive_choice.OF_LOOK
+
+
+def test_what_is_chosen_has_no_more_than_the_rest(monkeypatch):
+    """What both models release, in the fractions that their plans state."""
+    X, y = draw_classes("bends", 4_000)
+    goal, square = Goal(1.0, 1e-6, random_state=0), Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
+    rest, seen = square * (1 - additive_choice.OF_LOOK), []
+    learn_additive, learn_classes = additive_choice.learn_additive, additive_choice.learn_classes
+
+    def keep(learn, plan, *parts):
+        seen.append(plan)
+        return learn(plan, *parts)
+
+    monkeypatch.setattr(additive_choice, "learn_additive", partial(keep, learn_additive))
+    monkeypatch.setattr(additive_choice, "learn_classes", partial(keep, learn_classes))
+    unit, records = Rows.within((0, 1), 4), []
+    for most in (math.inf, -math.inf):
+        monkeypatch.setattr(additive_choice, "_MOST", ((0.0, most),))
+        made = additive_choice.release_chosen(unit, X, y.astype(int), goal, name="here")
+        records.append(made.record)
+    added, linear = seen
+    assert added.square <= rest
+    assert sum(added.shares) == 1
+    bits, of_means = linear.means
+    price = unit.squared_distance(4 if linear.squares else 2)
+    total = Fraction(price << (2 * bits)) / of_means**2
+    total += 1 / Fraction(linear.of_classes) ** 2 + 2 / Fraction(linear.margins) ** 2
+    total += linear.descent.steps * Fraction(2 * linear.grid.length) ** 2 / linear.grid.sigma**2
+    assert rest * Fraction(99, 100) < total <= rest
+    assert records[0] == records[1]
+
+
+# With agents, and the noise of shapes ------------------------------------------------------------
+
+
+def test_agents_calibrate_an_additive_model_by_the_bits_of_its_schema():
+    panel, town = table(), table(20_000, 8)
+    town["rich"] = np.where(RNG(1).random(len(town)) < 0.5, "no", town["rich"])
+    model, rich = learn(panel), (town["rich"] == "yes").to_numpy()
+    bits = model.schema.bits(town)
+    asked = model.hypothesis
+    assert np.allclose(score_of(asked)(bits), np.diff(model.scores(town))[:, 0])
+    agents = local.Agents(bits, rich.astype(int), epsilon=4.0)
+    result = transfer.calibrate(json.loads(json.dumps(asked)), agents, random_state=1)
+    moved = model.with_calibration(result.knots, result.shifts, agents.record(1))
+    assert loss_of(moved, town) < loss_of(model, town) - 0.05
+    assert moved.shapes()["age"].effects.tolist() == model.shapes()["age"].effects.tolist()
+    for other in (moved, learn(panel, TARGET), CenteredLinear(SCHEMA, **PRIVACY).learn(panel)):
+        assert other.hypothesis is None
+    both = pd.concat([panel, town], ignore_index=True)
+    domain = np.repeat([0, -1], [len(panel), len(town)])
+    estimator = PrivateClassifier(schema=SCHEMA, classes=["no", "yes"], test_seed=1, **PRIVACY)
+    hybrid = HybridClassifier(
+        estimator.set_params(method="additive"), agents_epsilon=4.0, test_seed=1
+    )
+    hybrid.fit(both[list(SCHEMA.columns)], both["rich"], sample_domain=domain)
+    written = PrivateModel.from_json(hybrid.to_json(label="rich"))
+    assert loss_of(written, town) < loss_of(model, town) - 0.05
+
+
+def noise_ratio(frame, schema, fits):
+    """The stated deviations of shapes over what fits of one table vary by, as root mean squares."""
+    effects, stated = [], []
+    ages = np.arange(0, 90, 5)
+    for seed in range(fits):
+        shapes = learn(frame, schema, random_state=seed).shapes()
+        place = np.searchsorted(np.array(shapes["age"].starts), ages, side="right") - 1
+        parts = [(shapes["age"], place), (shapes["job"], slice(None)), (shapes["bit"], slice(None))]
+        effects.append(np.concatenate([shape.effects[some] for shape, some in parts]))
+        stated.append(np.concatenate([shape.deviations[some] for shape, some in parts]))
+    return math.sqrt(np.mean(np.square(stated)) / np.mean(np.var(effects, axis=0, ddof=1)))
+
+
+def test_stated_deviations_of_shapes_are_those_of_fits():
+    assert 0.6 < noise_ratio(table(8_000), SCHEMA, 8) < 1.3
+
+
+@at_length
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+@pytest.mark.parametrize("n", [6_000, 30_000])
+def test_stated_deviations_of_shapes_are_those_of_many_fits(schema, n):
+    assert 0.7 < noise_ratio(table(n, seed=n), schema, 60) < 1.1

@@ -165,12 +165,22 @@ def release_additive(
     with charge, np.errstate(all="ignore"):
         if plan.adds:
             plan = add(release_number(n, plan, stream))
-        cells, values = gather_cells(plan.columns, records)
-        run = _Run(plan, cells, np.ascontiguousarray(values), target, stream)
-        released = run.release(unit)
+        released = learn_additive(plan, unit, records, target, stream)
     if plan.adds:
         _note_few(plan, goal.epsilon)
     return released
+
+
+def learn_additive(
+    plan: AdditivePlan,
+    unit: Rows,
+    records: WholeRows | PartedRows,
+    target: bool,
+    stream: np.random.Generator | None,
+) -> ReleasedAdditive:
+    """The releases of a plan. No budget is charged."""
+    cells, values = gather_cells(plan.columns, records)
+    return _Run(plan, cells, np.ascontiguousarray(values), target, stream).release(unit)
 
 
 def _note_few(plan: AdditivePlan, epsilon: float) -> None:
@@ -237,8 +247,8 @@ class _Run:
         distance = d * start.distance(plan.adds)
         first = plan.sigma(distance, plan.shares.first)
         values = [
-            self._add_noise(self._sum_first(start, column, len(one.counts)), first) / ONE / curve
-            for column, (one, curve) in enumerate(zip(bins, curvatures, strict=True))
+            self._add_noise(start.sum_residuals(some, len(curve)), first) / ONE / curve
+            for some, curve in zip(self.cells, curvatures, strict=True)
         ]
         spread = start.bend if start.law is None else (start.unit / 2) ** 2
         deviation = 0.0 if first is None else float(first) / ONE
@@ -271,14 +281,6 @@ class _Run:
         )
         shapes = np.split(fitted / ONE, np.cumsum(sizes)[:-1])
         return shapes, [left**2 * gain @ gain.T for gain in gains]
-
-    def _sum_first(self, start: Start, column: int, count: int) -> Integers:
-        """The exact sums of residuals of the base."""
-        base = 1 / (1 + math.exp(-start.base / ONE)) if start.law is None else start.base / ONE
-        rest = (start.labels - round(base * ONE)).clip(*start.limits)
-        # Below 2^53, and so exact.
-        sums = np.bincount(self.cells[column], weights=rest, minlength=count)
-        return sums.astype(np.int64)
 
     def _score(self, start: Start, values: Integers, sizes: Sequence[int]) -> Integers:
         """The scores of all records, in units of 2^-16."""

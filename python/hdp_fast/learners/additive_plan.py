@@ -27,8 +27,6 @@ _OF_COUNTS, _OF_FIRST, _OF_SCALE = Fraction(12, 100), Fraction(15, 100), Fractio
 # That of the number of records where it is private; it counts as so many deviations of its noise at
 # least.
 _OF_NUMBER, _LEAST_NUMBER = Fraction(2, 100), 2.0
-# What noise that is smaller under add_remove makes of n mu / columns: that of counts of cells.
-_CLEARER = math.sqrt(2)
 # The mean of all rounds weighs a round by about its number to this power less 1, and so many rounds
 # without a change go before the first.
 _POWER, _BEFORE = 2.0, 3.0
@@ -127,7 +125,7 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
     """
     square = find_square(goal)
     adds = square is not None and goal.neighbors == "add_remove"
-    mu = math.inf if square is None else math.sqrt(square) * (_CLEARER if adds else 1.0)
+    mu = math.inf if square is None else math.sqrt(square)
     count = len(lay_out(unit, True))
     clear = n * mu / count
     # Counts of fine cells tell quantiles where their noise is small beside a bin's records.
@@ -136,7 +134,9 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
     rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
     rounds = 0 if clear < _LEAST_CLEAR else rounds
     columns = tuple(lay_out(unit, fine))
-    _check_bounds(unit)
+    if not _has_cells(unit):
+        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
+        refuse("bounds", "too narrow", rule)
     if (rounds or adds) and count > _MOST_COLUMNS:
         refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
     record = None
@@ -193,10 +193,13 @@ def _pick(steps: Sequence[tuple[float, Any]], clear: float) -> Any:
     return [value for least, value in steps if clear >= least][-1]
 
 
-def _check_bounds(unit: Rows) -> None:
-    """Refuse bounds between which there are too few numbers for cells."""
+def can_be_additive(unit: Rows) -> bool:
+    """Whether plan_additive refuses no model of these columns."""
+    return _has_cells(unit) and len(lay_out(unit, False)) <= _MOST_COLUMNS
+
+
+def _has_cells(unit: Rows) -> bool:
+    """Whether there are enough numbers between bounds for cells."""
     low, width = unit.number_bounds
     ends = low[:, None] + np.arange(FINE_CELLS + 1) / FINE_CELLS * width[:, None]
-    if not (np.diff(ends, axis=1) > 0).all():
-        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
-        refuse("bounds", "too narrow", rule)
+    return bool((np.diff(ends, axis=1) > 0).all())

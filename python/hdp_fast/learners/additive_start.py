@@ -49,6 +49,13 @@ class Start(NamedTuple):
         """The squared distance of neighbors in the sums of one column."""
         return squared_distance(*self.limits, adds)
 
+    def sum_residuals(self, bins: NDArray[np.uint8], count: int) -> Integers:
+        """The exact sums of residuals of the base over so many bins, in units of 2^-16."""
+        base = 1 / (1 + math.exp(-self.base / ONE)) if self.law is None else self.base / ONE
+        rest = (self.labels - round(base * ONE)).clip(*self.limits)
+        # Below 2^53, and so exact.
+        return np.bincount(bins, weights=rest, minlength=count).astype(np.int64)
+
 
 def squared_distance(low: int, high: int, adds: bool = False) -> int:
     """The largest squared distance of sums over bins, where records add low to high to one.

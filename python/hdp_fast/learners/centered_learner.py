@@ -75,11 +75,13 @@ class CenteredLinear(Checked):
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
             the schema's rule; public. None keeps the rule.
-        method: "descent" by 8 to 120 noisy steps on all records, which "auto" is; "evidence" for a
-            regression whose slopes are averaged over priors, weighed by their evidence, "sgd" for
-            logistic, softmax or least-squares regression by PrivateSGD, "statistics" for least
-            squares on what SufficientStatistics releases, or "additive" for what PrivateAdditive
-            learns, of two classes or a target.
+        method: "descent" by 8 to 120 noisy steps on all records; "evidence" for a regression whose
+            slopes are averaged over priors, weighed by their evidence, "sgd" for logistic, softmax
+            or least-squares regression by PrivateSGD, "statistics" for least squares on what
+            SufficientStatistics releases, or "additive" for what PrivateAdditive learns, of two
+            classes or a target. "auto" is "descent", but for two classes where n mu / columns is
+            100 at least: there a look at columns, with a tenth of the square of mu, chooses between
+            it and "additive".
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
@@ -109,7 +111,7 @@ class CenteredLinear(Checked):
     epsilon: float
     delta: float | None = None
     classes: Sequence[str] | None = None
-    method: str = "auto"
+    method: str = "descent"
 
     RULES: ClassVar[Rules] = {
         "schema": partial(instance, kind=Schema, what="a data.Schema"),

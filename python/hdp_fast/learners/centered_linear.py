@@ -22,7 +22,8 @@ from ..data.rows import PlainRows, Rows
 from ..data.states import State
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, rng_of
-from .additive import AdditiveNoise, release_additive
+from .additive import AdditiveNoise, ReleasedAdditive, release_additive
+from .additive_choice import may_be_additive, release_chosen
 from .centered_classes import release_classes
 from .centered_rows import (
     PartedRows,
@@ -206,7 +207,11 @@ def release_linear(
             refuse("method", method, "an additive model is of two classes or of a target")
         added = release_additive(unit, pair_rows(rows, labels), goal, name=name, target=target)
         return CenteredModel(added.rows, added.model, method, *added[2:])
-    # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
+    if method == "auto" and task.classes == 2 and may_be_additive(unit, len(rows), goal):
+        chosen = release_chosen(unit, rows, labels, goal, name=name)
+        taken = "additive" if isinstance(chosen, ReleasedAdditive) else "descent"
+        return CenteredModel(chosen.rows, chosen.model, taken, chosen.record, chosen.noise)
+    # A descent was measured to be the best of the linear ones, or nearly so, at any size.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)
