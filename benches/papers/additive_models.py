@@ -1,10 +1,10 @@
 """Additive models beside linear ones and DP-EBM, with 6,000 records.
 
 Five splits of each table, 70 per cent to learn from and at most --limit records; delta is 1e-6.
-"linear" is PrivateClassifier or PrivateRegressor as it is, "additive" the same with
-method="additive", "boosting" scikit-learn's histogram boosting without privacy. DP-EBM of interpret
-runs in an environment of its own, whose Python --rivals names (`pip install interpret-core
-scikit-learn==1.6.1 pandas`): it protects a record more or less, for which half the noise is
+"linear" is PrivateClassifier or PrivateRegressor with method="descent", "additive" the same with
+method="additive", "auto" a classifier as it is, "boosting" scikit-learn's histogram boosting
+without privacy. DP-EBM of interpret runs in an environment of its own, whose Python --rivals names
+(`pip install interpret-core scikit-learn==1.6.1 pandas`): it protects a record more or less, for which half the noise is
 enough, and is compared at its stated epsilon. Log loss of classes, no probability counting as below
 1e-4, and R^2 of targets, with standard errors over splits; a line ends with the time of a fit of
 each on one thread. The tables "waves", "one factor" and "steps" are simulated here.
@@ -90,7 +90,8 @@ def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str 
         f"\n{name}: {count_train(orders[0]):,} x {task.sources}, "
         f"{'log loss' if task.classes else 'R^2'}; boosting, not private: {say(free)}"
     )
-    learners = ["linear", "additive", *(["DP-EBM"] if rivals else [])]
+    learners = ["linear", "additive", *(["auto"] if task.classes else [])]
+    learners += ["DP-EBM"] if rivals else []
     print(f"{'epsilon':>8}" + "".join(f"{learner:>17}" for learner in learners), flush=True)
     peers: list[Any] = []
     if rivals:
@@ -98,9 +99,11 @@ def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str 
     seconds = dict.fromkeys(learners, 0.0)
     for place, epsilon in enumerate(epsilons):
         cells = {
-            "linear": score(task, orders, epsilon, fit_by("auto")),
+            "linear": score(task, orders, epsilon, fit_by("descent")),
             "additive": score(task, orders, epsilon, fit_by("additive")),
         }
+        if task.classes:
+            cells["auto"] = score(task, orders, epsilon, fit_by("auto"))
         if peers:
             cells["DP-EBM"] = peers[place]
         for learner, cell in cells.items():

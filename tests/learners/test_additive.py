@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
 from lengths import at_length
 
 from hdp_fast import Budget, _core, accounting, local, transfer
@@ -640,20 +641,23 @@ def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
 
 
 def draw_classes(kind, n=6_000, seed=3):
-    """Records in [0, 1] whose shapes bend, or that are one factor eight times; and classes."""
+    """Records whose shapes bend or are lines, or that are one factor eight times; and classes."""
     rng = RNG(seed)
-    if kind == "bends":
+    if kind != "factor":
         X = rng.random((n, 4))
-        return X, rng.random(n) < 1 / (1 + np.exp(4 - 8 * np.abs(X[:, 0] - 0.5) - 4 * X[:, 1]))
+        first = 2 * np.abs(X[:, 0] - 0.5) if kind == "bends" else X[:, 0]
+        return X, rng.random(n) < 1 / (1 + np.exp(4 - 4 * first - 4 * X[:, 1]))
     factor = rng.normal(size=(n, 1))
     X = 1 / (1 + np.exp(-factor - 0.4 * rng.normal(size=(n, 8))))
     return X, rng.random(n) < 1 / (1 + np.exp(-4 * factor[:, 0]))
 
 
 def test_choice_takes_an_additive_model_but_where_columns_are_one_factor_or_records_few():
-    budget = Budget(3.0, 1e-5)
+    budget = Budget(5.0, 1e-5)
     for kind, method, n in (
-        ("bends", "additive", 6_000),
+        ("bends", "additive", 5_000),
+        ("bends", "additive", 20_000),
+        ("line", "descent", 20_000),
         ("factor", "descent", 6_000),
         ("bends", "descent", 1_000),
     ):
@@ -664,8 +668,8 @@ def test_choice_takes_an_additive_model_but_where_columns_are_one_factor_or_reco
         assert ("look" in made.record_.mechanism) == (n > 1_000)
         record = made.record_
         assert (record.epsilon, record.delta, record.law) == (1.0, 1e-6, "gaussian")
-    assert budget.spent == (3.0, 3e-6)
-    X, y = draw_classes("bends")
+    assert budget.spent.epsilon == 5.0
+    X, y = draw_classes("bends", 5_000)
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y, "yes", "no"))
     schema = Schema(Label("y", positive=("yes",)), {name: Number(0, 1) for name in "abcd"})
     learner = CenteredLinear(schema, epsilon=1.0, delta=1e-6, method="auto")
@@ -720,8 +724,8 @@ def test_what_is_chosen_has_no_more_than_the_rest(monkeypatch):
     monkeypatch.setattr(additive_choice, "learn_additive", partial(keep, learn_additive))
     monkeypatch.setattr(additive_choice, "learn_classes", partial(keep, learn_classes))
     unit, records = Rows.within((0, 1), 4), []
-    for most in (math.inf, -math.inf):
-        monkeypatch.setattr(additive_choice, "_MOST", ((0.0, most),))
+    for taken in (True, False):
+        monkeypatch.setattr(additive_choice.Look, "is_for_additive", lambda *_, taken=taken: taken)
         made = additive_choice.release_chosen(unit, X, y.astype(int), goal, name="here")
         records.append(made.record)
     added, linear = seen
@@ -764,25 +768,53 @@ def test_agents_calibrate_an_additive_model_by_the_bits_of_its_schema():
     assert loss_of(written, town) < loss_of(model, town) - 0.05
 
 
-def noise_ratio(frame, schema, fits):
+def few_values(n, size):
+    """Numbers of ten values, which have a bin each, and a category: fits have the same bins."""
+    rng = RNG(n)
+    frame = {name: rng.integers(0, 10, n) * 10.0 for name in ("age", "pay")}
+    frame["job"] = rng.choice(list("abc"), n)
+    score = size * (1.5 * np.cos(frame["age"] / 15) + frame["pay"] / 50 - 1 + (frame["job"] == "b"))
+    rich = rng.random(n) < 1 / (1 + np.exp(-score))
+    worth = 4 * score + 2 * rng.normal(size=n)
+    return pd.DataFrame(frame).assign(rich=np.where(rich, "yes", "no"), worth=worth)
+
+
+def noise_ratio(schema, frame, fits):
     """The stated deviations of shapes over what fits of one table vary by, as root mean squares."""
+    kinds = {name: schema.columns[name] for name in ("age", "pay", "job")}
+    kinds |= {"pay": Number(0, 90)}
     effects, stated = [], []
-    ages = np.arange(0, 90, 5)
     for seed in range(fits):
-        shapes = learn(frame, schema, random_state=seed).shapes()
-        place = np.searchsorted(np.array(shapes["age"].starts), ages, side="right") - 1
-        parts = [(shapes["age"], place), (shapes["job"], slice(None)), (shapes["bit"], slice(None))]
-        effects.append(np.concatenate([shape.effects[some] for shape, some in parts]))
-        stated.append(np.concatenate([shape.deviations[some] for shape, some in parts]))
+        model = learn(frame, Schema(schema.label, kinds), random_state=seed)
+        parts = []
+        for name, shape in model.shapes().items():
+            values = np.arange(0, 91, 10)
+            places = np.arange(3)  # No record has another value.
+            if name != "job":
+                places = np.searchsorted(np.array(shape.starts), values, side="right") - 1
+            parts.append((shape, places))
+        effects.append(np.concatenate([shape.effects[places] for shape, places in parts]))
+        stated.append(np.concatenate([shape.deviations[places] for shape, places in parts]))
     return math.sqrt(np.mean(np.square(stated)) / np.mean(np.var(effects, axis=0, ddof=1)))
 
 
 def test_stated_deviations_of_shapes_are_those_of_fits():
-    assert 0.6 < noise_ratio(table(8_000), SCHEMA, 8) < 1.3
+    assert 0.55 < noise_ratio(SCHEMA, few_values(6_000, 1.0), 6) < 1.6
 
 
 @at_length
+@each_case("size", [0.5, 2.0])
 @pytest.mark.parametrize("schema", [SCHEMA, TARGET])
-@pytest.mark.parametrize("n", [6_000, 30_000])
-def test_stated_deviations_of_shapes_are_those_of_many_fits(schema, n):
-    assert 0.7 < noise_ratio(table(n, seed=n), schema, 60) < 1.1
+def test_stated_deviations_of_shapes_are_those_of_many_fits(schema, size):
+    for n in (6_000, 30_000):
+        assert 0.7 < noise_ratio(schema, few_values(n, size), 60) < 1.3
+
+
+def test_noise_adds_up_in_averages_of_bins_without_records():
+    rates, held = 2 / (np.arange(40) + 5), np.array([1.0, 0.5, 0.0])
+    draws, averages = RNG(0).normal(size=(40, 4_000, 3)), np.zeros((4_000, 3))
+    for rate, drawn in zip(rates, draws, strict=True):
+        averages += rate * (drawn - held * averages)
+    assert np.allclose(averages.std(axis=0), additive.vary_averages(rates, held), rtol=0.05)
+    alone = np.linalg.norm(weigh_rounds(rates))
+    assert additive.vary_averages(rates, held)[0] == pytest.approx(alone)

@@ -86,8 +86,10 @@ def test_targets_are_learned_by_every_method(method, epsilon):
 
 def test_the_method_is_chosen_by_public_and_released_numbers():
     many = np.arange(N) % 8
-    assert classifier().fit(ROWS[:50], BITS[:50]).method_ == "descent"
-    assert classifier().fit(ROWS, BITS).method_ == "additive"
+    assert classifier().fit(ROWS, BITS).method_ == "descent"
+    bent = np.where(abs(ROWS[:, 0] - 5) > 2.5, "up", "low")
+    assert classifier().fit(ROWS[:50], bent[:50]).method_ == "descent"
+    assert classifier().fit(ROWS, bent).method_ == "additive"
     one_factor = np.repeat(ROWS[:, :1], 8, axis=1)
     assert classifier().fit(one_factor, BITS).method_ == "descent"
     assert classifier(classes=range(8)).fit(ROWS, many).method_ == "descent"

@@ -280,7 +280,11 @@ class _Run:
             (plan.rates, drawn.astype(np.int64).ravel(), *numbers),
         )
         shapes = np.split(fitted / ONE, np.cumsum(sizes)[:-1])
-        return shapes, [left**2 * gain @ gain.T for gain in gains]
+        covariances = []
+        for one, gain in zip(bins, gains, strict=True):
+            blurred = gain * (of_round * vary_averages(plan.rates, one.held))
+            covariances.append(blurred @ blurred.T)
+        return shapes, covariances
 
     def _score(self, start: Start, values: Integers, sizes: Sequence[int]) -> Integers:
         """The scores of all records, in units of 2^-16."""
@@ -376,6 +380,21 @@ def weigh_rounds(rates: Floats) -> Floats:
     left = np.cumprod((1 - rates)[::-1])[::-1]
     weights: Floats = rates * np.append(left[1:], 1.0)
     return weights
+
+
+def vary_averages(rates: Floats, held: Floats) -> Floats:
+    """The deviation of averages at the end, for noise of deviation 1 in each round.
+
+    Steps pull a bin back as far as it holds the records that it is taken to have. Where it holds
+    fewer, noise adds up.
+
+    held: the part of them, shape (bins,).
+    """
+    pulled = 1 - rates[:, None] * held
+    left = np.cumprod(pulled[::-1], axis=0)[::-1]
+    weights = rates[:, None] * np.vstack([left[1:], np.ones(len(held))])
+    deviations: Floats = np.linalg.norm(weights, axis=0)
+    return deviations
 
 
 def _mean_square(bins: Bins, values: Floats) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
 from ..record import PrivacyRecord
 from .additive import ReleasedAdditive, learn_additive
-from .additive_columns import Cells, choose_bins, count_cells, gather_cells, lay_out
+from .additive_columns import Bins, Cells, choose_bins, count_cells, gather_cells, lay_out
 from .additive_plan import ONE, AdditivePlan, Shares, can_be_additive, plan_additive
-from .additive_shapes import explain, make_prior, weigh_priors
+from .additive_shapes import bend_chance, explain, make_prior, weigh_priors
 from .additive_start import AddNoise, Start, start_classes
 from .centered_classes import ReleasedClasses, learn_classes, plan_classes, release_center
 from .centered_rows import PartedRows, WholeRows, pair_rows
@@ -33,9 +33,34 @@ from .centered_rows import PartedRows, WholeRows, pair_rows
 # Shares of the square of mu: of the base, of counts of cells, and of sums over them.
 _OF_BASE, _OF_CELLS, _OF_SUMS = Fraction(15, 1000), Fraction(35, 1000), Fraction(50, 1000)
 OF_LOOK = _OF_BASE + _OF_CELLS + _OF_SUMS
-# n mu / columns from which columns may explain so much of the entropy of the base alone, added up.
-# Measured on splits of 10 tables: below 100 the linear model is taken unseen.
-_MOST = ((100.0, 0.3), (350.0, 1.5))
+# n mu / columns from which an additive model may be chosen, and how much columns may explain there
+# of the entropy of the base, added up. Measured on splits of 10 tables.
+_LEAST_CLEAR, _MOST_EXPLAINED = 100.0, 0.3
+# From here on they may explain more, but bends must be as likely as this in some column: were
+# shapes straight, a linear model would be as good and say it in fewer words.
+_CLEAR, _MOST_EXPLAINED_CLEAR, _LEAST_BENT = 350.0, 1.5, 0.99
+
+
+# Where no class is surer, noisy shares have log-odds.
+_LEAST_SHARE = 0.02
+
+
+class Look(NamedTuple):
+    """What is told of columns, each of them alone.
+
+    Attributes:
+        explained: What they explain of the entropy of the base, added up.
+        bent: The largest chance of a bend.
+    """
+
+    explained: float
+    bent: float
+
+    def is_for_additive(self, clear: float) -> bool:
+        """Whether an additive model is chosen, at this n mu / columns."""
+        if clear < _CLEAR:
+            return self.explained <= _MOST_EXPLAINED
+        return self.explained <= _MOST_EXPLAINED_CLEAR and self.bent >= _LEAST_BENT
 
 
 def may_be_additive(unit: Rows, n: int, goal: Goal) -> bool:
@@ -43,7 +68,7 @@ def may_be_additive(unit: Rows, n: int, goal: Goal) -> bool:
     if not goal.protects or goal.neighbors != "replace_one" or not can_be_additive(unit):
         return False
     plan = plan_additive(unit, n, goal, name="", target=False)
-    return plan.clear >= _MOST[0][0]
+    return plan.clear >= _LEAST_CLEAR
 
 
 def release_chosen(
@@ -86,7 +111,8 @@ def release_chosen(
         return (sums + drawn).astype(np.float64)
 
     with spend(goal.budget, record), np.errstate(all="ignore"):
-        if measure_columns(plan_look(plan, unit), records, add_noise) <= _most(plan.clear):
+        look = measure_columns(plan_look(plan, unit), records, add_noise)
+        if look.is_for_additive(plan.clear):
             plan = dataclasses.replace(plan, square=plan.square * rest, record=record)
             return learn_additive(plan, unit, records, False, stream)
         linear = linear._replace(record=record)
@@ -100,11 +126,6 @@ def _make_record(record: PrivacyRecord, name: str, columns: int) -> PrivacyRecor
     return dataclasses.replace(record, mechanism=what)
 
 
-def _most(clear: float) -> float:
-    """How much columns may explain where an additive model is chosen."""
-    return [most for least, most in _MOST if clear >= least][-1]
-
-
 def plan_look(plan: AdditivePlan, unit: Rows) -> AdditivePlan:
     """The same of a few even cells, which are public, and with residuals of the base alone."""
     none = Fraction(0)
@@ -115,8 +136,8 @@ def plan_look(plan: AdditivePlan, unit: Rows) -> AdditivePlan:
 
 def measure_columns(
     plan: AdditivePlan, records: WholeRows | PartedRows, add_noise: AddNoise
-) -> float:
-    """What columns explain, each of them alone, of the entropy of the base; noisy.
+) -> Look:
+    """What columns explain, each of them alone, and whether they bend.
 
     plan: that of a look.
     """
@@ -136,15 +157,40 @@ def measure_columns(
         sums = add_noise(start.sum_residuals(one.of_cell[some], len(curve)), of_sums) / ONE
         values.append(sums / curve)
         variances.append((curve + (float(of_sums) / ONE) ** 2) / curve**2)
-    priors = [make_prior(one, start.unit) for one in bins]
+    # A line is one along a column, as in a linear model, and not along its records.
+    priors = [make_prior(_place_evenly(one), start.unit) for one in bins]
     weights = weigh_priors(priors, values, variances, start.unit)
     shares = [one.counts / one.counts.sum() for one in bins]
     told = zip(priors, weights, values, variances, shares, strict=True)
     square = sum(explain(*parts, start.unit) for parts in told)
-    return start.bend * square / 2 / _entropy(start)
+    odds = [_to_odds(start, *pair) for pair in zip(values, variances, strict=True)]
+    weights = weigh_priors(priors, [one for one, _ in odds], [two for _, two in odds], start.unit)
+    numbers = [one for one, some in zip(weights, bins, strict=True) if some.places is not None]
+    bent = max(map(bend_chance, numbers), default=0.0)
+    return Look(start.bend * square / 2 / _entropy(start), bent)
+
+
+def _to_odds(start: Start, values: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Log-odds less the base, and their variances, of what is linear in shares: lines stay such."""
+    base = _share_of(start)
+    shares = (base + start.bend * values).clip(_LEAST_SHARE, 1 - _LEAST_SHARE)
+    steep = start.bend / (shares * (1 - shares))
+    return np.log(shares / (1 - shares)) - math.log(base / (1 - base)), variances * steep**2
+
+
+def _place_evenly(bins: Bins) -> Bins:
+    if bins.places is None:
+        return bins
+    count = len(bins.places)
+    return bins._replace(places=(np.arange(count) + 0.5) / count)
 
 
 def _entropy(start: Start) -> float:
     """The log loss of the base."""
-    share = 1 / (1 + math.exp(-start.base / ONE))
+    share = _share_of(start)
     return -(share * math.log(share) + (1 - share) * math.log(1 - share))
+
+
+def _share_of(start: Start) -> float:
+    """The share of the second class in the base."""
+    return 1 / (1 + math.exp(-start.base / ONE))

@@ -93,6 +93,12 @@ def explain(
     return float(shares @ (shape - shares @ shape) ** 2)
 
 
+def bend_chance(weights: Floats) -> float:
+    """How likely a number's shape is no line, by how likely its priors are."""
+    straight = weights[1 :: len(_RANGES)].sum()
+    return float(1 - weights[0] - straight)
+
+
 def _log_evidence(prior: Prior, values: Floats, variances: Floats, unit: float) -> Floats:
     noise = np.diag(variances) + _FIRST_CONSTANT * unit**2
     roots = np.linalg.cholesky(prior.covariances + noise)
