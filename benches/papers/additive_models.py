@@ -4,10 +4,11 @@ Five splits of each table, 70 per cent to learn from and at most --limit records
 "linear" is PrivateClassifier or PrivateRegressor with method="descent", "additive" the same with
 method="additive", "auto" a classifier as it is, "boosting" scikit-learn's histogram boosting
 without privacy. DP-EBM of interpret runs in an environment of its own, whose Python --rivals names
-(`pip install interpret-core scikit-learn==1.6.1 pandas`): it protects a record more or less, for which half the noise is
-enough, and is compared at its stated epsilon. Log loss of classes, no probability counting as below
-1e-4, and R^2 of targets, with standard errors over splits; a line ends with the time of a fit of
-each on one thread. The tables "waves", "one factor" and "steps" are simulated here.
+(`pip install interpret-core scikit-learn==1.6.1 pandas`): it protects a record more or less, for
+which half the noise is enough, and is compared at its stated epsilon. Log loss of classes, no
+probability counting as below 1e-4, and R^2 of targets, with standard errors over splits; a line
+ends with the time of a fit of each on one thread. The tables "waves", "one factor" and "steps" are
+simulated here.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/additive_models.py --rivals PYTHON`: a quarter of
 an hour, of which DP-EBM takes nearly all.

@@ -669,6 +669,10 @@ def test_choice_takes_an_additive_model_but_where_columns_are_one_factor_or_reco
         record = made.record_
         assert (record.epsilon, record.delta, record.law) == (1.0, 1e-6, "gaussian")
     assert budget.spent.epsilon == 5.0
+    made.fit(*draw_classes("bends", 10_000), ids=np.arange(10_000) // 2, rows_per_person=2)
+    assert made.method_ == "additive"
+    assert made.record_.neighbors == "replace_person"
+    assert made.record_.mechanism.endswith("model of them, at most 2 rows a person")
     X, y = draw_classes("bends", 5_000)
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y, "yes", "no"))
     schema = Schema(Label("y", positive=("yes",)), {name: Number(0, 1) for name in "abcd"})

@@ -102,7 +102,7 @@ def release_chosen(
     plan = plan_additive(unit, n, goal, name=name, target=False)
     linear = plan_classes(unit, n, 2, goal, name=name, share=rest)
     assert plan.square is not None
-    record = _make_record(linear.record, name, len(plan.columns))
+    record = _make_record(linear.record, name, len(plan.columns), goal)
     records, stream = pair_rows(rows, labels), make_stream(goal.random_state)
 
     def add_noise(sums: Integers, sigma: Fraction | None) -> Floats:
@@ -120,10 +120,11 @@ def release_chosen(
         return learn_classes(linear, centered, rows, labels, stream)
 
 
-def _make_record(record: PrivacyRecord, name: str, columns: int) -> PrivacyRecord:
+def _make_record(record: PrivacyRecord, name: str, columns: int, goal: Goal) -> PrivacyRecord:
     """That of the whole: both models have the same law, which is that of epsilon and delta."""
     what = f"{name}, a look at {columns} columns, and an additive or a linear model of them"
-    return dataclasses.replace(record, mechanism=what)
+    whole = dataclasses.replace(record, mechanism=what, neighbors=goal.neighbors)
+    return goal.persons.state(whole)
 
 
 def plan_look(plan: AdditivePlan, unit: Rows) -> AdditivePlan:

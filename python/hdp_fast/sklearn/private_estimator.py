@@ -312,6 +312,10 @@ class PrivateLinearEstimator(SeededEstimator):
         get_feature_names_out. Where records are so many that squares of numbers are learned, it is
         the linear part of the scores: squares, less what is linear in their numbers, are further
         features of summary. Rows that the model shrinks have smaller scores.
+
+        Raises:
+            AttributeError: A selector of scikit-learn reads it of an additive model, which has bits
+                instead of columns: it reads feature_importances_ then.
         """
         if self._selects_columns("coef_"):
             raise AttributeError("of an additive model, selectors read feature_importances_")
