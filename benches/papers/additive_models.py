@@ -1,15 +1,16 @@
 """Additive models beside linear ones and DP-EBM, with 6,000 records.
 
 Five splits of each table, 70 per cent to learn from and at most --limit records; delta is 1e-6.
-"linear" is PrivateClassifier or PrivateRegressor as it is, "additive" the same with
-method="additive". DP-EBM of interpret runs in an environment of its own, whose Python --rivals
-names (`pip install interpret-core scikit-learn==1.6.1 pandas`): it protects a record more or less,
-for which half the noise is enough, and is compared at its stated epsilon. Without privacy there are
-scikit-learn's logistic or ridge regression and its histogram boosting, of single columns, of pairs
-of columns and as it is; "lead" is the share of boosting's lead over the regression that the
-additive model has, where there is one. Log loss of classes, no probability counting as below 1e-4,
-and R^2 of targets, with standard errors over splits; a line ends with the time of a fit of each on
-one thread. The tables "waves", "one factor" and "steps" are simulated here.
+"linear" is PrivateClassifier or PrivateRegressor with method="descent", "additive" the same with
+method="additive", "auto" a classifier as it is. DP-EBM of interpret runs in an environment of its
+own, whose Python --rivals names (`pip install interpret-core scikit-learn==1.6.1 pandas`): it
+protects a record more or less, for which half the noise is enough, and is compared at its stated
+epsilon. Without privacy there are scikit-learn's logistic or ridge regression and its histogram
+boosting, of single columns, of pairs of columns and as it is; "lead" is the share of boosting's
+lead over the regression that the additive model has, where there is one. Log loss of classes, no
+probability counting as below 1e-4, and R^2 of targets, with standard errors over splits; a line
+ends with the time of a fit of each on one thread. The tables "waves", "one factor" and "steps" are
+simulated here.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/additive_models.py --rivals PYTHON`: a quarter of
 an hour, of which DP-EBM takes nearly all. `--limit 30000` learns from more records.
@@ -95,7 +96,8 @@ def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str 
         f"{'log loss' if task.classes else 'R^2'}; not private: "
         + ", ".join(f"{kind} {say(values)}" for kind, values in free.items())
     )
-    learners = ["linear", "additive", *(["DP-EBM"] if rivals else [])]
+    learners = ["linear", "additive", *(["auto"] if task.classes else [])]
+    learners += ["DP-EBM"] if rivals else []
     heads = "".join(f"{learner:>17}" for learner in learners)
     print(f"{'epsilon':>8}{heads}{'lead':>8}", flush=True)
     peers: list[Any] = []
@@ -104,9 +106,11 @@ def show(name: str, task: Task, orders: Any, epsilons: list[float], rivals: str 
     seconds = dict.fromkeys(learners, 0.0)
     for place, epsilon in enumerate(epsilons):
         cells = {
-            "linear": score(task, orders, epsilon, fit_by("auto")),
+            "linear": score(task, orders, epsilon, fit_by("descent")),
             "additive": score(task, orders, epsilon, fit_by("additive")),
         }
+        if task.classes:
+            cells["auto"] = score(task, orders, epsilon, fit_by("auto"))
         if peers:
             cells["DP-EBM"] = peers[place]
         for learner, cell in cells.items():

@@ -61,6 +61,7 @@ def draw_effects(people: Path, schema: Schema) -> str:
 def draw_summary(people: pd.DataFrame, schema: Schema) -> Any:
     """Weights of categories with their intervals, and those of more fits of the same people."""
     settings = {"epsilon": 1.0, "delta": 1e-6, "schema": schema, "classes": ["<=50K", ">50K"]}
+    settings["method"] = "descent"
     fits = [PrivateClassifier(**settings).fit(people, people["income"]) for _ in range(FITS)]
     tables = [fit.summary().set_index("feature") for fit in fits]
     table = tables[0][["=" in name for name in tables[0].index]]

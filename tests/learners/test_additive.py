@@ -5,17 +5,27 @@ import json
 import math
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from cases import each_case
+from lengths import at_length
 
-from hdp_fast import Budget, _core, accounting
+from hdp_fast import Budget, _core, accounting, local, transfer
 from hdp_fast.data import Category, Chunks, Label, Number, Schema
 from hdp_fast.data.goal import Goal
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError, UtilityWarning
-from hdp_fast.learners import CenteredLinear, PrivateAdditive, PrivateModel, additive
+from hdp_fast.learners import (
+    CenteredLinear,
+    PrivateAdditive,
+    PrivateModel,
+    additive,
+    additive_choice,
+    score_of,
+)
 from hdp_fast.learners.additive import release_additive, weigh_rounds
 from hdp_fast.learners.additive_columns import choose_bins, cut_rows, lay_out
 from hdp_fast.learners.additive_plan import ONE, AdditivePlan, plan_additive
@@ -23,9 +33,10 @@ from hdp_fast.learners.additive_shapes import find_gain, find_scale, make_prior,
 from hdp_fast.learners.additive_start import choose_ends, squared_distance
 from hdp_fast.learners.centered_rows import WholeRows
 from hdp_fast.reference import linear
-from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
+from hdp_fast.sklearn import HybridClassifier, PrivateClassifier, PrivateRegressor
 
 RNG = np.random.default_rng
+PRIVACY = {"epsilon": 1.0, "delta": 1e-6}
 SCHEMA = Schema(
     Label("rich", positive=("yes",)),
     {
@@ -49,8 +60,8 @@ def table(n=4_000, seed=0):
     return frame.assign(rich=np.where(rich, "yes", "no"), worth=3 * score + rng.normal(size=n))
 
 
-def learn(frame, schema=SCHEMA, epsilon=1.0, **options):
-    learner = PrivateAdditive(schema, epsilon=epsilon, delta=1e-6)
+def learn(frame, schema=SCHEMA, epsilon=1.0, neighbors="replace_one", **options):
+    learner = PrivateAdditive(schema, epsilon=epsilon, delta=1e-6, neighbors=neighbors)
     return learner.learn(frame, **{"random_state": 1} | options)
 
 
@@ -175,16 +186,23 @@ class Transcript:
         return np.concatenate(values)
 
 
-def follow(monkeypatch, rows, labels, target, seed, epsilon=40.0):
+def follow(monkeypatch, rows, labels, target, seed, neighbors="replace_one"):
     """What a release with a fixed transcript adds up, and what it returns."""
     transcript = Transcript(seed)
+    goal = Goal(40.0, 0.01, neighbors, random_state=0)
+
+    def release_number(n, plan, stream):
+        transcript.answer(np.array([n]), plan.sigma(1, plan.shares.number))
+        return 3
+
     with monkeypatch.context() as patch:
+        patch.setattr(additive, "release_number", release_number)
         patch.setattr(additive._Run, "_add_noise", lambda *args: transcript.add_noise(*args))
         patch.setattr(_core, "fit_additive", transcript.fit)
         made = release_additive(
             Rows.within((0, 1), 2),
-            WholeRows(np.array(rows, float), np.array(labels)),
-            Goal(epsilon, 0.01, random_state=0),
+            WholeRows(np.array(rows, float).reshape(-1, 2), np.array(labels, float)),
+            goal,
             name="here",
             target=target,
         )
@@ -230,12 +248,42 @@ def test_whole_release_moves_by_no_more_than_mu_for_all_tiny_neighbors(monkeypat
     assert largest > plan.square * Fraction(1, 3)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", [False, True])
+def test_whole_release_moves_by_no_more_than_mu_if_a_record_is_added(monkeypatch, target):
+    """The same for neighbors of which one has a record more: of none, and of another record."""
+    ends = [-1.0, -0.05, 1.0] if target else [0, 1]
+    records = list(itertools.product(itertools.product([0.0, 0.49, 1.0], (0.0, 1.0)), ends))
+    plan = plan_additive(
+        Rows.within((0, 1), 2), 3, Goal(40.0, 0.01, "add_remove"), name="here", target=target
+    )
+    assert plan.rounds
+    largest = Fraction(0)
+    for other in ([], records[:1], records[-2:-1]):
+        few, first = follow(monkeypatch, *_split(other), target, 3, "add_remove")
+        for record in records:
+            more, made = follow(monkeypatch, *_split([*other, record]), target, 3, "add_remove")
+            assert made.model.weights.tolist() == first.model.weights.tolist()
+            assert (made.n, more.sigmas) == (3, few.sigmas)
+            total = sum(
+                Fraction(int(((a - b) ** 2).sum())) / Fraction(sigma) ** 2
+                for a, b, sigma in zip(more.sums, few.sums, more.sigmas, strict=True)
+            )
+            largest = max(largest, total)
+    assert plan.square * Fraction(1, 3) < largest <= plan.square
+
+
+def _split(records):
+    return [row for row, _ in records], [label for _, label in records]
+
+
 def test_squared_distance_is_that_of_all_pairs_of_residuals():
     for low, high in ((-3, 5), (-7, 1), (-4, 4), (0, 6), (-6, -2)):
         rest = range(low, high + 1)
         same = max((a - b) ** 2 for a in rest for b in rest)
         other = max(a**2 + b**2 for a in rest for b in rest)
         assert squared_distance(low, high) == max(same, other)
+        assert squared_distance(low, high, adds=True) == max(a**2 for a in rest)
 
 
 def test_residuals_of_compiled_steps_stay_within_limits():
@@ -258,8 +306,9 @@ def test_residuals_of_compiled_steps_stay_within_limits():
         assert made[1] == 0
 
 
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("target", [False, True])
-def test_plan_shares_no_more_than_mu_among_its_parts(target):
+def test_plan_shares_no_more_than_mu_among_its_parts(target, neighbors):
     """The shares that are asked for, and the deviations that are drawn."""
     asked = []
     real = AdditivePlan.sigma
@@ -270,7 +319,7 @@ def test_plan_shares_no_more_than_mu_among_its_parts(target):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(AdditivePlan, "sigma", sigma)
-        learn(table(500), TARGET if target else SCHEMA)
+        learn(table(500), TARGET if target else SCHEMA, neighbors=neighbors)
     assert sum(share for _, share, _, _ in asked) == 1
     square = asked[0][3]
     assert square <= Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
@@ -381,6 +430,31 @@ def test_persons_pay_for_their_rows():
     assert noisy[0] > noisy[1]
 
 
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+def test_private_number_of_records_is_noisy_and_may_be_none(schema):
+    frame, budget = table(), Budget(2.0, 1e-5, neighbors="add_remove")
+    models = [learn(frame, schema, neighbors="add_remove", random_state=seed) for seed in range(3)]
+    assert len({model.n for model in models} | {len(frame)}) > 2
+    assert all(abs(model.n - len(frame)) < 300 for model in models)
+    blurred = learn(frame, schema).shapes()["age"].deviations.mean()
+    assert models[0].shapes()["age"].deviations.mean() < blurred
+    for few in (frame[:0], frame[:1]):
+        with pytest.warns(UtilityWarning, match="records"):
+            model = learn(few, schema, epsilon=0.5, neighbors="add_remove", budget=budget)
+        assert model.n >= 1
+        assert np.isfinite(model.weights).all()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UtilityWarning)
+            parts = learn(Chunks([few, frame[:0]]), schema, epsilon=0.5, neighbors="add_remove")
+        assert parts.weights.tolist() == model.weights.tolist()
+    assert budget.spent == (1.0, 2e-6)
+    with pytest.raises(ParameterError, match="neighbors"):
+        learn(frame, schema, neighbors="add_remove", budget=Budget(1.0, 1e-5))
+    ids = np.arange(len(frame)) // 2
+    people = learn(frame, schema, neighbors="add_remove", ids=ids, rows_per_person=2)
+    assert people.record.neighbors == "add_remove_person"
+
+
 def test_budget_is_charged_once_and_errors_spend_nothing():
     frame, budget = table(500), Budget(2.0, 1e-5)
     learn(frame, budget=budget)
@@ -419,8 +493,11 @@ def test_few_records_have_the_base_alone_and_a_note_before_the_charge(schema):
 
 
 @pytest.mark.parametrize("schema", [SCHEMA, TARGET])
-@pytest.mark.parametrize("n", [1, 60, 3_000])
-def test_no_value_raises_warns_or_changes_a_shape(schema, n):
+@pytest.mark.parametrize(
+    ("n", "neighbors"),
+    [(1, "replace_one"), (60, "replace_one"), (3_000, "replace_one"), (60, "add_remove")],
+)
+def test_no_value_raises_warns_or_changes_a_shape(schema, n, neighbors):
     frame = table(n)
     columns = ["age", "pay", "bit", "worth"]
     values = (0.0, 1e308, -math.inf, math.nan)
@@ -431,7 +508,7 @@ def test_no_value_raises_warns_or_changes_a_shape(schema, n):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", UtilityWarning)
-            model = learn(worst, schema, epsilon=30.0)
+            model = learn(worst, schema, epsilon=30.0, neighbors=neighbors)
         assert np.isfinite(model.weights).all()
         shapes.add((len(model.shapes()), model.weights.shape[1]))
         assert len(model.predict(worst)) == n
@@ -543,13 +620,20 @@ def test_ends_hold_most_targets():
     assert choose_ends(counts, 3.0, 1_000)[0].high == 1.0
 
 
-def test_selectors_of_columns_are_refused():
-    from sklearn.feature_selection import SelectFromModel
+def test_selectors_choose_columns_by_the_spread_of_their_shapes():
+    from sklearn.feature_selection import RFE, SelectFromModel
 
-    X = RNG(0).random((2_000, 3))
-    estimator = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[0, 1], method="additive")
-    with pytest.raises(ParameterError, match="selector"):
-        SelectFromModel(estimator).fit(X, (X[:, 0] > 0.5).astype(int)).transform(X)
+    X = RNG(0).random((6_000, 3))
+    y = (np.abs(X[:, 1] - 0.5) > 0.25).astype(int)
+    public = {"bounds": (0, 1), "classes": [0, 1], "test_seed": 1}
+    estimator = PrivateClassifier(epsilon=1.0, method="additive", **public)
+    assert SelectFromModel(estimator).fit(X, y).get_support().tolist() == [False, True, False]
+    chosen = RFE(estimator, n_features_to_select=1).fit(X, y)
+    assert chosen.get_support().tolist() == [False, True, False]
+    made = chosen.estimator_
+    assert (
+        len(made.feature_importances_) == np.size(made.coef_) == len(made.get_feature_names_out())
+    )
 
 
 def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
@@ -561,3 +645,190 @@ def test_columns_beyond_what_the_core_adds_up_are_refused_before_the_charge():
     with pytest.raises(ParameterError, match="columns = 1025, but an additive model has at most"):
         model.fit(X, (X[:, 0] > 0.5).astype(int), budget=budget)
     assert budget.spent.epsilon == 0
+
+
+# The choice between an additive model and a linear one -------------------------------------------
+
+
+def draw_classes(kind, n=6_000, seed=3):
+    """Records whose shapes bend or are lines, or that are one factor eight times; and classes."""
+    rng = RNG(seed)
+    if kind != "factor":
+        X = rng.random((n, 4))
+        first = 2 * np.abs(X[:, 0] - 0.5) if kind == "bends" else X[:, 0]
+        return X, rng.random(n) < 1 / (1 + np.exp(4 - 4 * first - 4 * X[:, 1]))
+    factor = rng.normal(size=(n, 1))
+    X = 1 / (1 + np.exp(-factor - 0.4 * rng.normal(size=(n, 8))))
+    return X, rng.random(n) < 1 / (1 + np.exp(-4 * factor[:, 0]))
+
+
+def test_choice_takes_an_additive_model_but_where_columns_are_one_factor_or_records_few():
+    budget = Budget(5.0, 1e-5)
+    for kind, method, n in (
+        ("bends", "additive", 5_000),
+        ("bends", "additive", 20_000),
+        ("line", "descent", 20_000),
+        ("factor", "descent", 6_000),
+        ("bends", "descent", 1_000),
+    ):
+        X, y = draw_classes(kind, n)
+        made = PrivateClassifier(epsilon=1.0, bounds=(0, 1), classes=[False, True], test_seed=2)
+        made.fit(X, y, budget=budget)
+        assert made.method_ == method
+        assert ("look" in made.record_.mechanism) == (n > 1_000)
+        record = made.record_
+        assert (record.epsilon, record.delta, record.law) == (1.0, 1e-6, "gaussian")
+    assert budget.spent.epsilon == 5.0
+    made.fit(*draw_classes("bends", 10_000), ids=np.arange(10_000) // 2, rows_per_person=2)
+    assert made.method_ == "additive"
+    assert made.record_.neighbors == "replace_person"
+    assert made.record_.mechanism.endswith("model of them, at most 2 rows a person")
+    X, y = draw_classes("bends", 5_000)
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=np.where(y, "yes", "no"))
+    schema = Schema(Label("y", positive=("yes",)), {name: Number(0, 1) for name in "abcd"})
+    learner = CenteredLinear(schema, epsilon=1.0, delta=1e-6, method="auto")
+    whole = learner.learn(frame, random_state=1)
+    parts = learner.learn(Chunks([frame[:1], frame[1:]]), random_state=1)
+    assert whole.method == "additive"
+    assert parts.to_json() == whole.to_json()
+    narrow = Schema(schema.label, {"a": Number(1e16, 1e16 + 4)})
+    few = CenteredLinear(narrow, epsilon=8.0, delta=1e-6, method="auto").learn(frame)
+    assert few.method == "descent"
+
+
+def test_look_moves_by_no_more_than_its_share_for_all_tiny_neighbors():
+    """All data sets of two records, all neighbors, in exact fractions, as for the whole release."""
+    unit = Rows.within((0, 1), 2)
+    plan = plan_additive(unit, 2, Goal(40.0, 0.01), name="here", target=False)
+    look = additive_choice.plan_look(plan, unit)
+    records = list(itertools.product(itertools.product([0.0, 0.49, 1.0], (0.0, 1.0)), (0, 1)))
+    largest = Fraction(0)
+    for other in records[::3]:
+        runs = []
+        for record in records:
+            rows, labels = _split([record, other])
+            transcript = Transcript(4)
+            pair = WholeRows(np.array(rows), np.array(labels))
+            told = additive_choice.measure_columns(
+                look, pair, lambda sums, sigma, to=transcript: to.answer(sums, sigma).astype(float)
+            )
+            runs.append((told, transcript))
+        assert len({told for told, _ in runs}) == 1
+        for (_, some), (_, more) in itertools.combinations(runs, 2):
+            total = sum(
+                Fraction(int(((a - b) ** 2).sum())) / Fraction(sigma) ** 2
+                for a, b, sigma in zip(some.sums, more.sums, some.sigmas, strict=True)
+            )
+            largest = max(largest, total)
+    assert plan.square * additive_choice.OF_LOOK / 3 < largest
+    assert largest <= plan.square * additive_choice.OF_LOOK
+
+
+def test_what_is_chosen_has_no_more_than_the_rest(monkeypatch):
+    """What both models release, in the fractions that their plans state."""
+    X, y = draw_classes("bends", 4_000)
+    goal, square = Goal(1.0, 1e-6, random_state=0), Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
+    rest, seen = square * (1 - additive_choice.OF_LOOK), []
+    learn_additive, learn_classes = additive_choice.learn_additive, additive_choice.learn_classes
+
+    def keep(learn, plan, *parts):
+        seen.append(plan)
+        return learn(plan, *parts)
+
+    monkeypatch.setattr(additive_choice, "learn_additive", partial(keep, learn_additive))
+    monkeypatch.setattr(additive_choice, "learn_classes", partial(keep, learn_classes))
+    unit, records = Rows.within((0, 1), 4), []
+    for taken in (True, False):
+        monkeypatch.setattr(additive_choice.Look, "is_for_additive", lambda *_, taken=taken: taken)
+        made = additive_choice.release_chosen(unit, X, y.astype(int), goal, name="here")
+        records.append(made.record)
+    added, linear = seen
+    assert added.square <= rest
+    assert sum(added.shares) == 1
+    bits, of_means = linear.means
+    price = unit.squared_distance(4 if linear.squares else 2)
+    total = Fraction(price << (2 * bits)) / of_means**2
+    total += 1 / Fraction(linear.of_classes) ** 2 + 2 / Fraction(linear.margins) ** 2
+    total += linear.descent.steps * Fraction(2 * linear.grid.length) ** 2 / linear.grid.sigma**2
+    assert rest * Fraction(99, 100) < total <= rest
+    assert records[0] == records[1]
+
+
+# With agents, and the noise of shapes ------------------------------------------------------------
+
+
+def test_agents_calibrate_an_additive_model_by_the_bits_of_its_schema():
+    panel, town = table(), table(20_000, 8)
+    town["rich"] = np.where(RNG(1).random(len(town)) < 0.5, "no", town["rich"])
+    model, rich = learn(panel), (town["rich"] == "yes").to_numpy()
+    bits = model.schema.bits(town)
+    asked = model.hypothesis
+    assert np.allclose(score_of(asked)(bits), np.diff(model.scores(town))[:, 0])
+    agents = local.Agents(bits, rich.astype(int), epsilon=4.0)
+    result = transfer.calibrate(json.loads(json.dumps(asked)), agents, random_state=1)
+    moved = model.with_calibration(result.knots, result.shifts, agents.record(1))
+    assert loss_of(moved, town) < loss_of(model, town) - 0.05
+    assert moved.shapes()["age"].effects.tolist() == model.shapes()["age"].effects.tolist()
+    for other in (moved, learn(panel, TARGET), CenteredLinear(SCHEMA, **PRIVACY).learn(panel)):
+        assert other.hypothesis is None
+    both = pd.concat([panel, town], ignore_index=True)
+    domain = np.repeat([0, -1], [len(panel), len(town)])
+    estimator = PrivateClassifier(schema=SCHEMA, classes=["no", "yes"], test_seed=1, **PRIVACY)
+    hybrid = HybridClassifier(
+        estimator.set_params(method="additive"), agents_epsilon=4.0, test_seed=1
+    )
+    hybrid.fit(both[list(SCHEMA.columns)], both["rich"], sample_domain=domain)
+    written = PrivateModel.from_json(hybrid.to_json(label="rich"))
+    assert loss_of(written, town) < loss_of(model, town) - 0.05
+
+
+def few_values(n, size):
+    """Numbers of ten values, which have a bin each, and a category: fits have the same bins."""
+    rng = RNG(n)
+    frame = {name: rng.integers(0, 10, n) * 10.0 for name in ("age", "pay")}
+    frame["job"] = rng.choice(list("abc"), n)
+    score = size * (1.5 * np.cos(frame["age"] / 15) + frame["pay"] / 50 - 1 + (frame["job"] == "b"))
+    rich = rng.random(n) < 1 / (1 + np.exp(-score))
+    worth = 4 * score + 2 * rng.normal(size=n)
+    return pd.DataFrame(frame).assign(rich=np.where(rich, "yes", "no"), worth=worth)
+
+
+def noise_ratio(schema, frame, fits):
+    """The stated deviations of shapes over what fits of one table vary by, as root mean squares."""
+    kinds = {name: schema.columns[name] for name in ("age", "pay", "job")}
+    kinds |= {"pay": Number(0, 90)}
+    effects, stated = [], []
+    for seed in range(fits):
+        model = learn(frame, Schema(schema.label, kinds), random_state=seed)
+        parts = []
+        for name, shape in model.shapes().items():
+            values = np.arange(0, 91, 10)
+            places = np.arange(3)  # No record has another value.
+            if name != "job":
+                places = np.searchsorted(np.array(shape.starts), values, side="right") - 1
+            parts.append((shape, places))
+        effects.append(np.concatenate([shape.effects[places] for shape, places in parts]))
+        stated.append(np.concatenate([shape.deviations[places] for shape, places in parts]))
+    return math.sqrt(np.mean(np.square(stated)) / np.mean(np.var(effects, axis=0, ddof=1)))
+
+
+def test_stated_deviations_of_shapes_are_those_of_fits():
+    assert 0.55 < noise_ratio(SCHEMA, few_values(6_000, 1.0), 6) < 1.6
+
+
+@at_length
+@each_case("size", [0.5, 2.0])
+@pytest.mark.parametrize("schema", [SCHEMA, TARGET])
+def test_stated_deviations_of_shapes_are_those_of_many_fits(schema, size):
+    for n in (6_000, 30_000):
+        assert 0.7 < noise_ratio(schema, few_values(n, size), 60) < 1.3
+
+
+def test_noise_adds_up_in_averages_of_bins_without_records():
+    rates, held = 2 / (np.arange(40) + 5), np.array([1.0, 0.5, 0.0])
+    draws, averages = RNG(0).normal(size=(40, 4_000, 3)), np.zeros((4_000, 3))
+    for rate, drawn in zip(rates, draws, strict=True):
+        averages += rate * (drawn - held * averages)
+    assert np.allclose(averages.std(axis=0), additive.vary_averages(rates, held), rtol=0.05)
+    alone = np.linalg.norm(weigh_rounds(rates))
+    assert additive.vary_averages(rates, held)[0] == pytest.approx(alone)

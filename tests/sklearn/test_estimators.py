@@ -84,9 +84,14 @@ def test_targets_are_learned_by_every_method(method, epsilon):
     assert ((learner.predict(ROWS * 100) >= 0) & (learner.predict(ROWS * 100) <= 20)).all()
 
 
-def test_the_method_is_chosen_by_public_numbers():
+def test_the_method_is_chosen_by_public_and_released_numbers():
     many = np.arange(N) % 8
     assert classifier().fit(ROWS, BITS).method_ == "descent"
+    bent = np.where(abs(ROWS[:, 0] - 5) > 2.5, "up", "low")
+    assert classifier().fit(ROWS[:50], bent[:50]).method_ == "descent"
+    assert classifier().fit(ROWS, bent).method_ == "additive"
+    one_factor = np.repeat(ROWS[:, :1], 8, axis=1)
+    assert classifier().fit(one_factor, BITS).method_ == "descent"
     assert classifier(classes=range(8)).fit(ROWS, many).method_ == "descent"
     assert regressor().fit(ROWS, TARGETS).method_ == "descent"
     assert regressor().fit(ROWS[:200], TARGETS[:200]).method_ == "descent"

@@ -43,16 +43,17 @@ if TYPE_CHECKING:
     from ..data.chunks import Chunks
     from ..learners import PrivateModel
 
-_TEXT = """Learn a linear model of PRIVATE and write it to a file that may be published: for a label
+_TEXT = """Learn a model of PRIVATE and write it to a file that may be published: for a label
 that the schema calls 1 by a rule, or one of --classes, a classifier; for a label between bounds, a
 regression. hdp-fast predict applies it. Columns are scaled by the schema's bounds; their means, and
 those of powers of numbers, are released with a part of the budget where records are not too few,
 and the rest of it pays for the model. Nothing else has to be set: --method auto takes a noisy
-descent on all records (descent); for a label that is a number its slopes are shrunk as far as their
-noise asks for. A folder, or several files, are read in parts and need not fit into memory. Privacy:
-PRIVATE is protected by (epsilon, delta) for each row, with --ids for all rows of an id, whatever is
-printed or written; with --epsilon inf no one is. The schema and --classes are public and must
-not be made from PRIVATE. The number of rows is public."""
+descent on all records (descent), and a shape for each column (additive) of two classes where rows
+are many and a look at columns is for it; for a label that is a number slopes are shrunk as far as
+their noise asks for. A folder, or several files, are read in parts and need not fit into memory.
+Privacy: PRIVATE is protected by (epsilon, delta) for each row, with --ids for all rows of an
+id, whatever is printed or written; with --epsilon inf no one is. The schema and --classes are
+public and must not be made from PRIVATE. The number of rows is public."""
 _METHODS = ("auto", "descent", "evidence", "statistics", "sgd", "additive")
 
 

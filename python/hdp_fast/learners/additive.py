@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from .additive_columns import (
     count_cells,
     gather_cells,
 )
-from .additive_plan import ONE, AdditivePlan, plan_additive
+from .additive_plan import ONE, AdditivePlan, plan_additive, release_number
 from .additive_shapes import (
     EDGES,
     Scale,
@@ -91,12 +92,16 @@ class AdditiveNoise(NamedTuple):
 
 
 class ReleasedAdditive(NamedTuple):
-    """The map to bits, the model of them, what protects the records, and what noise does."""
+    """The map to bits, the model of them, what protects the records, and what noise does.
+
+    n is the number of records, a noisy one where it is private.
+    """
 
     rows: Rows
     model: LinearModel | TargetModel
     record: PrivacyRecord | None
     noise: AdditiveNoise
+    n: int
 
 
 def release_additive(
@@ -109,11 +114,11 @@ def release_additive(
 ) -> ReleasedAdditive:
     """Charge the budget, release counts of cells, a base, steps and a scale.
 
-    Guarantee: (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows.
-    More than that, all is one Gaussian mechanism, whose mu the record states. Each part adds
-    rounded normal noise to integers, is chosen by public numbers and by what parts before it
+    Guarantee: (epsilon, delta)-DP under the goal's relation, exact, or for the persons who own the
+    rows. More than that, all is one Gaussian mechanism, whose mu the record states. Each part
+    adds rounded normal noise to integers, is chosen by public numbers and by what parts before it
     released, and has a distance of neighbors that no pair of records exceeds. With d columns and T
-    rounds their squares are
+    rounds their squares are under replace_one
 
     - 2 d for counts of cells: a record is in one cell of each column. What bins are is a function
       of these counts.
@@ -126,6 +131,14 @@ def release_additive(
     - 2 for counts of classes by score; for a target the square of twice the largest product of a
       residual and a score, which are cut to public limits, and that of its ends for its mean.
 
+    Under add_remove the number of records is private, and the first part is that number, with a
+    squared distance of 1. It takes the place of n in all that follows, and noise is at least as
+    small: a record more is in one cell of each column and adds one integer to one sum, so that the
+    distances are d for counts of cells, 1 for those of both classes (a record is in one), of cells
+    of a target and of classes by score, D = max(low^2, high^2) for sums, the square of the longer
+    way from the middle to an end for a mean, and that of the largest product for a slope. No
+    records at all are a data set like others. How long it takes tells n, which is not protected.
+
     The squares of distance over deviation add up to no more than that of mu, in rational numbers
     (Dong, Roth and Su 2022, Corollary 2). The order of columns is public. All else is
     post-processing. Settings for which no noise is enough are refused before anything is spent, and
@@ -134,27 +147,44 @@ def release_additive(
     unit: the map to plain rows.
     records: what `unit` makes of the private records, with their labels: 0 or 1, or targets in
         [-1, 1].
-    goal: one that is checked, of the relation replace_one.
+    goal: one that is checked.
     name: of who releases, for the record.
 
     Cost: O(n d) for each of 10 to 60 rounds, and one byte for each column of a record.
     """
     check_charge(goal.budget, goal.epsilon)
-    if not len(records):
+    n, add = len(records), partial(plan_additive, unit, goal=goal, name=name, target=target)
+    # The number of records is private under add_remove: nothing that is refused depends on it.
+    plan = add(1 if goal.neighbors == "add_remove" and goal.protects else n)
+    if not n and not plan.adds:
         raise ShapeError("there are no rows, but a model must be learned from one at least")
-    plan = plan_additive(unit, len(records), goal, name=name, target=target)
-    if plan.record is not None:
+    if plan.record is not None and not plan.adds:
         _note_few(plan, goal.epsilon)
     stream = make_stream(goal.random_state)
     charge = nullcontext() if plan.record is None else spend(goal.budget, plan.record)
     with charge, np.errstate(all="ignore"):
-        cells, values = gather_cells(plan.columns, records)
-        run = _Run(plan, cells, np.ascontiguousarray(values), target, stream)
-        return run.release(unit)
+        if plan.adds:
+            plan = add(release_number(n, plan, stream))
+        released = learn_additive(plan, unit, records, target, stream)
+    if plan.adds:
+        _note_few(plan, goal.epsilon)
+    return released
+
+
+def learn_additive(
+    plan: AdditivePlan,
+    unit: Rows,
+    records: WholeRows | PartedRows,
+    target: bool,
+    stream: np.random.Generator | None,
+) -> ReleasedAdditive:
+    """The releases of a plan. No budget is charged."""
+    cells, values = gather_cells(plan.columns, records)
+    return _Run(plan, cells, np.ascontiguousarray(values), target, stream).release(unit)
 
 
 def _note_few(plan: AdditivePlan, epsilon: float) -> None:
-    """Warn of what public numbers alone tell."""
+    """Warn of what public or released numbers alone tell."""
     if plan.clear >= _FEW:
         return
     count = len(plan.columns)
@@ -199,7 +229,7 @@ class _Run:
         plan = self.plan
         if not plan.rounds:
             return [_even_bins(column, plan.n) for column in plan.columns]
-        sigma = plan.sigma(2 * len(plan.columns), plan.shares.counts)
+        sigma = plan.sigma(plan.cells_moved * len(plan.columns), plan.shares.counts)
         counts = count_cells(self.cells, plan.columns)
         deviation = 0.0 if sigma is None else float(sigma)
         return [
@@ -214,10 +244,11 @@ class _Run:
         plan, d = self.plan, len(bins)
         curvatures = [one.counts * start.bend for one in bins]
         priors = [make_prior(one, start.unit) for one in bins]
-        first = plan.sigma(d * start.distance, plan.shares.first)
+        distance = d * start.distance(plan.adds)
+        first = plan.sigma(distance, plan.shares.first)
         values = [
-            self._add_noise(self._sum_first(start, column, len(one.counts)), first) / ONE / curve
-            for column, (one, curve) in enumerate(zip(bins, curvatures, strict=True))
+            self._add_noise(start.sum_residuals(some, len(curve)), first) / ONE / curve
+            for some, curve in zip(self.cells, curvatures, strict=True)
         ]
         spread = start.bend if start.law is None else (start.unit / 2) ** 2
         deviation = 0.0 if first is None else float(first) / ONE
@@ -228,7 +259,7 @@ class _Run:
 
         weights = weigh_priors(priors, values, vary(deviation), start.unit)
         sizes = [len(one.counts) for one in bins]
-        sigma = plan.sigma(plan.rounds * d * start.distance, plan.shares.steps)
+        sigma = plan.sigma(plan.rounds * distance, plan.shares.steps)
         of_round = 0.0 if sigma is None else float(sigma) / ONE
         left = of_round * float(np.linalg.norm(weigh_rounds(plan.rates)))
         gains = [
@@ -239,25 +270,25 @@ class _Run:
         ]
         drawn = self._add_noise(np.zeros((plan.rounds, sum(sizes)), np.int64), sigma)
         numbers = np.concatenate(curvatures), np.concatenate([one.ravel() for one in gains])
+        records, limits = (self.cells.ravel(), sizes, start.labels), start.limits
+        if not len(self.labels):
+            # One record whose residuals are cut to 0 stands for none.
+            records, limits = (np.zeros(d, np.uint8), sizes, np.zeros(1, np.int64)), (0, 0)
         fitted = _core.fit_additive(
-            (self.cells.ravel(), sizes, start.labels),
-            (start.law is None, start.base, *start.limits),
+            records,
+            (start.law is None, start.base, *limits),
             (plan.rates, drawn.astype(np.int64).ravel(), *numbers),
         )
         shapes = np.split(fitted / ONE, np.cumsum(sizes)[:-1])
-        return shapes, [left**2 * gain @ gain.T for gain in gains]
-
-    def _sum_first(self, start: Start, column: int, count: int) -> Integers:
-        """The exact sums of residuals of the base."""
-        base = 1 / (1 + math.exp(-start.base / ONE)) if start.law is None else start.base / ONE
-        rest = (start.labels - round(base * ONE)).clip(*start.limits)
-        # Below 2^53, and so exact.
-        sums = np.bincount(self.cells[column], weights=rest, minlength=count)
-        return sums.astype(np.int64)
+        covariances = []
+        for one, gain in zip(bins, gains, strict=True):
+            blurred = gain * (of_round * vary_averages(plan.rates, one.held))
+            covariances.append(blurred @ blurred.T)
+        return shapes, covariances
 
     def _score(self, start: Start, values: Integers, sizes: Sequence[int]) -> Integers:
         """The scores of all records, in units of 2^-16."""
-        scores = np.full(self.plan.n, start.base, np.int64)
+        scores = np.full(len(self.labels), start.base, np.int64)
         for some, part in zip(self.cells, np.split(values, np.cumsum(sizes)[:-1]), strict=True):
             scores += part[some]
         return scores
@@ -278,7 +309,7 @@ class _Run:
         places = np.searchsorted(edges, scores, side="right")
         width = len(edges) + 1
         pairs = places + width * (start.labels != 0)
-        sigma = plan.sigma(2, plan.shares.scale)
+        sigma = plan.sigma(plan.cells_moved, plan.shares.scale)
         counts = self._add_noise(np.bincount(pairs, minlength=2 * width), sigma).reshape(2, width)
         ends = np.concatenate([[2 * EDGES[0] - EDGES[1]], EDGES, [2 * EDGES[-1] - EDGES[-2]]])
         middles = mean + spread * (ends[1:] + ends[:-1]) / 2
@@ -295,7 +326,7 @@ class _Run:
         rest = (start.labels - scores).clip(-limit, limit)
         products = (rest * along) // ONE
         most = -(-reach * limit // ONE) + 1
-        sigma = plan.sigma((2 * most) ** 2, plan.shares.scale)
+        sigma = plan.sigma((most if plan.adds else 2 * most) ** 2, plan.shares.scale)
         total = self._add_noise(np.array([products.sum()]), sigma)[0]
         whole = plan.n * spread**2 * ONE
         deviation = 0.0 if sigma is None else float(sigma) / whole
@@ -332,10 +363,11 @@ class _Run:
             model = TargetModel(
                 weights, bound, start.law, known.explained, known.left, self.plan.record
             )
-            return ReleasedAdditive(centered, model, self.plan.record, known)
+            return ReleasedAdditive(centered, model, self.plan.record, known, self.plan.n)
         reach = float(np.linalg.norm(weights)) * bound
         loss = LinearLoss("logistic", 1.0, bound, None, float(np.logaddexp(0, reach)))
-        return ReleasedAdditive(centered, LinearModel(weights, loss), self.plan.record, known)
+        made = LinearModel(weights, loss)
+        return ReleasedAdditive(centered, made, self.plan.record, known, self.plan.n)
 
 
 def _even_bins(column: Cells, n: int) -> Bins:
@@ -348,6 +380,21 @@ def weigh_rounds(rates: Floats) -> Floats:
     left = np.cumprod((1 - rates)[::-1])[::-1]
     weights: Floats = rates * np.append(left[1:], 1.0)
     return weights
+
+
+def vary_averages(rates: Floats, held: Floats) -> Floats:
+    """The deviation of averages at the end, for noise of deviation 1 in each round.
+
+    Steps pull a bin back as far as it holds the records that it is taken to have. Where it holds
+    fewer, noise adds up.
+
+    held: the part of them, shape (bins,).
+    """
+    pulled = 1 - rates[:, None] * held
+    left = np.cumprod(pulled[::-1], axis=0)[::-1]
+    weights = rates[:, None] * np.vstack([left[1:], np.ones(len(held))])
+    deviations: Floats = np.linalg.norm(weights, axis=0)
+    return deviations
 
 
 def _mean_square(bins: Bins, values: Floats) -> float:

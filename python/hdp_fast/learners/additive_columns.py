@@ -25,6 +25,8 @@ _MOST_CELLS = 256
 _SEEN = 2.0
 # No bin counts as having less than this share of what an even one has.
 _LEAST_SHARE = 0.1
+# A bin of a number with less than this share of the mean may be noise alone.
+_LEAST_BIN = 0.25
 
 
 class Cells(NamedTuple):
@@ -95,7 +97,7 @@ def gather_cells(
         made[:, place : place + len(some)] = part
         place += len(some)
         kept.append(some)
-    return made, np.concatenate(kept)
+    return made, np.concatenate(kept) if kept else np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,13 @@ class Bins(NamedTuple):
         of_cell: The bin of each cell, uint8.
         counts: How many records each bin is taken to have, above 0; shape (bins,).
         places: Where each bin is in [0, 1] among a number's bins, or records; None for a category.
+        held: The part of these records, in [0, 1], that was seen in the bin.
     """
 
     of_cell: NDArray[np.uint8]
     counts: Floats
     places: Floats | None
+    held: Floats
 
 
 def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
@@ -142,12 +146,13 @@ def choose_bins(column: Cells, released: Floats, sigma: float, n: int) -> Bins:
     cells = np.bincount(of_cell)
     counts = np.bincount(of_cell, weights=released)
     shrunk = _shrink(counts, sigma * np.sqrt(cells), n)
+    held = (counts / shrunk).clip(0.0, 1.0)
     if column.kind != "number":
-        return Bins(of_cell, shrunk, None)
+        return Bins(of_cell, shrunk, None, held)
     # Bins of even cells hold what they hold: the places of records among all of them were measured
     # to be better than those of bins there, and worse where bins hold about as many each.
     ends = np.cumsum(shrunk) if column.size <= column.bins else np.arange(len(shrunk)) + 1.0
-    return Bins(of_cell, shrunk, (ends - np.diff(ends, prepend=0.0) / 2) / ends[-1])
+    return Bins(of_cell, shrunk, (ends - np.diff(ends, prepend=0.0) / 2) / ends[-1], held)
 
 
 def _cut(column: Cells, released: Floats, sigma: float) -> NDArray[np.uint8]:
@@ -162,6 +167,10 @@ def _cut(column: Cells, released: Floats, sigma: float) -> NDArray[np.uint8]:
     _, bins = np.unique(quantiles, return_inverse=True)
     if bins[-1] == 0:
         return _cut_evenly(column)
+    sums = np.bincount(bins, weights=counts)
+    kept = sums[bins] >= _LEAST_BIN * sums.mean()
+    if len(np.unique(bins[kept])) > 1:
+        seen, bins = seen[kept], np.unique(bins[kept], return_inverse=True)[1]
     nearest = np.searchsorted((seen[1:] + seen[:-1]) / 2, np.arange(len(released)))
     return bins[nearest].astype(np.uint8)
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import accounting
+from .. import accounting, noise
 from .._support.types import Floats
 from .._support.validate import refuse
 from ..data.goal import Goal
@@ -24,6 +24,9 @@ ONE = 1 << 16
 # The base is more for a target.
 _OF_BASE, _OF_TARGET = Fraction(3, 100), Fraction(10, 100)
 _OF_COUNTS, _OF_FIRST, _OF_SCALE = Fraction(12, 100), Fraction(15, 100), Fraction(6, 100)
+# That of the number of records where it is private; it counts as so many deviations of its noise at
+# least.
+_OF_NUMBER, _LEAST_NUMBER = Fraction(2, 100), 2.0
 # The mean of all rounds weighs a round by about its number to this power less 1, and so many rounds
 # without a change go before the first.
 _POWER, _BEFORE = 2.0, 3.0
@@ -53,6 +56,7 @@ class Shares(NamedTuple):
         first: Of the first sums.
         steps: Of all rounds together.
         scale: Of what tells how sure scores may be.
+        number: Of the number of records, where that is private.
     """
 
     counts: Fraction
@@ -60,15 +64,17 @@ class Shares(NamedTuple):
     first: Fraction
     steps: Fraction
     scale: Fraction
+    number: Fraction
 
 
-def share_parts(rounds: int, target: bool) -> Shares:
-    """All for the base where there are no rounds."""
+def share_parts(rounds: int, target: bool, adds: bool) -> Shares:
+    """All but the number for the base where there are no rounds."""
+    number, none = _OF_NUMBER if adds else Fraction(0), Fraction(0)
     if not rounds:
-        return Shares(Fraction(0), Fraction(1), Fraction(0), Fraction(0), Fraction(0))
+        return Shares(none, 1 - number, none, none, none, number)
     base = _OF_TARGET if target else _OF_BASE
-    steps = 1 - _OF_COUNTS - base - _OF_FIRST - _OF_SCALE
-    return Shares(_OF_COUNTS, base, _OF_FIRST, steps, _OF_SCALE)
+    steps = 1 - _OF_COUNTS - base - _OF_FIRST - _OF_SCALE - number
+    return Shares(_OF_COUNTS, base, _OF_FIRST, steps, _OF_SCALE, number)
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class AdditivePlan:
 
     Attributes:
         columns: The cells of all columns.
-        n: The number of records.
+        n: The number of records; a released one where it is private.
         square: The square of mu for each row; None without noise.
         clear: n mu / columns.
         rounds: How often each column has its turn; 0 where the base is released alone.
@@ -85,6 +91,7 @@ class AdditivePlan:
         wider: By how much the limits of residuals are wider than those of the base.
         reach: Limits of a target's residuals, in roots of its mean square.
         record: What protects the records; None without noise.
+        adds: Whether neighbors differ by a record that is added or removed, not replaced.
     """
 
     columns: tuple[Cells, ...]
@@ -96,6 +103,12 @@ class AdditivePlan:
     wider: float
     reach: float
     record: PrivacyRecord | None
+    adds: bool = False
+
+    @property
+    def cells_moved(self) -> int:
+        """In how many cells of a table neighbors differ, by 1: a record is in one."""
+        return 1 if self.adds else 2
 
     def sigma(self, distance: int, share: Fraction) -> Fraction | None:
         """The deviation of noise at which this squared distance takes a share of mu squared."""
@@ -109,12 +122,13 @@ class AdditivePlan:
 
 
 def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) -> AdditivePlan:
-    """Everything but the records; raises where no noise is enough."""
-    square, mu = None, math.inf
-    if goal.protects:
-        share = goal.persons.gaussian_share(*goal.price)
-        mu = min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)
-        square = Fraction(mu) ** 2
+    """Everything but the records; raises where no noise is enough, whatever n is.
+
+    n: the number of records; under add_remove what release_number made of it.
+    """
+    square = find_square(goal)
+    adds = square is not None and goal.neighbors == "add_remove"
+    mu = math.inf if square is None else math.sqrt(square)
     count = len(lay_out(unit, True, 1))
     clear = n * mu / count
     bins = _pick(_BINS, clear) if goal.protects else _BINS_WITHOUT_NOISE
@@ -124,12 +138,18 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
     rounds = _pick(_ROUNDS, clear) if goal.protects else _ROUNDS_WITHOUT_NOISE
     rounds = 0 if clear < _LEAST_CLEAR else rounds
     columns = tuple(lay_out(unit, fine, bins))
-    _check_bounds(unit)
-    if rounds and count > _MOST_COLUMNS:
+    if not _has_cells(unit):
+        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
+        refuse("bounds", "too narrow", rule)
+    if (rounds or adds) and count > _MOST_COLUMNS:
         refuse("columns", count, f"an additive model has at most {_MOST_COLUMNS:,}")
     record = None
     if square is not None:
-        what = "the base alone" if not rounds else f"counts of cells, base, {rounds} rounds, scale"
+        # What is said and refused under add_remove is known before n is.
+        most = _ROUNDS[-1][1] if adds else rounds
+        what = "the base alone" if not most else f"counts of cells, base, {most} rounds, scale"
+        if adds:
+            what = f"number of records, counts of cells, base, at most {most} rounds, scale"
         record = goal.persons.state(
             PrivacyRecord(
                 mechanism=f"{name}, additive model of {count} columns: {what}",
@@ -143,23 +163,47 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
             )
         )
         # No distance is longer, and no share smaller.
-        longest = 16 * ONE**2 * max(rounds, 1) * count
+        longest = 16 * ONE**2 * max(most, 1) * count
         if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:
             epsilon, delta = goal.price
             refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
-    shares = share_parts(rounds, target)
+    shares = share_parts(rounds, target, adds)
     wider, reach = _pick(_WIDER, clear), _pick(_REACH, clear)
-    return AdditivePlan(columns, n, square, clear, rounds, shares, wider, reach, record)
+    return AdditivePlan(columns, n, square, clear, rounds, shares, wider, reach, record, adds)
+
+
+def find_square(goal: Goal) -> Fraction | None:
+    """The square of mu for each row; None without noise."""
+    if not goal.protects:
+        return None
+    share = goal.persons.gaussian_share(*goal.price)
+    return Fraction(min(float(accounting.gaussian_mu(*share)), _LARGEST_MU)) ** 2
+
+
+def release_number(n: int, plan: AdditivePlan, stream: np.random.Generator | None) -> int:
+    """The number of records with noise, for it is private under add_remove; 1 at least.
+
+    The distance of neighbors is 1.
+
+    plan: that of any number of records.
+    """
+    sigma = plan.sigma(1, plan.shares.number)
+    assert sigma is not None
+    drawn = noise.rounded_gaussian(sigma, 1, random_state=stream)
+    return max(n + int(drawn[0]), math.ceil(_LEAST_NUMBER * sigma), 1)
 
 
 def _pick(steps: Sequence[tuple[float, Any]], clear: float) -> Any:
     return [value for least, value in steps if clear >= least][-1]
 
 
-def _check_bounds(unit: Rows) -> None:
-    """Refuse bounds between which there are too few numbers for cells."""
+def can_be_additive(unit: Rows) -> bool:
+    """Whether plan_additive refuses no model of these columns."""
+    return _has_cells(unit) and len(lay_out(unit, False, 1)) <= _MOST_COLUMNS
+
+
+def _has_cells(unit: Rows) -> bool:
+    """Whether there are enough numbers between bounds for cells."""
     low, width = unit.number_bounds
     ends = low[:, None] + np.arange(FINE_CELLS + 1) / FINE_CELLS * width[:, None]
-    if not (np.diff(ends, axis=1) > 0).all():
-        rule = f"between the bounds of a number there must be {FINE_CELLS} others"
-        refuse("bounds", "too narrow", rule)
+    return bool((np.diff(ends, axis=1) > 0).all())

@@ -76,6 +76,29 @@ def weigh_priors(
     return weights
 
 
+def explain(
+    prior: Prior, weights: Floats, values: Floats, variances: Floats, shares: Floats, unit: float
+) -> float:
+    """The mean square of the shape that first values of a column are taken for.
+
+    weights: how likely each prior is.
+    shares: of the records, in the bins.
+    """
+    kept = weights > 1e-3
+    covariances = prior.covariances[kept]
+    noise = np.diag(variances) + _FIRST_CONSTANT * unit**2
+    wanted = np.broadcast_to(values[:, None], (len(covariances), len(values), 1))
+    shapes = (covariances @ np.linalg.solve(covariances + noise, wanted))[..., 0]
+    shape = weights[kept] @ shapes / weights[kept].sum()
+    return float(shares @ (shape - shares @ shape) ** 2)
+
+
+def bend_chance(weights: Floats) -> float:
+    """How likely a number's shape is no line, by how likely its priors are."""
+    straight = weights[1 :: len(_RANGES)].sum()
+    return float(1 - weights[0] - straight)
+
+
 def _log_evidence(prior: Prior, values: Floats, variances: Floats, unit: float) -> Floats:
     noise = np.diag(variances) + _FIRST_CONSTANT * unit**2
     roots = np.linalg.cholesky(prior.covariances + noise)

@@ -45,23 +45,43 @@ class Start(NamedTuple):
     law: TargetLaw | None = None
     width: float = 1.0
 
-    @property
-    def distance(self) -> int:
+    def distance(self, adds: bool) -> int:
         """The squared distance of neighbors in the sums of one column."""
-        return squared_distance(*self.limits)
+        return squared_distance(*self.limits, adds)
+
+    def sum_residuals(self, bins: NDArray[np.uint8], count: int) -> Integers:
+        """The exact sums of residuals of the base over so many bins, in units of 2^-16."""
+        base = 1 / (1 + math.exp(-self.base / ONE)) if self.law is None else self.base / ONE
+        rest = (self.labels - round(base * ONE)).clip(*self.limits)
+        # Below 2^53, and so exact.
+        return np.bincount(bins, weights=rest, minlength=count).astype(np.int64)
 
 
-def squared_distance(low: int, high: int) -> int:
-    """The largest squared distance of sums over bins, where records add low to high to one."""
-    return max((high - low) ** 2, 2 * max(low**2, high**2))
+def squared_distance(low: int, high: int, adds: bool = False) -> int:
+    """The largest squared distance of sums over bins, where records add low to high to one.
+
+    adds: whether one of the neighbors has a record more, and not another one in the place of one.
+    """
+    largest = max(low**2, high**2)
+    return largest if adds else max((high - low) ** 2, 2 * largest)
 
 
 def start_classes(plan: AdditivePlan, labels: NDArray[Any], add_noise: AddNoise) -> Start:
-    """The count of the second class, and limits around its share."""
+    """The count of the second class, and limits around its share.
+
+    Under add_remove that is of both: a record is in one, and so the distance of neighbors is 1.
+    """
     n = plan.n
     sigma = plan.sigma(1, plan.shares.base)
-    second = add_noise(np.array([np.count_nonzero(labels)]), sigma)[0]
-    share = min(max(second / n, _LEAST_SHARE), 1 - _LEAST_SHARE)
+    second = np.count_nonzero(labels)
+    if plan.adds:
+        pair = add_noise(np.array([len(labels) - second, second]), sigma).clip(0.0)
+        # Counts below their noise say little: both classes then have about half.
+        pair += 0.0 if sigma is None else float(sigma)
+        share = pair[1] / pair.sum()
+    else:
+        share = add_noise(np.array([second]), sigma)[0] / n
+    share = min(max(share, _LEAST_SHARE), 1 - _LEAST_SHARE)
     bend, wider = share * (1 - share), plan.wider
     low, high = -(share + wider * (1 - share)), (1 - share) + wider * share
     return Start(
@@ -81,15 +101,16 @@ def start_target(plan: AdditivePlan, labels: NDArray[Any], add_noise: AddNoise) 
     share = plan.shares.base
     if plan.rounds:
         share /= 2
-        sigma = plan.sigma(2, share)
+        sigma = plan.sigma(plan.cells_moved, share)
         places = (labels + 1) / 2 * _TARGET_CELLS
         places = np.minimum(places.astype(np.int64), _TARGET_CELLS - 1)
         counts = add_noise(np.bincount(places, minlength=_TARGET_CELLS), sigma)
         law, root = choose_ends(counts, 0.0 if sigma is None else float(sigma), n)
     ends = math.floor(law.low * ONE), math.ceil(law.high * ONE)
     whole = np.rint(labels * ONE).astype(np.int64).clip(*ends)
-    sigma = plan.sigma((ends[1] - ends[0]) ** 2, share)
     middle = sum(ends) // 2
+    longest = ends[1] - middle if plan.adds else ends[1] - ends[0]
+    sigma = plan.sigma(longest**2, share)
     total = add_noise(np.array([(whole - middle).sum()]), sigma)[0]
     mean = min(max((middle + total / n) / ONE, law.low), law.high)
     width = max(law.high - mean, mean - law.low)

@@ -188,26 +188,30 @@ def plan_classes(
     name: str,
     squares: bool | None = None,
     of_means: Fraction | None = None,
+    share: Fraction = Fraction(1),
 ) -> ClassesPlan:
     """Everything but the records; raises where no noise is enough.
 
     squares: whether squares of numbers become columns; None decides by n and mu.
     of_means: the share of the square of mu with which means are released, whatever they tell; None
         releases them where they are clear.
+    share: that of the square of mu that is used; the record is that of the whole.
     """
     mu = min(float(accounting.gaussian_mu(*goal.persons.gaussian_share(*goal.price))), _LARGEST_MU)
+    square = Fraction(mu) ** 2 * share
+    mu *= math.sqrt(share)
     d, numbers = len(unit.is_number), int(unit.is_number.sum())
     of_column = n * mu / math.sqrt(d + 1)
     clear = of_column / math.sqrt(classes - 1)
     if squares is None:
         squares = n * min(mu, 1.0) >= _SQUARES * math.sqrt(d + numbers)
-    price, square = unit.squared_distance(count_powers(squares)), Fraction(mu) ** 2
-    share = _OF_MEANS if of_means is None else of_means
-    centers = math.sqrt(price) <= _BLUR * n * mu * math.sqrt(share)
+    price = unit.squared_distance(count_powers(squares))
+    part = _OF_MEANS if of_means is None else of_means
+    centers = math.sqrt(price) <= _BLUR * n * mu * math.sqrt(part)
     means, descent = None, plan_descent(clear, classes)
     if of_means is not None or (centers and of_column >= _CLEAR_MEANS):
-        means = _calibrate_means(price, n, square * share) if mu else None
-        square *= 1 - share
+        means = _calibrate_means(price, n, square * part) if mu else None
+        square *= 1 - part
     grid = calibrate_descent(descent, n, square * (1 - _OF_CLASSES - _OF_MARGINS)) if mu else None
     if grid is None or (means is None and of_means is not None):
         epsilon, delta = goal.price

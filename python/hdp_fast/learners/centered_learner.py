@@ -15,8 +15,14 @@ from .._support.notes import keep_result
 from .._support.parameters import Checked, Rules, optional
 from .._support.random_state import check_random_state
 from .._support.types import Floats, Integers, RandomState
-from .._support.validate import instance, one_of, positive_or_infinite, probability
-from ..budget.account import Budget
+from .._support.validate import (
+    curator_relation,
+    instance,
+    one_of,
+    positive_or_infinite,
+    probability,
+)
+from ..budget.account import Budget, Neighbors
 from ..data.chunks import Chunks, refuse_owners, take_bare
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
@@ -69,11 +75,13 @@ class CenteredLinear(Checked):
             None.
         classes: All labels that there are, two texts or more, which a classifier learns instead of
             the schema's rule; public. None keeps the rule.
-        method: "descent" by 8 to 120 noisy steps on all records, which "auto" is; "evidence" for a
-            regression whose slopes are averaged over priors, weighed by their evidence, "sgd" for
-            logistic, softmax or least-squares regression by PrivateSGD, "statistics" for least
-            squares on what SufficientStatistics releases, or "additive" for what PrivateAdditive
-            learns, of two classes or a target.
+        method: "descent" by 8 to 120 noisy steps on all records; "evidence" for a regression whose
+            slopes are averaged over priors, weighed by their evidence, "sgd" for logistic, softmax
+            or least-squares regression by PrivateSGD, "statistics" for least squares on what
+            SufficientStatistics releases, or "additive" for what PrivateAdditive learns, of two
+            classes or a target. "auto" is "descent", but for two classes where n mu / columns is
+            100 at least: there a look at columns, with a tenth of the square of mu, chooses between
+            it and "additive".
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
@@ -103,7 +111,7 @@ class CenteredLinear(Checked):
     epsilon: float
     delta: float | None = None
     classes: Sequence[str] | None = None
-    method: str = "auto"
+    method: str = "descent"
 
     RULES: ClassVar[Rules] = {
         "schema": partial(instance, kind=Schema, what="a data.Schema"),
@@ -171,7 +179,7 @@ class CenteredLinear(Checked):
         """
         check_random_state(random_state)
         delta = _UNUSED_DELTA if self.delta is None else self.delta
-        goal = Goal(self.epsilon, delta, budget=budget, random_state=random_state)
+        goal = Goal(self.epsilon, delta, self._neighbors, budget, random_state)
         rows: Floats | PartedRows
         labels: NDArray[Any] | None = None
         if isinstance(table, Chunks):
@@ -192,7 +200,13 @@ class CenteredLinear(Checked):
             name=f"learners.{type(self).__name__}",
             method=self.method,
         )
-        return make_private_model(released, self.classes, len(rows))
+        n = len(rows) if released.n is None else released.n
+        return make_private_model(released, self.classes, n)
+
+    @property
+    def _neighbors(self) -> Neighbors:
+        """The relation of the guarantee."""
+        return "replace_one"
 
     @property
     def _task(self) -> LinearTask:
@@ -247,12 +261,17 @@ class PrivateAdditive(CenteredLinear):
             None.
         classes: The two labels that there are, texts; None keeps the schema's rule.
         method: "additive", and no other.
+        neighbors: "replace_one", for which the number of records is public, or "add_remove", for
+            which it is private: it is released with noise, and all other noise is about half as
+            large for two classes of one size, and .7 times where one of them is rare.
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.
 
     Guarantee:
-        That of learn: one Gaussian mechanism, whose mu the record states, composed of several.
+        That of learn, under neighbors: one Gaussian mechanism, whose mu the record states, composed
+        of several. Under "add_remove" n is one of the released numbers, a model may be learned of
+        no rows at all, and how long it takes is not protected.
 
     Source:
         Dong, Roth and Su 2022 for composition. Nori and others 2021 for additive models of noisy
@@ -269,11 +288,17 @@ class PrivateAdditive(CenteredLinear):
     """
 
     method: str = "additive"
+    neighbors: Neighbors = "replace_one"
 
     RULES: ClassVar[Rules] = {
         **CenteredLinear.RULES,
         "method": partial(one_of, allowed=("additive",)),
+        "neighbors": curator_relation,
     }
+
+    @property
+    def _neighbors(self) -> Neighbors:
+        return self.neighbors
 
 
 def make_private_model(

@@ -22,7 +22,8 @@ from ..data.rows import PlainRows, Rows
 from ..data.states import State
 from ..exceptions import ShapeError
 from ..record import PrivacyRecord, rng_of
-from .additive import AdditiveNoise, release_additive
+from .additive import AdditiveNoise, ReleasedAdditive, release_additive
+from .additive_choice import may_be_additive, release_chosen
 from .centered_classes import release_classes
 from .centered_rows import (
     PartedRows,
@@ -150,6 +151,8 @@ class CenteredModel:
         record: What protects the records; None where nothing does.
         noise: What is known of the noise in the weights of a descent, or of an additive model; None
             with other methods.
+        n: The noisy number of records of an additive model, which is private under add_remove; None
+            with other methods.
     """
 
     rows: Rows
@@ -157,6 +160,7 @@ class CenteredModel:
     method: str
     record: PrivacyRecord | None
     noise: DescentNoise | AdditiveNoise | None = None
+    n: int | None = None
 
 
 def release_linear(
@@ -174,20 +178,20 @@ def release_linear(
     Neither a descent nor the evidence for targets does: they share out their budgets
     in their own ways, as release_classes and release_targets say.
 
-    (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows. Where the
-    noise on means would hide them, none are released, and the learner has all. Settings for which
-    no noise is enough are refused before anything is spent.
+    (epsilon, delta)-DP under the goal's relation, exact, or for the persons who own the rows. Where
+    the noise on means would hide them, none are released, and the learner has all. Settings for
+    which no noise is enough are refused before anything is spent.
 
     unit: the map to plain rows.
     rows: what `unit` makes of the private records; not in parts for noisy gradients.
     labels: numbers of classes, or targets in [-1, 1]; None beside rows in parts, which have them.
-    goal: one that is checked, of the relation replace_one; its delta is used even where its epsilon
-        is infinite.
+    goal: one that is checked; its delta is used even where its epsilon is infinite. Its relation is
+        replace_one, or with "additive" also add_remove.
     name: of who releases, for the record.
     """
     one_of("method", method, task.methods)
     check_charge(goal.budget, goal.epsilon)
-    if not len(rows):
+    if not len(rows) and goal.neighbors != "add_remove":
         raise ShapeError("there are no rows, but a model must be learned from one at least")
     persons = goal.persons
     if persons.keep is not None:
@@ -202,8 +206,12 @@ def release_linear(
         if not target and task.classes != 2:
             refuse("method", method, "an additive model is of two classes or of a target")
         added = release_additive(unit, pair_rows(rows, labels), goal, name=name, target=target)
-        return CenteredModel(added.rows, added.model, method, added.record, added.noise)
-    # Each was measured to be the best, or nearly so, at any size: "auto" looks at no number.
+        return CenteredModel(added.rows, added.model, method, *added[2:])
+    if method == "auto" and task.classes == 2 and may_be_additive(unit, len(rows), goal):
+        chosen = release_chosen(unit, rows, labels, goal, name=name)
+        taken = "additive" if isinstance(chosen, ReleasedAdditive) else "descent"
+        return CenteredModel(chosen.rows, chosen.model, taken, chosen.record, chosen.noise)
+    # A descent was measured to be the best of the linear ones, or nearly so, at any size.
     if isinstance(task, ClassTask) and method in {"auto", "descent"}:
         parts = release_classes(unit, rows, labels, task.classes, goal, name=name)
         return CenteredModel(parts.rows, parts.model, "descent", parts.record, parts.noise)

@@ -34,6 +34,7 @@ from ..exceptions import ParameterError
 from ..record import PrivacyRecord
 from .additive_columns import Shape, make_shape
 from .centered_linear import METHODS
+from .descriptions import Description
 from .effects import ToldEffects, distinct_names, tell_effects
 from .moment_equation import softmax, to_halves
 from .scores import shift_scores, to_log_odds
@@ -80,7 +81,7 @@ class PrivateModel(JsonObject):
             label, scaled from its bounds to [-1, 1].
         method: Method that learned the model, "descent", "evidence", "sgd", "statistics" or
             "additive", whose rows are bits of the schema's cuts and values.
-        n: The public number of records.
+        n: The public number of records; under add_remove a noisy one.
         signal: For classes with "descent", and with "sgd", the noise of the plan, as the length of
             the longest gradient over it: public, known before any data, the same for labels that
             are pure chance. With "statistics" how far the released weights stand out of their
@@ -137,6 +138,21 @@ class PrivateModel(JsonObject):
     def labels(self) -> tuple[str, ...] | None:
         """The classes as texts; None for a target."""
         return None if self.link == "target" else self.classes or ("0", "1")
+
+    @property
+    def hypothesis(self) -> Description | None:
+        """What transfer.calibrate and devices of real people read of an additive model.
+
+        A linear function of the bits of its schema, which schema.bits makes and devices hold. None
+        for other methods, whose rows are shrunk and may have squares, for a target, and for a
+        model that is calibrated already.
+        """
+        if (self.method, self.link, self.calibration) != ("additive", "logistic", None):
+            return None
+        assert self.rows.center is not None
+        *weights, last = self._differences[:, 0].tolist()
+        bias = last - float(np.array(weights) @ self.rows.center)
+        return {"kind": "linear", "weights": weights, "bias": bias}
 
     def with_calibration(
         self, knots: ArrayLike, shifts: ArrayLike, agents_record: PrivacyRecord | None

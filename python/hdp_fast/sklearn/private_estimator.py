@@ -36,9 +36,11 @@ from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
+from ..learners.additive_columns import make_shape
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel, LinearTask, refuse_steps, release_linear
 from ..learners.centered_rows import PartedRows
+from ..learners.weight_noise import score_weights
 from ..record import PrivacyRecord
 from .coefficients import LinearPart, to_frame
 from .toolkit import (
@@ -310,8 +312,13 @@ class PrivateLinearEstimator(SeededEstimator):
         get_feature_names_out. Where records are so many that squares of numbers are learned, it is
         the linear part of the scores: squares, less what is linear in their numbers, are further
         features of summary. Rows that the model shrinks have smaller scores.
+
+        Raises:
+            AttributeError: A selector of scikit-learn reads it of an additive model, which has bits
+                instead of columns: it reads feature_importances_ then.
         """
-        self._check_selection("coef_")
+        if self._selects_columns("coef_"):
+            raise AttributeError("of an additive model, selectors read feature_importances_")
         part = self._linear_part()
         coefficients: Floats = self._by_score(part.coefficients[:, : part.plain])
         return coefficients
@@ -326,26 +333,44 @@ class PrivateLinearEstimator(SeededEstimator):
         """Shares of the features in what they add to the scores, squares included; shape (d,).
 
         By weight times the spread of its column, which follows from released means. They do not
-        depend on the units of columns, which coef_ does.
+        depend on the units of columns, which coef_ does. Selectors of scikit-learn get those of the
+        columns of X from an additive model: by the spread of their shapes.
         """
-        self._check_selection("feature_importances_")
-        sizes = self._linear_part().sizes
+        columns = self._selects_columns("feature_importances_")
+        sizes = self._column_sizes() if columns else self._linear_part().sizes
         return sizes / max(float(sizes.sum()), math.ulp(0.0))
 
-    def _check_selection(self, name: str) -> None:
-        """Refuses to let columns of a frame be chosen by what are features of a schema.
+    def _selects_columns(self, name: str) -> bool:
+        """Whether a selector asks for columns of X, of which an additive model makes bits.
 
-        Selectors of scikit-learn take entries by their places, and say nothing of others.
+        Selectors of scikit-learn take entries by their places, and say nothing of others. Columns
+        of a frame must not be chosen by what are features of a schema.
         """
         plain = [f"x{place}" for place in range(self.n_features_in_)]
         names = list(getattr(self, "feature_names_in_", plain))
         if self._name_features() == names or not is_called_by(SELECTORS):
-            return
-        what, way = "schema", "put SchemaTransformer before it"
-        if self.method_ == "additive":
-            what, way = "model", "take a linear method"
-        rule = f"a selector chooses columns of X: {way}"
-        raise ParameterError(f"{name} has an entry for each feature of the {what}, but {rule}")
+            return False
+        columns = names if self.schema is None else self.schema.reads
+        if self.method_ == "additive" and columns == names:
+            return True
+        rule = "a selector chooses columns of X: put SchemaTransformer before it"
+        raise ParameterError(f"{name} has an entry for each feature of the schema, but {rule}")
+
+    def _column_sizes(self) -> Floats:
+        """The root mean square of what each column of X adds to the scores of an additive model."""
+        rows: Rows = self.rows_
+        assert rows.center is not None
+        weights, place, sizes = score_weights(self.model_)[:-1, 0], 0, []
+        parts: list[tuple[Any, int]] = rows.parts
+        if isinstance(rows.source, Bounds):
+            ends = zip(rows.source.low, rows.source.high, rows.source.cuts or (), strict=True)
+            parts = [(Number(low, high, cuts), len(cuts)) for low, high, cuts in ends]
+        for kind, width in parts:
+            some = slice(place, place + width)
+            shape = make_shape(kind, weights[some], rows.center[some])
+            sizes.append(math.sqrt(shape.shares @ shape.effects**2))
+            place += width
+        return np.array(sizes)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names the features of coef_: columns, and categories of columns as column=category.
