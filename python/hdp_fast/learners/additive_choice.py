@@ -41,6 +41,8 @@ _LEAST_CLEAR, _MOST_EXPLAINED = 100.0, 0.3
 _CLEAR, _MOST_EXPLAINED_CLEAR, _LEAST_BENT = 350.0, 1.5, 0.99
 
 
+# Of a number, of equal width.
+_CELLS = 16
 # Where no class is surer, noisy shares have log-odds.
 _LEAST_SHARE = 0.02
 
@@ -131,7 +133,7 @@ def plan_look(plan: AdditivePlan, unit: Rows) -> AdditivePlan:
     """The same of a few even cells, which are public, and with residuals of the base alone."""
     none = Fraction(0)
     shares = Shares(_OF_CELLS, _OF_BASE, _OF_SUMS, none, none, none)
-    columns: tuple[Cells, ...] = tuple(lay_out(unit, False, 16))
+    columns: tuple[Cells, ...] = tuple(lay_out(unit, False, _CELLS))
     return dataclasses.replace(plan, columns=columns, shares=shares, wider=0.0)
 
 
