@@ -15,6 +15,7 @@ from cases import each_case
 
 from hdp_fast import accounting
 from hdp_fast.reference import stability
+from hdp_fast.stability import paper_sizes
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "theory" / "errata.md"
@@ -87,6 +88,26 @@ def test_errata_btt_3_winners_differ_at_printed_distances_of_one_at_most():
                         if counts.argmax() != other.argmax():
                             both = stability.printed_distance(np.concatenate([counts, other]))
                             assert both.max() <= 1
+
+
+def test_errata_btt_9_the_printed_members_are_more_than_the_queries():
+    sizes = paper_sizes(50, 1_000, epsilon=1.0, delta=1e-6, beta=0.05)
+    assert sizes.members == 95_317 > 1_000
+
+
+def test_errata_btt_10_the_printed_members_are_too_few_for_the_proof_at_large_epsilon():
+    T, delta, m, beta = 1, 1e-6, 1_000, 0.05
+    largest = 136 / 72 * math.sqrt(T * math.log(2 / delta))
+    assert largest == pytest.approx(7.19, abs=0.01)
+
+    def printed(epsilon, delta):
+        x = math.log(4 * m * T / min(delta, beta / 2))
+        return 136 * x * math.sqrt(T * math.log(2 / delta)) / epsilon
+
+    needed = 72 * math.log(2 * m / beta)
+    assert printed(largest, delta) > needed
+    # With a large delta both logarithms are alike.
+    assert printed(1.5 * 136 / 72 * math.sqrt(math.log(2 / 0.025)), 0.025) < needed
 
 
 # Bassily, Cortes, Mao and Mohri 2024 -------------------------------------------------------------
