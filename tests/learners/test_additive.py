@@ -720,15 +720,16 @@ def test_look_moves_by_no_more_than_its_share_for_all_tiny_neighbors():
                 for a, b, sigma in zip(some.sums, more.sums, some.sigmas, strict=True)
             )
             largest = max(largest, total)
-    assert plan.square * additive_choice.OF_LOOK / 3 < largest
-    assert largest <= plan.square * additive_choice.OF_LOOK
+    allowed = plan.square * additive_choice.share_of_look(plan.clear)
+    assert allowed / 3 < largest <= allowed
 
 
 def test_what_is_chosen_has_no_more_than_the_rest(monkeypatch):
     """What both models release, in the fractions that their plans state."""
     X, y = draw_classes("bends", 4_000)
     goal, square = Goal(1.0, 1e-6, random_state=0), Fraction(accounting.gaussian_mu(1.0, 1e-6)) ** 2
-    rest, seen = square * (1 - additive_choice.OF_LOOK), []
+    clear, seen = 4_000 * math.sqrt(square) / 4, []
+    rest = square * (1 - additive_choice.share_of_look(clear))
     learn_additive, learn_classes = additive_choice.learn_additive, additive_choice.learn_classes
 
     def keep(learn, plan, *parts):

@@ -30,17 +30,16 @@ from .additive_start import AddNoise, Start, start_classes
 from .centered_classes import ReleasedClasses, learn_classes, plan_classes, release_center
 from .centered_rows import PartedRows, WholeRows, pair_rows
 
-# Shares of the square of mu: of the base, of counts of cells, and of sums over them.
-_OF_BASE, _OF_CELLS, _OF_SUMS = Fraction(15, 1000), Fraction(35, 1000), Fraction(50, 1000)
-OF_LOOK = _OF_BASE + _OF_CELLS + _OF_SUMS
+# Shares of what a look has of the square of mu: of the base, of counts of cells, of sums over them.
+_OF_BASE, _OF_CELLS, _OF_SUMS = Fraction(15, 100), Fraction(35, 100), Fraction(50, 100)
 # n mu / columns from which an additive model may be chosen, and how much columns may explain there
 # of the entropy of the base, added up. Measured on splits of 10 tables.
 _LEAST_CLEAR, _MOST_EXPLAINED = 100.0, 0.3
 # From here on they may explain more, but bends must be as likely as this in some column: were
 # shapes straight, a linear model would be as good and say it in fewer words.
 _CLEAR, _MOST_EXPLAINED_CLEAR, _LEAST_BENT = 350.0, 1.5, 0.99
-
-
+# What a look has of the square of mu, and where the same precision costs less.
+_OF_LOOK, _OF_LOOK_CLEAR = Fraction(10, 100), Fraction(3, 100)
 # Of a number, of equal width.
 _CELLS = 16
 # Where no class is surer, noisy shares have log-odds.
@@ -65,6 +64,11 @@ class Look(NamedTuple):
         return self.explained <= _MOST_EXPLAINED_CLEAR and self.bent >= _LEAST_BENT
 
 
+def share_of_look(clear: float) -> Fraction:
+    """The part of the square of mu that a look costs, at this n mu / columns."""
+    return _OF_LOOK if clear < _CLEAR else _OF_LOOK_CLEAR
+
+
 def may_be_additive(unit: Rows, n: int, goal: Goal) -> bool:
     """Whether a look is worth its price, by public numbers alone."""
     if not goal.protects or goal.neighbors != "replace_one" or not can_be_additive(unit):
@@ -81,7 +85,7 @@ def release_chosen(
     *,
     name: str,
 ) -> ReleasedAdditive | ReleasedClasses:
-    """Charge the budget, look at columns with a tenth of the square of mu, and learn with the rest.
+    """Charge the budget, look at columns with a part of the square of mu, and learn with the rest.
 
     Guarantee: (epsilon, delta)-DP under replace_one, exact, or for the persons who own the rows.
     All is one Gaussian mechanism, whose mu the record states (Dong, Roth and Su 2022, Corollary 2).
@@ -100,8 +104,9 @@ def release_chosen(
 
     Cost: That of what is chosen, and a pass over the records.
     """
-    n, rest = len(rows), 1 - OF_LOOK
+    n = len(rows)
     plan = plan_additive(unit, n, goal, name=name, target=False)
+    rest = 1 - share_of_look(plan.clear)
     linear = plan_classes(unit, n, 2, goal, name=name, share=rest)
     assert plan.square is not None
     record = _make_record(linear.record, name, len(plan.columns), goal)
@@ -132,7 +137,8 @@ def _make_record(record: PrivacyRecord, name: str, columns: int, goal: Goal) -> 
 def plan_look(plan: AdditivePlan, unit: Rows) -> AdditivePlan:
     """The same of a few even cells, which are public, and with residuals of the base alone."""
     none = Fraction(0)
-    shares = Shares(_OF_CELLS, _OF_BASE, _OF_SUMS, none, none, none)
+    whole = share_of_look(plan.clear)
+    shares = Shares(_OF_CELLS * whole, _OF_BASE * whole, _OF_SUMS * whole, none, none, none)
     columns: tuple[Cells, ...] = tuple(lay_out(unit, False, _CELLS))
     return dataclasses.replace(plan, columns=columns, shares=shares, wider=0.0)
 

@@ -80,8 +80,8 @@ class CenteredLinear(Checked):
             or least-squares regression by PrivateSGD, "statistics" for least squares on what
             SufficientStatistics releases, or "additive" for what PrivateAdditive learns, of two
             classes or a target. "auto" is "descent", but for two classes where n mu / columns is
-            100 at least: there a look at columns, with a tenth of the square of mu, chooses between
-            it and "additive".
+            100 at least: there a look at columns, with a tenth of the square of mu or less,
+            chooses between it and "additive".
 
     Raises:
         ParameterError: A parameter is out of range, or delta is missing.

@@ -62,7 +62,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             as learners.PrivateAdditive learns them. The features of an additive model are bits:
             whether a number is at or above a cut. "auto" is "descent", but for two classes where n
             mu / columns is 100 at least, with the mu of the record: there a look at columns, with a
-            tenth of the square of mu, chooses between it and "additive", and method_ says which.
+            tenth of the square of mu or less, chooses between it and "additive", and method_ says
+            which.
         test_seed: None draws from the operating system. An int or a Generator makes a
             reproducible stream for tests, which protects no one.
 
