@@ -34,7 +34,7 @@ MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
 # What has a long form, beside tests/statistical.
 ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py \
-  $(shell grep --recursive --files-with-matches --include='test_*.py' at_length tests | grep --invert-match 'tests/statistical\|tests/papers'))
+  $(shell grep --recursive --files-with-matches --include='test_*.py' 'at_length\|import STAT\|lengths.STAT' tests | grep --invert-match 'tests/statistical\|tests/papers'))
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py tests/transfer/test_chain.py tests/test_every_argument.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))

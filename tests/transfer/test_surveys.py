@@ -137,7 +137,9 @@ def test_the_delta_method_misses_too_often(fast):
 def simulate(plan, count, means, runs):
     """Rows of simulated surveys: only the coins are drawn, all at once."""
     p = float(truth(EPSILON))
-    ones = RNG.binomial(count, (1 - p) + (2 * p - 1) * np.array(means), (runs, len(means)))
+    ones = np.random.default_rng(9).binomial(
+        count, (1 - p) + (2 * p - 1) * np.array(means), (runs, len(means))
+    )
     for counts in ones.tolist():
         yield plan.estimate([_Answers(count, count, k) for k in counts], BETA, EPSILON)
 
