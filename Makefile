@@ -33,7 +33,7 @@ BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
 # What has a long form, beside tests/statistical.
-ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py \
+ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),\
   $(shell grep --recursive --files-with-matches --include='test_*.py' 'at_length\|import STAT\|lengths.STAT' tests | grep --invert-match 'tests/statistical\|tests/papers'))
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py tests/transfer/test_chain.py tests/test_every_argument.py
 # What begins with _ is shared by experiments.
