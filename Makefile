@@ -33,8 +33,8 @@ BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
 # What has a long form, beside tests/statistical.
-ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),tests/parity/test_exact.py \
-  $(shell grep --recursive --files-with-matches --include='test_*.py' at_length tests | grep --invert-match 'tests/statistical\|tests/papers'))
+ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),\
+  $(shell grep --recursive --files-with-matches --include='test_*.py' 'at_length\|import STAT\|lengths.STAT' tests | grep --invert-match 'tests/statistical\|tests/papers'))
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py tests/transfer/test_chain.py tests/test_every_argument.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
@@ -55,14 +55,16 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
   least = dict(match.groups() for line in lines if (match := re.match(r"([\w-]+)>=([\d.]+)", line))); \
   print(*(f"{name}=={least[name]}.*" for name in sys.argv[1:]), sep="\n")' $(1)
 
-# The sdist must build by itself; how fast its code is, the wheel shows.
-QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+# The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
+QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
+
+DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
 
 # A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci warm warm-test toolchain develop quick clean
+.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -133,7 +135,7 @@ docs: develop $(STAMPS)/dev ## run every example, notebook and python block of t
 	  $(BIN)/python docs/tools/run_docstrings.py; \
 	  $(BIN)/python docs/tools/run_blocks.py $(DOCUMENTS); \
 	  wait $$programs
-	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
+	$(DOCUMENT_RUST)
 	$(BIN)/mkdocs build --quiet --strict
 
 browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headless Chromium; pictures in build/screenshots
@@ -153,19 +155,32 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	done
 
 ci: HDP_FAST_STAT = short
-ci: warm lint thorough stat wheel docs ## everything that must hold before a change lands, statistics and faults in a short form
+ci: warm lint thorough stat packed ## everything that must hold before a change lands, statistics and faults in a short form
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made
 	rm -rf $(VENV) build dist site target python/hdp_fast/_core*.so
 
-# The release build keeps one core busy for minutes: what else is compiled or installed goes on beside it.
+# The release build keeps one core busy for minutes: what else is compiled or installed goes on beside it, and so does what needs
+# no compiled module and is kept: lint and docs find it done.
 warm: $(STAMPS)/maturin
 	@$(MAKE) develop & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  cargo clippy --workspace --all-targets --quiet -- -D warnings; \
 	  cargo test --profile quick --package hdp-fast-core --no-run --quiet; \
+	  $(DOCUMENT_RUST) --quiet; \
+	  $(BIN)/mypy python/hdp_fast; \
 	  wait $$build
+
+# The wheel waits for pip and for the linker; the documents run meanwhile. What it printed is shown whole after theirs, and a failure
+# of either is one of CI.
+packed: develop $(STAMPS)/dev
+	@mkdir -p build
+	@$(MAKE) wheel > build/wheel.log 2>&1 & wheel=$$!; trap 'kill $$wheel 2>/dev/null || true' EXIT; \
+	  documents=0; $(MAKE) docs || documents=$$?; \
+	  built=0; wait $$wheel || built=$$?; \
+	  cat build/wheel.log; \
+	  test $$documents -eq 0 -a $$built -eq 0
 
 # The same for `make test`, whose two builds share what they depend on.
 warm-test: $(STAMPS)/maturin

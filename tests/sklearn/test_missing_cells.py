@@ -3,6 +3,7 @@
 An infinite number counts as the bound on its side. So no cell decides whether there is an error.
 """
 
+import functools
 import math
 import pickle
 
@@ -107,13 +108,22 @@ CONTAINERS = {
 }
 
 
-def learned_by(estimator, X, passed):
+def fit(estimator, X, passed):
+    return pickle.loads(pickle.dumps(estimator)).fit(X, **passed)
+
+
+def learned_by(made):
     """What an estimator has learned, by its predictions for the plain rows."""
-    made = pickle.loads(pickle.dumps(estimator)).fit(X, **passed)
     names = getattr(made, "feature_names_in_", None)
     rows = ROWS if names is None else pandas.DataFrame(ROWS, columns=list(names))
     how = "predict_proba" if hasattr(made, "predict_proba") else "predict"
     return getattr(made, how)(rows)
+
+
+@functools.cache
+def learned_filled(name):
+    estimator, passed = ESTIMATORS[name]
+    return learned_by(fit(estimator, FILLED, passed))
 
 
 @pytest.mark.thorough(cases=36)
@@ -122,9 +132,8 @@ def learned_by(estimator, X, passed):
 def test_a_missing_number_counts_as_the_lower_bound(name, kind):
     estimator, passed = ESTIMATORS[name]
     X = CONTAINERS[kind]()
-    filled = learned_by(estimator, FILLED, passed)
-    np.testing.assert_allclose(learned_by(estimator, X, passed), filled, rtol=1e-6)
-    made = pickle.loads(pickle.dumps(estimator)).fit(X, **passed)
+    made = fit(estimator, X, passed)
+    np.testing.assert_allclose(learned_by(made), learned_filled(name), rtol=1e-6)
     plain = (
         FILLED if type(X) in (list, np.ndarray) else pandas.DataFrame(FILLED, columns=["a", "b"])
     )
@@ -137,9 +146,9 @@ def test_an_infinite_number_counts_as_the_bound_on_its_side(name):
     estimator, passed = ESTIMATORS[name]
     for value, bound in ((math.inf, HIGH), (-math.inf, LOW), (1e308, HIGH)):
         wild, filled = np.where(GAPS, value, ROWS), np.where(GAPS, bound, ROWS)
-        expected = learned_by(estimator, filled, passed)
-        np.testing.assert_array_equal(learned_by(estimator, wild, passed), expected)
-        made = pickle.loads(pickle.dumps(estimator)).fit(filled, **passed)
+        made = fit(estimator, filled, passed)
+        learned = learned_by(fit(estimator, wild, passed))
+        np.testing.assert_array_equal(learned, learned_by(made))
         assert (made.predict(wild) == made.predict(filled)).all()
 
 

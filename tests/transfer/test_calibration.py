@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cases import each_case
+from lengths import STAT
 
 from hdp_fast import Budget, learners, local, plotting, transfer
 from hdp_fast.exceptions import (
@@ -265,7 +266,7 @@ def test_the_promise_holds_in_exact_enumeration(epsilon, tolerance):
     """Few agents with unequal coins: the probability of every number of ones is computed."""
     rng, edge, beta = np.random.default_rng(1), advantage(epsilon), 0.05
     bound, largest = CostBound(tolerance, beta), 0.0
-    for _ in range(60):
+    for _ in range(60 if STAT else 20):
         knots, shifts = made_map(rng)
         high, low = bound_savings(knots, shifts)
         cut = high * rng.choice([1.0, 0.3])

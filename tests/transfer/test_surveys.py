@@ -63,13 +63,19 @@ def plan_of(**settings):
     )
 
 
-def misses(plan, count, means, row, true, ends, epsilon):
+def estimates(plan, count, cells, epsilon):
+    """What a survey says, by how many of `count` agents of each cell answer with a one."""
+    return {
+        counts: plan.estimate([_Answers(count, count, ones) for ones in counts], BETA, epsilon)
+        for counts in itertools.product(range(count + 1), repeat=cells)
+    }
+
+
+def misses(found, count, means, row, true, ends, epsilon):
     """The probability with which a row's interval misses, over all counts of all cells."""
     laws, missed = [law(count, mean, epsilon) for mean in means], Fraction(0)
-    for counts in itertools.product(range(count + 1), repeat=len(means)):
-        answers = [_Answers(count, count, ones) for ones in counts]
-        one = plan.estimate(answers, BETA, epsilon)[row]
-        low, high = (getattr(one, end) for end in ends)
+    for counts, rows in found.items():
+        low, high = (getattr(rows[row], end) for end in ends)
         if not low - 1e-12 <= true <= high + 1e-12:
             missed += math.prod(one[k] for one, k in zip(laws, counts, strict=True))
     return missed
@@ -82,22 +88,23 @@ SHARES = [Fraction(1, 20), Fraction(1, 3), Fraction(9, 10)]
 @pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
 def test_a_mean_of_a_stratum_is_missed_seldom_enough(fast, epsilon):
-    plan = plan_of(strata={"young": STRATA["young"]})
+    found = estimates(plan_of(strata={"young": STRATA["young"]}), 5, 2, epsilon)
     for share, mean in itertools.product(SHARES, SHARES):
         for ends in PROMISED:
             cells = [share * mean, share]
-            assert misses(plan, 5, cells, 0, mean, ends, epsilon) <= BETA
+            assert misses(found, 5, cells, 0, mean, ends, epsilon) <= BETA
 
 
 @pytest.mark.thorough(beside="test_a_mean_of_a_stratum_is_missed_seldom_enough")
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
 def test_a_post_stratified_mean_is_missed_seldom_enough(fast, epsilon):
     plan = plan_of(strata=STRATA, weights=WEIGHTS, sampled={"young": 0.25, "old": 0.75})
+    found = estimates(plan, 6, 2, epsilon)
     for first, second in itertools.product(SHARES, SHARES):
         true = Fraction(0.7) * first + Fraction(0.3) * second
         for ends in PROMISED:
             cells = [first / 4, second * 3 / 4]
-            assert misses(plan, 6, cells, 2, true, ends, epsilon) <= BETA
+            assert misses(found, 6, cells, 2, true, ends, epsilon) <= BETA
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 6.0])
@@ -109,18 +116,19 @@ def test_a_mean_that_agents_weight_is_missed_seldom_enough(fast, epsilon):
     )
     ((_, first), (_, second)) = plan.cells[0].query._terms[1].parts
     assert (round(first * 11, 9), second) == (1, 1)
+    found = estimates(plan, 9, 1, epsilon)
     for young, old in itertools.product(SHARES, SHARES):
         true = Fraction(0.45) * young + Fraction(0.55) * old
         mean = true / Fraction(plan._scale)
         for ends in PROMISED:
-            assert misses(plan, 9, [mean], 0, true, ends, epsilon) <= BETA
+            assert misses(found, 9, [mean], 0, true, ends, epsilon) <= BETA
 
 
 def test_the_delta_method_misses_too_often(fast):
     plan = plan_of(strata={"young": STRATA["young"]})
     share, mean = Fraction(1, 20), Fraction(9, 10)
     ends = "normal_low", "normal_high"
-    assert misses(plan, 5, [share * mean, share], 0, mean, ends, 6.0) > BETA
+    assert misses(estimates(plan, 5, 2, 6.0), 5, [share * mean, share], 0, mean, ends, 6.0) > BETA
 
 
 # Simulated surveys -------------------------------------------------------------------------------
@@ -129,19 +137,22 @@ def test_the_delta_method_misses_too_often(fast):
 def simulate(plan, count, means, runs):
     """Rows of simulated surveys: only the coins are drawn, all at once."""
     p = float(truth(EPSILON))
-    ones = RNG.binomial(count, (1 - p) + (2 * p - 1) * np.array(means), (runs, len(means)))
+    ones = np.random.default_rng(9).binomial(
+        count, (1 - p) + (2 * p - 1) * np.array(means), (runs, len(means))
+    )
     for counts in ones.tolist():
         yield plan.estimate([_Answers(count, count, k) for k in counts], BETA, EPSILON)
 
 
 @pytest.mark.thorough(beside="test_coins_of_the_compiled_module_are_covered")
-def test_a_thousand_simulated_surveys_hold(fast):
+def test_simulated_surveys_hold(fast):
     """Each interval by itself, and the wide ones of a survey together."""
+    runs = 1_000 if STAT else 250
     plan, shares, means = plan_of(strata=STRATA, weights=WEIGHTS), [0.4, 0.6], [0.2, 0.7]
     cells = [share * mean for share, mean in zip(shares, means, strict=True)] + shares
     true = [*means, 0.7 * means[0] + 0.3 * means[1], *shares]
     alone, together, normal = np.zeros(5), 0, 0
-    for rows in simulate(plan, 400, cells, 1_000):
+    for rows in simulate(plan, 400, cells, runs):
         alone += [not row.low <= mean <= row.high for row, mean in zip(rows, true, strict=True)]
         pairs = zip(rows, true, strict=True)
         together += any(not row.low_all <= mean <= row.high_all for row, mean in pairs)
@@ -149,7 +160,7 @@ def test_a_thousand_simulated_surveys_hold(fast):
         for row in rows:
             assert row.low_all <= row.low <= row.value <= row.high <= row.high_all
         assert rows[2].normal_high - rows[2].normal_low < rows[2].high - rows[2].low
-    most = 1_000 * BETA + 4 * math.sqrt(1_000 * BETA)
+    most = runs * BETA + 4 * math.sqrt(runs * BETA)
     assert (alone <= most).all()
     assert together <= most
     assert 0 < normal <= most  # measured, not promised
