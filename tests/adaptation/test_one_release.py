@@ -15,6 +15,7 @@ from hdp_fast import accounting
 from hdp_fast.adaptation import MomentAdaptation, source_optimum
 from hdp_fast.adaptation.privacy import Privacy
 from hdp_fast.adaptation.residual_moments import (
+    MomentProblem,
     ResidualSettings,
     denoise,
     release_residuals,
@@ -277,6 +278,27 @@ def test_moments_follow_the_means_that_are_released():
     assert 0 < left <= problem.moments_deviation
     exact = problem._replace(moments_deviation=0.0)
     np.testing.assert_array_equal(denoise(exact)[0], problem.moments)
+
+
+def test_moments_that_noise_hides_count_as_noise():
+    """Other moments of the target are no news where they are cut; that they are there is."""
+    coins, k, s = np.random.default_rng(3), 30, 20.0
+
+    def draw(deviation):
+        """A symmetric matrix whose entries above the diagonal have half of the variance."""
+        entries = coins.normal(size=(k, k)) * deviation
+        return (entries + entries.T) / 2
+
+    problem = MomentProblem(
+        sums=np.zeros(k), moments=np.zeros((k, k)), size=500, sums_deviation=s,
+        moments_deviation=s, source_moments=np.eye(k) / k, shape=np.ones(k), variance=1.0,
+        centers=np.zeros((1, k)), priors=np.ones(1), constants=np.zeros(1), intercept=None,
+    )  # fmt: skip
+    lefts = []
+    for deviation in (0.0, s, 2 * s):
+        moments = 500 * problem.source_moments + draw(s) + draw(deviation)
+        lefts.append(denoise(problem._replace(moments=moments))[1])
+    assert lefts[0] < 0.2 * s < lefts[1] < lefts[2]
 
 
 def test_classes_are_learned():

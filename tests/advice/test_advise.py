@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import hdp_fast
-from hdp_fast import adaptation, labels, learners, local, sklearn, transfer
+from hdp_fast import adaptation, labels, learners, local, sklearn, statistics, transfer
 from hdp_fast.accounting import gaussian_mu
 from hdp_fast.advice import Forecast, advise
 from hdp_fast.cli import main
-from hdp_fast.data import Label, Number, Schema
+from hdp_fast.data import Category, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError, UtilityWarning
 from hdp_fast.learners.noisy_descent import plan_descent
 
@@ -27,7 +27,12 @@ SURVEY = {"n": 40_000, "d": 48, "agents": 60_000, "epsilon": 1.0, "base_rate": 0
 FINITE = {**SURVEY, "learner": "finite", "size": 100, "target": "shifted", "pool": 500}
 PUBLIC = {"n": 80, "d": 12, "pool": 210, "epsilon": 4.0, "source": "public"}
 OTHER = {"n": 40_000, "d": 60, "pool": 1_000, "epsilon": 1.0, "learner": "other"}
-TASKS = {"pool": POOL, "survey": SURVEY, "finite": FINITE, "public": PUBLIC, "other": OTHER}
+MEAN = {"n": 2_000, "d": 1, "agents": 50_000, "epsilon": 1.0, "learner": "mean"}
+TABLE = {**MEAN, "n": 500, "learner": "table", "size": 12, "target": "same"}
+TASKS = {
+    "pool": POOL, "survey": SURVEY, "finite": FINITE, "public": PUBLIC, "other": OTHER,
+    "mean": MEAN, "table": TABLE, "means": {**MEAN, "d": 5},
+}  # fmt: skip
 
 
 def draw_tasks(count):
@@ -101,7 +106,9 @@ def test_more_people_never_make_a_forecast_worse(task, number):
         return
     few, many = forecasts(task), forecasts({**task, number: 4 * task[number]})
     for name in few.keys() & many.keys():
-        for part in ("low", "lost", "high"):
+        # Settings that are best on average leave a range's ends as they may be.
+        has_settings = name in {"votes", "records and agents"}
+        for part in ("lost",) if has_settings else ("low", "lost", "high"):
             assert getattr(many[name], part) <= getattr(few[name], part) + 1e-12, name
 
 
@@ -152,6 +159,53 @@ def test_a_number_has_a_law_of_its_own():
     missing = dict(advise(**task, agents=5_000, pool=500).missing)
     assert missing["votes"] == "they are on classes"
     assert missing["calibrate"] == "agents answer about two classes"
+
+
+def test_a_standard_error_is_that_of_exact_variances():
+    """Of a fair coin, whose mean is hardest to learn: the largest of the range."""
+    coins = forecasts({**MEAN, "target": "same"})
+    # Discrete Laplace noise of scale 1 / epsilon on integers, and one of Warner's coins each.
+    grid = 1 << 20
+    noise = 1 / (math.sqrt(2) * math.sinh(0.5 / grid)) / grid
+    chance = 0.25 / 2_000
+    assert coins["records"].high == pytest.approx(math.sqrt((noise / 2_000) ** 2 + chance))
+    answer = 0.25 / math.tanh(0.5) ** 2
+    assert coins["agents"].high == pytest.approx(math.sqrt(answer / 50_000))
+    rare = coins["agents"].low ** 2 * 50_000
+    assert answer - 0.25 < rare < answer - 0.23  # of a number that hardly varies, at an end
+    share = float(coins["records and agents"].call.split(" * ")[0])
+    joined = share**2 * coins["records"].high ** 2 + (1 - share) ** 2 * answer / 50_000
+    assert coins["records and agents"].high == pytest.approx(math.sqrt(joined))
+    cells = forecasts(TABLE)
+    chance = (1 - 1 / 12) / 12
+    variance = local.best_frequency(12, 1.0).variance()
+    assert cells["agents"].high == pytest.approx(math.sqrt((variance + chance) / 50_000))
+
+
+def test_a_shift_spoils_records_and_no_answers_of_agents():
+    same, shifted = (forecasts({**MEAN, "target": target}) for target in ("same", "shifted"))
+    assert (shifted["agents"].low, shifted["agents"].high) == (
+        same["agents"].low,
+        same["agents"].high,
+    )
+    assert shifted["records"].high == pytest.approx(math.hypot(same["records"].high, 0.1))
+    assert shifted["records and agents"].lost <= shifted["agents"].lost
+    many = {**MEAN, "n": 1 << 30, "target": "same"}
+    assert advise(**many).best.name == "records"
+
+
+def test_questions_of_a_survey_divide_the_people():
+    one, five = forecasts(MEAN), forecasts({**MEAN, "agents": 5 * MEAN["agents"], "d": 5})
+    assert five["agents"].high == one["agents"].high
+    assert "5 questions" in five["agents"].basis
+    few = dict(advise(**{**MEAN, "agents": 4, "d": 5}).missing)
+    assert few["agents"] == "5 questions need an agent each"
+
+
+def test_answers_at_a_large_epsilon_are_piecewise():
+    loose = forecasts({**MEAN, "agents_epsilon": 4.0, "target": "same"})["agents"]
+    assert loose.call.startswith("local.Piecewise(epsilon=4.0")
+    assert "--randomizer piecewise" in loose.command
 
 
 def test_a_shifted_model_may_be_worse_than_a_constant():
@@ -274,7 +328,7 @@ def names_for(task):
     rng = np.random.default_rng(0)
     d, classes = task["d"], task.get("classes", 2)
     X, y = make_records(task["n"], d, rng, classes)
-    source_X, source_y = make_records(task["pool"], d, rng, classes)
+    source_X, source_y = make_records(task.get("pool", 1), d, rng, classes)
     agents_X, agents_y = make_records(task.get("agents", 0), d, rng)
     if task.get("learner") == "finite":
         X, agents_X = (X > 0).astype(np.uint8), (agents_X > 0).astype(np.uint8)
@@ -283,16 +337,18 @@ def names_for(task):
         "agents_X": agents_X, "agents_y": agents_y, "bounds": (-5, 5), "target_bounds": (0, 1),
         "learner": lambda X, y: lambda Q: np.argmax(Q[:, :classes], axis=1),
         "hypotheses": learners.Stumps(d),
+        "questions": {f"x{j}": local.Query.value(j, -5, 5) for j in range(d)},
     }  # fmt: skip
 
 
 # What stands before the calls of a program that runs them as they are printed.
 MODULES = {
     "adaptation": adaptation, "labels": labels, "learners": learners, "local": local, "math": math,
-    "sklearn": sklearn, "transfer": transfer,
+    "sklearn": sklearn, "statistics": statistics, "transfer": transfer,
 }  # fmt: skip
 
 
+KEEPS_EPSILON = {"statistics", "linear model", "adapt", "records"}
 RUNS = {
     "linear": {"n": 3_000, "d": 4, "agents": 3_000, "pool": 100, "epsilon": 2.0},
     "classes": {"n": 3_000, "d": 6, "agents": 0, "pool": 100, "epsilon": 2.0, "classes": 3},
@@ -305,6 +361,11 @@ RUNS = {
     },
     "numbers": {
         "n": 900, "d": 4, "pool": 300, "epsilon": 2.0, "source": "public", "learner": "regression",
+    },
+    "mean": {"n": 900, "d": 1, "agents": 2_000, "epsilon": 2.0, "learner": "mean"},
+    "means": {"n": 900, "d": 3, "agents": 2_000, "epsilon": 2.0, "learner": "mean"},
+    "table": {
+        "n": 900, "d": 1, "agents": 2_000, "epsilon": 2.0, "learner": "table", "size": 5,
     },
     "finite without privacy": {
         "n": 900, "d": 4, "agents": 3_000, "pool": 9, "epsilon": math.inf, "learner": "finite",
@@ -363,7 +424,7 @@ def test_every_printed_call_runs(name):
         printed = eval(candidate.call, {**MODULES, **names})
         assert type(result) is type(printed)
         record = getattr(result, "record", None) or getattr(result, "record_", None)
-        if record is not None and candidate.name in {"statistics", "linear model", "adapt"}:
+        if record is not None and candidate.name in KEEPS_EPSILON:
             assert record.epsilon <= task["epsilon"] * (1 + 1e-9)
 
 
@@ -403,7 +464,10 @@ COMMANDS = {
     "unknown pool": ({"pool": 300}, {"label", "fit"}),
     "public source": ({"pool": 3_000, "source": "public"}, {"adapt", "fit"}),
     "number": ({"learner": "regression"}, {"fit"}),
+    "mean": ({"learner": "mean", "d": 1, "agents": 3_000}, {"stats", "local"}),
+    "table": ({"learner": "table", "d": 1, "size": 4, "agents": 3_000}, {"stats", "local"}),
 }
+OF_PRIVATE_RECORDS = {"hybrid", "label", "stats"}
 
 
 @pytest.mark.thorough(cases=3)
@@ -415,22 +479,28 @@ def test_every_printed_command_runs(name, epsilon, tmp_path, monkeypatch, capsys
     rng = np.random.default_rng(5)
     for file in ("private", "panel", "survey", "source", "pool"):
         X, y = make_records(300 if file == "pool" else 3_000, 3, rng)
-        y = X[:, 0] if name == "number" else y
-        text = "\n".join(",".join(map(str, row)) for row in np.column_stack([X, y]))
+        y = X[:, 0] if name == "number" else abs(X[:, 0]) if name == "mean" else y
+        rows = zip(*X.T.tolist(), y.tolist(), strict=True)
+        text = "\n".join(",".join(map(str, row)) for row in rows)
         Path(f"{file}.csv").write_text(f"a,b,c,y\n{text}\n")
     columns = {name: Number(-1, 1) for name in "abc"}
-    label = Label("y", bounds=(-1, 1)) if name == "number" else Label("y", above=0.5)
+    bounds = {"number": (-1, 1), "mean": (0, 1)}
+    label = Label("y", bounds=bounds[name]) if name in bounds else Label("y", above=0.5)
+    if name == "table":
+        columns, label = columns | {"y": Category(("0", "1", "2", "3"))}, Label("a", above=0.5)
+        del columns["a"]
     Path("schema.json").write_text(Schema(label, columns).to_json())
     sizes, verbs = COMMANDS[name]
     task = {"n": 3_000, "d": 3, "epsilon": epsilon, **sizes}
     commands = [one.command for one in order(task) if one.command]
-    expected = verbs if epsilon < math.inf else verbs - {"hybrid", "label"}
+    expected = verbs if epsilon < math.inf else verbs - OF_PRIVATE_RECORDS
     assert {one.split()[1] for one in commands} == expected
     for command in commands:
         before = set(Path().iterdir())
         assert main(shlex.split(command)[1:]) in {0, 1}, capsys.readouterr().err
         made = set(Path().iterdir()) - before
-        assert made
+        # A command of statistics or answers prints what it has.
+        assert made or capsys.readouterr().out
         for file in made:
             file.unlink()
         assert command in repr(advise(**task, changes=False))
@@ -463,12 +533,26 @@ def test_every_printed_command_runs(name, epsilon, tmp_path, monkeypatch, capsys
         ({"classes": 300}, "classes = 300, but it must be an integer from 1 to 256"),
         (
             {"learner": "tree"},
-            "learner = 'tree', but it must be one of linear, regression, finite, other",
+            "learner = 'tree', but it must be one of linear, regression, finite, other, mean",
+        ),
+        ({"learner": "table"}, r"size = None, but a table has from 2 to 2\*\*24 cells"),
+        ({"learner": "table", "size": 1}, "size = 1, but a table has"),
+        ({"learner": "table", "size": 1 << 25}, "size = 33554432, but a table has"),
+        ({"learner": "table", "size": 4}, "d = 4, but it is one table: take 1"),
+        ({"learner": "mean", "size": 4}, "size = 4, but learner is 'mean': only a finite class"),
+        ({"learner": "mean", "pool": 4}, "pool = 4, but learner is 'mean': leave it out"),
+        ({"learner": "mean", "classes": 3}, "classes = 3, but learner is 'mean': leave it out"),
+        ({"learner": "mean", "base_rate": 0.2}, "base_rate = 0.2, but learner is 'mean'"),
+        ({"learner": "mean", "best_error": 0.2}, "best_error = 0.2, but learner is 'mean'"),
+        ({"learner": "mean", "n": 0}, "n = 0, but there must be private records or agents"),
+        (
+            {"learner": "mean", "source": "public", "pool": 9},
+            "pool = 9, but learner is 'mean': leave it out",
         ),
         ({"learner": "regression", "classes": 3}, "classes = 3, but learner is 'regression'"),
         ({"learner": "regression", "base_rate": 0.3}, "base_rate = 0.3, but learner is"),
         ({"learner": "finite"}, "size = None, but a finite class has a number of hypotheses"),
-        ({"size": 9}, "size = 9, but learner is 'linear': only a finite class has a size"),
+        ({"size": 9}, "size = 9, but learner is 'linear': only a finite class and a table"),
         ({"learner": "finite", "size": 0}, "size = 0, but"),
         ({"learner": "finite", "size": 9, "classes": 3}, "classes = 3, but the hypotheses"),
         ({"target": "other"}, "target = 'other', but it must be one of same, shifted, unknown"),
@@ -489,7 +573,8 @@ EXTREMES = {
     "n": (1, 20, 1 << 53), "d": (1, 1 << 53), "epsilon": (0.001, 1_000.0, math.inf),
     "agents": (0, 1, 60, 1 << 53), "pool": (1, 1 << 53), "classes": (2, 256),
     "delta": (1e-200, 0.999), "agents_epsilon": (1e-12, 1e5), "base_rate": (None, 1e-6),
-    "learner": ("linear", "other", "finite", "regression"), "source": ("private", "public"),
+    "learner": ("linear", "other", "finite", "regression", "mean", "table"),
+    "source": ("private", "public"),
 }  # fmt: skip
 
 
@@ -502,6 +587,10 @@ def test_extreme_sizes_have_advice():
             task |= {"size": rng.choice([1, 1 << 53]), "classes": 2}
         if task["learner"] == "regression":
             task["classes"] = 2
+        if task["learner"] in ("mean", "table"):
+            task |= {"pool": 0, "classes": 2, "base_rate": None, "source": "private"}
+        if task["learner"] == "table":
+            task |= {"d": 1, "size": rng.choice([2, 1 << 24])}
         if task["classes"] > 2 or task["learner"] == "regression":
             task["base_rate"] = None
         advice = advise(**task, changes=rng.random() < 0.1)

@@ -44,6 +44,13 @@ def test_the_page_names_each_data_set_that_was_measured():
     assert [name for name in names if f"| {name} |" not in table] == []
 
 
+def test_no_page_evaluates_a_text():
+    """A call is run by Advice.run, never by eval of what was printed."""
+    pages = [*PAGE.parents[1].rglob("*.md"), PAGE.parents[2] / "README.md"]
+    assert len(pages) > 50
+    assert [page.name for page in pages if re.search(r"\beval\(", page.read_text())] == []
+
+
 def test_each_measured_number_has_a_command_that_is_there():
     papers = PAGE.parents[2] / "benches" / "papers"
     commands = {row.split(",")[5].split()[0] for row in measured_rows()}

@@ -192,15 +192,16 @@ class MomentResult(JsonText):
     record: PrivacyRecord | None
 
 
-# Prior deviations of a prediction's change, in residuals of the source.
-_SCALES = 10.0 ** np.arange(-3, 1.51, 0.25)
+# Prior deviations of a prediction's change, in residuals of the source: clipped ones say little of
+# larger changes.
+_SCALES = 10.0 ** np.arange(-3, 0.01, 0.25)
 # Exponents of the second moment with which the prior variance of a direction goes.
 _POWERS = (0.0, 0.5, 1.0)
 # Prior deviations of a change of the intercept, in residuals of the source.
 _SHIFTS = (0.0, 0.1, 0.3, 1.0, 3.0)
-# Densities of both deviations fall off from such ones on, by these powers: most of the probability
-# is on changes too small to matter, so that noise alone moves little.
-_USUAL, _SCALE_POWER, _SHIFT_POWER = 0.05, 1.5, 0.5
+# Densities of both deviations fall off from such ones on, by these powers, so that noise alone
+# moves little.
+_USUAL, _SCALE_POWER, _SHIFT_POWER = 0.1, 0.7, 0.5
 
 
 class MomentProblem(NamedTuple):
@@ -250,8 +251,9 @@ def average_posterior(problem: MomentProblem) -> ChangePosterior:
     Given the target's second moments H and a change b of the coefficients, the released sums g are
     H b, the noise, and what residuals add: a variance of v H. A prior takes b as normal around a
     center, with a variance that goes with t**2 and a power of the direction's second moment. Its
-    evidence is the density of g. H is estimated first, and the noise that stays in it counts as
-    noise on g. Everything is computed from released numbers and public facts.
+    evidence is the density of g. H is estimated first, and both the noise that stays in it and what
+    was left out of it count as noise on g. Everything is computed from released numbers and public
+    facts.
     """
     moments, left = denoise(problem)
     changes, logs, owners = [], [], []
@@ -300,13 +302,19 @@ def _log_spread(x: float, most: float, deviation: float) -> float:
     return math.log(max(inside, 1e-300) * math.sqrt(2 * math.pi) * deviation / most)
 
 
+# The part of the square of what was left out of the target's moments that counts as noise. All of
+# it would if it were independent of the change, and costs where many directions differ.
+_LEFT_OUT = 0.5
+
+
 def denoise(problem: MomentProblem) -> tuple[Floats, float]:
-    """Estimate the target's sum of z z', and the deviation of the noise that stays in it.
+    """Estimate the target's sum of z z', and the deviation of what is wrong in it.
 
     Its distance from what the source has loses, in each of its directions, the norm that noise of
     this deviation has as a symmetric matrix, about s sqrt(2 k): what is below counts as noise, so
-    that the source's moments stay where the release does not contradict them. Without noise the
-    released sum is returned.
+    that the source's moments stay where the release does not contradict them. What the target's
+    moments differ by and is below shows in the square of what was left out, beyond that of noise,
+    and counts as noise of the estimate, too. Without noise the released sum is returned.
     """
     if not problem.moments_deviation:
         return problem.moments, 0.0
@@ -319,7 +327,12 @@ def denoise(problem: MomentProblem) -> tuple[Floats, float]:
     left = (float((kept != 0).sum()) + part) / len(expected)
     values, vectors = np.linalg.eigh(expected)
     positive = (vectors * np.maximum(values, 0.0)) @ vectors.T
-    return positive, problem.moments_deviation * math.sqrt(left)
+    apart = (problem.moments - positive)[inner, inner]
+    k = len(apart)
+    # Entries above the diagonal have half of its variance, and stand for two.
+    excess = float(np.square(apart).sum()) - problem.moments_deviation**2 * k * (k + 1) / 2
+    square = left * problem.moments_deviation**2
+    return positive, math.sqrt(square + 2 * _LEFT_OUT * max(excess, 0.0) / max(k, 1) ** 2)
 
 
 def _expect_moments(problem: MomentProblem) -> tuple[Floats, float]:

@@ -53,8 +53,9 @@ def advise(
     - s = tau sqrt(N / d) of agents alone, who in a finite class vote on the hypotheses with a
       standard error of sqrt(size / (4 N)) / tau each;
     - votes have k members of n / k records each, who lose what chance takes, as 30 columns would if
-      they are not linear, and the plurality half of that; the table says how often the lead that a
-      member has is not answered, and chance takes its part of as many answers;
+      they are not linear, and the plurality half of that; the table says which part c of answers
+      are coins where a member has this lead, and of q answers chance takes what it takes of
+      `(1 - c)**2 q`;
     - the exponential mechanism over a finite class loses
       2 ln(size) / (epsilon n) + sqrt(ln(size) / (2 n)) where labels are faint, and errs with
       size exp(-epsilon n e / 2) where they are sharp, for a constant's error e;
@@ -62,6 +63,12 @@ def advise(
       tested by its part of the agents;
     - one release of residual moments mends what a public model loses: there remains half of the
       harmonic mean of that and what a model of the records in 30 directions would lose.
+
+    For a mean, or a table of shares, no law is measured: the standard error is the root of
+    `shift**2 + chance + noise`, by exact variances. Records have the noise of `statistics.mean` and
+    `statistics.histogram`; people who are asked have that of `local.Randomizer.variance`, and no
+    shift. Both are weighed by the inverse of their mean squared errors. Means of several columns
+    share one release of the records, and divide the agents.
 
     A shift leaves only the share 1 / E[target / source] of the records worth as much as a sample of
     the target, and moves the log-odds. Agents measure the intercept with the standard error that
@@ -71,11 +78,14 @@ def advise(
     of 1, 3, 10 and 30 with log-odds that move by 0 to 3; for a finite class also whether labels are
     sharp, and whether the target follows the rule of a part of the source. Each is as likely as any
     other, and a range reaches from the 6th to the 94th percentile. That is no knowledge of your
-    data: where you know more, pass `target`, `base_rate` and `best_error`.
+    data: where you know more, pass `target`, `base_rate` and `best_error`. For means and tables it
+    is how far people differ, and how far source and target are apart (up to a tenth of the width of
+    the bounds), and the range is that of all such populations.
 
     Args:
         n: Number of private records; 0 only with a public source and agents.
-        d: Number of feature columns, at least 1.
+        d: Number of feature columns, or of means that are wanted together, at least 1; 1 for a
+            table.
         epsilon: Privacy parameter of the records, 0.001 to 1,000; math.inf protects none.
         agents: Number of agents N who may be asked a question each; 0 where there are none.
         pool: Number of public points. With a private source they have no labels and are of the
@@ -85,8 +95,11 @@ def advise(
         agents_epsilon: Privacy parameter of each agent's answer, above 0.
         learner: "linear" for models of a score that is linear in the columns; "regression" for a
             number between public bounds; "finite" for a class of `size` hypotheses, of which one is
-            wanted; "other" where a linear model may not fit.
-        size: Number of hypotheses of a finite class, at least 1; None for other learners.
+            wanted; "other" where a linear model may not fit. "mean" is no model, but the mean of
+            each of d numbers between public bounds, and "table" the share of each of `size`
+            categories.
+        size: Number of hypotheses of a finite class, at least 1, or of categories of a table, from
+            2 to `2**24`; None for other learners.
         target: Whether the population that the model is for is the "same" as that of the source,
             "shifted", or "unknown".
         source: Whether the source is "private". With a "public" source, n private records of the
@@ -122,6 +135,9 @@ def advise(
         ['statistics', 'linear model', 'votes']
         >>> advice.best.call.split("(")[0]
         'labels.StatisticsLabeler'
+        >>> counted = {"n": 500, "agents": 20_000, "d": 1, "learner": "table", "size": 4}
+        >>> hdp_fast.advise(**counted, epsilon=1.0, target="same", changes=False).best.name
+        'records and agents'
     """
     # Nothing else is local yet.
     numbers = {name: value for name, value in locals().items() if name != "changes"}
@@ -148,7 +164,7 @@ def _order(sizes: Sizes) -> tuple[Forecast, ...]:
 
 def _forecast(method: Method, sizes: Sizes) -> Forecast:
     outlook, setting = method.forecast(sizes)
-    lost = round(outlook.mean, 2)
+    lost = _round(sizes, outlook)
     call = method.make_call(sizes, *setting)
     return Forecast(
         name=method.name,
@@ -173,7 +189,7 @@ def _list_missing(sizes: Sizes) -> Iterator[tuple[str, str]]:
 def _find_best(sizes: Sizes) -> str:
     """Name of the best method, without the words of its forecast."""
     outlooks: list[tuple[float, str]] = [
-        (_round(method.forecast(sizes)[0]), method.name)
+        (_round(sizes, method.forecast(sizes)[0]), method.name)
         for method in list_methods(sizes)
         if method.lack(sizes) is None
     ]
@@ -181,8 +197,9 @@ def _find_best(sizes: Sizes) -> str:
     return name if lost <= USELESS else CONSTANT.name
 
 
-def _round(outlook: Outlook) -> float:
-    return round(outlook.mean, 2)
+def _round(sizes: Sizes, outlook: Outlook) -> float:
+    """To hundredths, or to two digits where laws are exact."""
+    return float(f"{outlook.mean:.2g}") if sizes.is_estimate else round(outlook.mean, 2)
 
 
 def _list_changes(sizes: Sizes) -> Iterator[str]:

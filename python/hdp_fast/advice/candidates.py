@@ -11,6 +11,7 @@ from typing import Any
 from ..labels import MethodChoice, choose_method
 from ..stability.plans import members_needed
 from . import signals
+from .estimates import ESTIMATES
 from .methods import (
     Call,
     FirstRows,
@@ -449,6 +450,9 @@ def _lose_all(sizes: Sizes, world: World) -> float:
 def _explain_constant(sizes: Sizes) -> str:
     if sizes.predicts_number:
         return "one number for everybody leaves all of the variance"
+    if sizes.is_estimate:
+        guess = "the middle of the bounds" if sizes.learner == "mean" else "equal shares"
+        return f"{guess} may be {write_number(sizes.constant_error)} off"
     return f"one label for everybody errs on {write_number(sizes.constant_error)}, or less"
 
 
@@ -477,6 +481,8 @@ _PUBLIC = (PUBLIC_SOURCE, ADAPTATION, TARGET_ALONE, CALIBRATED_SOURCE, AGENTS_AL
 
 def list_methods(sizes: Sizes) -> tuple[Method, ...]:
     """All methods for this source, whether they can run or not."""
+    if sizes.is_estimate:
+        return (*ESTIMATES, CONSTANT)
     return _PUBLIC if sizes.source == "public" else _PRIVATE
 
 

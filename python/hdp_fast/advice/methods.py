@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._support.validate import refuse
-from .sizes import Sizes, World, list_worlds
+from .sizes import Population, Sizes, World, list_populations, list_worlds
 
 Setting = tuple[Any, ...]
-# The quantiles of losses over all worlds that a forecast reaches from and to.
-_RANGE = (0.06, 0.94)
+# The quantiles of losses over all worlds that a forecast reaches from and to; those of estimates
+# follow laws that are exact, and reach from the least to the largest.
+_RANGE, _WHOLE_RANGE = (0.06, 0.94), (0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class Name:
         """Its name."""
         return self.text
 
+    def take(self, value: Any) -> Any:
+        """What it stands for where the caller's data are this value."""
+        return value
+
 
 @dataclass(frozen=True)
 class FirstRows(Name):
@@ -36,6 +41,25 @@ class FirstRows(Name):
     def __repr__(self) -> str:
         """As it is written in Python."""
         return f"{self.text}[:{self.rows}]"
+
+    def take(self, value: Any) -> Any:
+        """These rows of the value."""
+        return value[: self.rows]
+
+
+@dataclass(frozen=True)
+class Entry(Name):
+    """One of their entries."""
+
+    place: int
+
+    def __repr__(self) -> str:
+        """As it is written in Python."""
+        return f"{self.text}[{self.place}]"
+
+    def take(self, value: Any) -> Any:
+        """The entry of the value at the place."""
+        return value[self.place]
 
 
 class Call:
@@ -90,6 +114,34 @@ class Call:
         return callee(*(_fill(one, data) for one in self._arguments), **settings)
 
 
+class Average(Call):
+    """A weighted sum of what calls return, or of a part of it.
+
+    Args:
+        terms: Weights, calls, and the name of the attribute of what each returns; None takes the
+            result itself.
+    """
+
+    def __init__(self, *terms: tuple[float, Call, str | None]) -> None:
+        super().__init__("sum", *(call for _, call, _ in terms))
+        self._terms = terms
+
+    def __repr__(self) -> str:
+        """As it is written in Python."""
+        texts = (
+            f"{weight!r} * {call!r}" + (f".{part}" if part else "")
+            for weight, call, part in self._terms
+        )
+        return " + ".join(texts)
+
+    def _make(self, data: Mapping[str, Any]) -> Any:
+        values = (
+            weight * (getattr(call._make(data), part) if part else call._make(data))
+            for weight, call, part in self._terms
+        )
+        return sum(values)
+
+
 def _write(value: Any) -> str:
     if isinstance(value, range):
         return f"range({value.stop})"
@@ -101,9 +153,7 @@ def _write(value: Any) -> str:
 def _fill(value: Any, data: Mapping[str, Any]) -> Any:
     if isinstance(value, Call):
         return value._make(data)
-    if not isinstance(value, Name):
-        return value
-    return data[value.text][: value.rows] if isinstance(value, FirstRows) else data[value.text]
+    return value.take(data[value.text]) if isinstance(value, Name) else value
 
 
 @dataclass(frozen=True)
@@ -154,13 +204,16 @@ class Method:
 
     def forecast(self, sizes: Sizes) -> tuple[Outlook, Setting]:
         """What it loses over all worlds with its best setting, and this setting."""
-        worlds = list_worlds(sizes)
+        worlds = list_populations(sizes) if sizes.is_estimate else list_worlds(sizes)
         outlooks = [(self._average(sizes, worlds, one), one) for one in self.settings(sizes)]
         return min(outlooks, key=lambda pair: pair[0].mean)
 
-    def _average(self, sizes: Sizes, worlds: tuple[World, ...], setting: Setting) -> Outlook:
+    def _average(
+        self, sizes: Sizes, worlds: tuple[World | Population, ...], setting: Setting
+    ) -> Outlook:
         shares = sorted(max(0.0, self.lose(sizes, world, *setting)) for world in worlds)
-        low, high = (_interpolate(shares, part) for part in _RANGE)
+        parts = _WHOLE_RANGE if sizes.is_estimate else _RANGE
+        low, high = (_interpolate(shares, part) for part in parts)
         return Outlook(low, math.fsum(shares) / len(shares), high)
 
 

@@ -42,21 +42,29 @@ class Forecast(JsonText):
         name: Name of the method.
         low: Excess error in the best of the worlds that agree with what is known, in [0, 1]. The
             excess is over the model of the same kind that is trained on the target without privacy.
+            For a mean it is the standard error, as a share of the width of the bounds, and for a
+            table the root mean square over its shares of theirs.
         expected: The share `lost` of what can be learned, between low and high.
         high: Excess error in the worst of these worlds.
         lost: The expected excess error as a share of what can be learned, by which candidates are
             ordered, rounded to hundredths: 0 is that model, 1 the best constant, and 2 as much
-            worse than that.
+            worse than that. For means and tables it has two digits, and 1 is the most by which the
+            middle of the bounds, or equal shares, may be off.
         useful: Whether the method is expected to keep at least a quarter of what can be learned.
         basis: The formula in words, with its numbers.
         call: The method in a line of Python, which `Advice.run` calls. X and y are the private
             records, pool are the public points, `source_X` and `source_y` are the records of a
             public source, `agents_X` and `agents_y` are the people who answer, bounds and
             `target_bounds` are the public bounds of the columns and of the number, hypotheses is
-            the finite class, and learner is any classifier. None for a constant.
+            the finite class, and learner is any classifier. For a mean or a table `y` and
+            `agents_y` are the numbers between `target_bounds`, or the categories from 0 on; several
+            means are those of the columns of X, and `questions` are the local.Query about
+            them. None for a constant.
         command: The command that does the same on files, where there is one: private.csv or
             panel.csv hold the records, survey.csv the people who answer, pool.csv the public
-            points, source.csv a public source, and schema.json is what `hdp-fast schema` writes.
+            points, source.csv a public source, and schema.json is what `hdp-fast schema` writes. A
+            mean or a table is that of the column y; agents' numbers lie between 0 and 1 there, and
+            categories are the integers from 0 on.
 
     Examples:
         >>> import hdp_fast
@@ -125,7 +133,7 @@ class Advice(JsonText):
         constant_error: Error of the best constant; the largest that is possible if no base rate is
             known.
         room: `constant_error` less `best_error`: the excess error of the constant. It is an upper
-            bound if no `best_error` is known.
+            bound if no `best_error` is known, and for means and tables.
 
     Examples:
         >>> import hdp_fast
@@ -157,7 +165,8 @@ class Advice(JsonText):
             data: By keyword, what the call names: X, y, bounds and so on, as Forecast has them.
 
         Returns:
-            What the call returns: a fitted estimator, labels, or the result of a run.
+            What the call returns: a fitted estimator, labels, the result of a run, a Statistic, a
+            Histogram, the aggregate of answers, or the weighted mean or shares of both sides.
 
         Raises:
             ParameterError: No candidate has this name, it is the constant, which has no call, or
@@ -222,13 +231,16 @@ class Advice(JsonText):
 
     def _error_range(self, forecast: Forecast) -> tuple[float, float]:
         best = self.sizes["best_error"]
+        if self._is_estimate:
+            return forecast.low, forecast.high
         if best is None:
             return forecast.low, self.constant_error
         return best + forecast.low, best + forecast.high
 
     def __repr__(self) -> str:
         """The table, the basis of each forecast, and what would change the order."""
-        rows: list[tuple[str, ...]] = [("", "method", "kept", "excess error", "")]
+        heads = ("standard error", "") if self._is_estimate else ("kept", "excess error")
+        rows: list[tuple[str, ...]] = [("", "method", *heads, "")]
         rows += [self._row(place, one) for place, one in enumerate(self.candidates, 1)]
         widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
         lines = [
@@ -246,13 +258,27 @@ class Advice(JsonText):
         return "\n".join(lines)
 
     def _row(self, place: int, one: Forecast) -> tuple[str, ...]:
+        useless = "" if one.useful else "of no use"
+        if self._is_estimate:
+            error = f"{one.expected:.2g} ({one.low:.2g} to {one.high:.2g})"
+            return f"{place}.", one.name, error, "", useless
         low, high = (1 - end / self.room for end in (one.high, one.low))
         kept = f"{1 - one.lost:.0%} ({low:.0%} to {high:.0%})"
         excess = f"{one.low:.3f} to {one.high:.3f}, expected {one.expected:.3f}"
-        useless = "" if one.useful else "of no use"
         return f"{place}.", one.name, kept, excess, useless
 
+    @property
+    def _is_estimate(self) -> bool:
+        return self.sizes["learner"] in ("mean", "table")
+
     def _scale(self) -> str:
+        if self._is_estimate:
+            is_mean = self.sizes["learner"] == "mean"
+            unit = "as a share of the width of the bounds" if is_mean else "of a share, over all"
+            return (
+                f"The standard error {unit}, for the mean over people of the target; its range is "
+                "that of populations\nas far apart as those of real tables. No data was read."
+            )
         upper = ", at most" * (self.sizes["best_error"] is None)
         number = " as a share of the variance" * (self.sizes["learner"] == "regression")
         return (

@@ -82,6 +82,8 @@ def lose_to_noise(sizes: Sizes, world: World, signal: float) -> float:
 
 def lose_to_chance(sizes: Sizes, world: World, records: float) -> float:
     """Share that a model loses which has no more records than these, without any noise."""
+    if not records:
+        return 1.0
     columns = sizes.d if sizes.learner in ("linear", "regression") else OTHER_COLUMNS
     each, room = records / columns / math.sqrt(sizes.classes - 1), world.room or _USUAL_ROOM
     if sizes.predicts_number:
@@ -205,18 +207,20 @@ def lose_reweighed(sizes: Sizes, world: World, kappa: float, rounds: int) -> flo
 
 
 def lose_votes(sizes: Sizes, world: World, members: int, queries: int) -> float:
-    """Share lost by votes: what members do not learn, and answers that coins change.
+    """Share lost by what is learned of votes: what members do not learn, and answers are few.
 
     What a member keeps of what can be learned is its lead over a coin, and so the lead of the
     votes. Half of what members lose they lose alike, and it does not cancel in the plurality.
+    Answers that coins changed cancel: where a part c of them are coins, m answers teach as much as
+    (1 - c)**2 m.
     """
     each = lose_to_chance(sizes, world, sizes.n * world.overlap / members)
     agreement = max(0.52, round(25 * (2 - each)) / 50)
     flip = _flip(queries, sizes.epsilon, sizes.delta, sizes.classes, members, agreement)
-    coins = flip * sizes.classes / (sizes.classes - 1)
-    answers = lose_to_chance(sizes, world, queries)
+    coins = min(1.0, flip * sizes.classes / (sizes.classes - 1))
+    answers = lose_to_chance(sizes, world, queries * (1 - coins) ** 2)
     return join_losses(
-        min(1.0, each / 2 + coins + answers),
+        min(1.0, each / 2 + answers),
         world.drift,
         lose_intercept(world.log_odds**2, world),
     )

@@ -36,7 +36,9 @@ _TAKEN = (
 def add_advise(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the verb."""
     parser.add_argument("--records", type=int, required=True, metavar="N", help="private records")
-    parser.add_argument("--features", type=int, required=True, metavar="D", help="feature columns")
+    parser.add_argument(
+        "--features", type=int, required=True, metavar="D", help="feature columns, or means"
+    )
     parser.add_argument("--epsilon", type=float, required=True, help="privacy of the records")
     parser.add_argument("--delta", type=float, default=1e-6, help="privacy of the records")
     parser.add_argument("--classes", type=int, default=2, metavar="K", help="number of labels")
@@ -57,9 +59,14 @@ def add_advise(parser: argparse.ArgumentParser) -> None:
         "--learner",
         choices=get_args(Learner),
         default="linear",
-        help="the model: linear in the features, one of a finite class, or another",
+        help="the model: linear in the features, one of a finite class, or another; or a mean of "
+        "numbers or a table of shares",
     )
-    parser.add_argument("--size", type=int, help="number of hypotheses of a finite class")
+    parser.add_argument(
+        "--size",
+        type=int,
+        help="number of hypotheses of a finite class, or of a table's categories",
+    )
     parser.add_argument(
         "--target",
         choices=get_args(Target),
