@@ -6,16 +6,21 @@ the better one; dp-accounting's optimistic estimate ("at least") is no guarantee
 Then the least noise of private gradient descent inside Subsample-Test-Reweigh, in units of the
 clipping norm, for T rounds of R steps on b draws from n records: rounded Gaussian noise, which
 keeps the continuous curve, and discrete Gaussian noise, of which only the moments bound every
-number of changed draws. Last what else rounding saves: the noise of single releases with either.
+number of changed draws. Then what else rounding saves: the noise of single releases with either.
+
+Last reports behind a shuffler, by this package's bounds and by published ones: the clones of
+Feldman, McMillan and Talwar 2021 computed without an inequality, and their formula.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import logging
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from _harness import Race, forget_plans, run_file
 
@@ -26,6 +31,7 @@ from hdp_fast.accounting import (
     GaussianMechanism,
     LaplaceMechanism,
     Pure,
+    Shuffled,
     Subsampled,
 )
 from hdp_fast.stability import GaussianVote
@@ -158,6 +164,64 @@ def release(epsilon: float) -> dict[str, float]:
         "vote, 100 queries": float(vote.sigma),
         "vote, discrete": discrete * 200**0.5,
     }
+
+
+def bench_shuffled(table: Callable[..., None], tiny: bool) -> None:
+    """Epsilon of shuffled reports at delta = 1e-6."""
+    people = (1_000,) if tiny else (1_000, 10_000)
+    rows = [shuffled(n, local) for n in people for local in (0.5, 1.0, 2.0, 4.0)]
+    cells = [[f"{value:.4g}" for value in row.values()] for row in rows]
+    table(f"epsilon behind a shuffler at delta = {DELTA_OF_RELEASES:g}", [[*rows[0]], *cells])
+
+
+def shuffled(n: int, local: float) -> dict[str, float]:
+    """Bounds for one mix; those published at the end."""
+
+    def ours(categories: int | None) -> float:
+        return accounting.epsilon(Shuffled(local, n, categories), DELTA_OF_RELEASES)
+
+    return {
+        "n": n,
+        "of a report": local,
+        "any": ours(None),
+        "10 categories": ours(10),
+        "bits": ours(2),
+        "clones, 2021": epsilon_of_clones(n, local, math.exp(-local)),
+        "formula, 2021": formula(n, local),
+    }
+
+
+def formula(n: int, local: float) -> float:
+    """Feldman, McMillan and Talwar 2021, Theorem 3.1; infinite where it says nothing."""
+    if local > math.log(n / (16 * math.log(2 / DELTA_OF_RELEASES))):
+        return math.inf
+    growth = math.exp(local)
+    root = 8 * math.sqrt(growth * math.log(4 / DELTA_OF_RELEASES) / n)
+    return math.log1p((growth - 1) / (growth + 1) * (root + 8 * growth / n))
+
+
+def epsilon_of_clones(n: int, local: float, chance: float) -> float:
+    """The epsilon where each of the others is a clone with this probability, by bisection."""
+    logs = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, n + 1)))])
+
+    def masses(trials: int, rate: float) -> np.ndarray[Any, Any]:
+        k = np.arange(trials + 1)
+        choices = logs[trials] - logs[k] - logs[trials - k]
+        return np.exp(choices + k * math.log(rate) + (trials - k) * math.log1p(-rate))
+
+    clones = masses(n - 1, chance)
+    truth, pairs = 1 / (1 + math.exp(-local)), []
+    for count in np.flatnonzero(clones > 1e-14):
+        coins = masses(int(count), 0.5) * clones[count]
+        one, zero = np.append(0.0, coins), np.append(coins, 0.0)
+        pairs.append((truth * one + (1 - truth) * zero, truth * zero + (1 - truth) * one))
+    p, q = (np.concatenate([pair[side] for pair in pairs]) for side in (0, 1))
+    low, high = 0.0, local
+    for _ in range(40):
+        middle = (low + high) / 2
+        exceeded = np.maximum(p - math.exp(middle) * q, 0).sum() > DELTA_OF_RELEASES
+        low, high = (middle, high) if exceeded else (low, middle)
+    return high
 
 
 def peer(terms: Terms, delta: float, interval: float, pessimistic: bool) -> float:

@@ -65,8 +65,8 @@ def test_a_word_is_refused_in_the_same_words():
         assert said(_core.select, value, scores, (1, 1), None) == words
 
 
-def mechanism(kind, first, second=0.0, draws=1, rate=1.0):
-    return (kind, first, second, draws, rate)
+def mechanism(kind, parameter, draws=1, rate=1.0):
+    return (kind, (parameter,), draws, rate)
 
 
 GAUSSIAN = [(mechanism("gaussian", 1.0), 1)]

@@ -12,6 +12,7 @@ import pytest
 import hdp_fast
 from hdp_fast import PrivacyRecord, accounting, local, parity
 from hdp_fast.exceptions import ParameterError
+from hdp_fast.record import tell_both
 
 FULL = PrivacyRecord(
     mechanism="any",
@@ -128,3 +129,67 @@ def test_anything_else_is_refused(bad):
 def test_a_text_whose_values_no_release_could_have_is_refused(changes):
     with pytest.raises(ParameterError, match=next(iter(changes))):
         PrivacyRecord.from_json(text(**changes))
+
+
+# As version 0.0.9 wrote it, before records said whom they protect from.
+OLD = (
+    '{"mechanism": "local.BinaryResponse", "source": "Warner 1965", "neighbors": "local", '
+    '"epsilon": 3.0, "delta": 0.0, "noise": "randomized response", "numerics": "exact", '
+    '"rng": "operating system entropy", "version": "0.0.9", "law": "pure", "mu": null, "run": null}'
+)
+
+
+def test_a_record_of_an_older_version_says_whom_it_protects_from():
+    old = PrivacyRecord.from_json(OLD)
+    assert (old.trust, old.local_epsilon, old.version) == ("local", None, "0.0.9")
+    central = PrivacyRecord.from_json(OLD.replace('"local"', '"replace_one"'))
+    assert (central.trust, central.local_epsilon) == ("curator", None)
+
+
+def test_a_record_of_shuffled_reports_has_both_epsilons():
+    record = PrivacyRecord.from_json(OLD)
+    for categories in (None, 2, 10):
+        mixed = record.shuffled(1_000, delta=1e-6, categories=categories)
+        promised = accounting.epsilon(accounting.Shuffled(3.0, 1_000, categories), delta=1e-6)
+        assert (mixed.epsilon, mixed.delta, mixed.local_epsilon) == (promised, 1e-6, 3.0)
+        assert (mixed.trust, mixed.neighbors, mixed.law) == ("shuffler", "replace_one", None)
+        assert "1,000" in mixed.mechanism
+        assert mixed.version == "0.0.9"
+        assert PrivacyRecord.from_json(mixed.to_json()) == mixed
+    assert tell_both(mixed).startswith("epsilon 3 against the shuffler, 0.")
+    # One report hides behind no other; where delta covers everything, some epsilon is left.
+    assert record.shuffled(1, delta=1e-12).epsilon == pytest.approx(3.0)
+    assert 0 < record.shuffled(10**6, delta=0.1).epsilon < 1e-6
+
+
+def test_a_budget_pays_for_shuffled_reports_with_their_delta():
+    budget = hdp_fast.Budget(2.0, 1e-5)
+    mixed = PrivacyRecord.from_json(OLD).shuffled(1_000, delta=1e-6)
+    with budget.reserve(mixed):
+        pass
+    assert budget.remaining.epsilon == pytest.approx(2.0 - mixed.epsilon)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"trust": "nobody"},
+        {"trust": "local"},
+        {"trust": "curator", "local_epsilon": 1.0},
+        {"trust": "shuffler"},
+        {"trust": "shuffler", "local_epsilon": 0.05},
+        {"local_epsilon": 1.0},
+    ],
+    ids=str,
+)
+def test_a_trust_that_suits_nothing_is_refused(changes):
+    with pytest.raises(ParameterError, match=r"trust|local_epsilon"):
+        dataclasses.replace(FULL, **{"trust": None, "local_epsilon": None} | changes)
+
+
+def test_only_pure_local_reports_are_shuffled():
+    for record in (FULL, local.GaussianRandomizer(1.0, 1e-6, (0, 1)).record()):
+        with pytest.raises(ParameterError, match="neighbors"):
+            record.shuffled(1_000, delta=1e-6)
+    with pytest.raises(ParameterError, match="delta"):
+        PrivacyRecord.from_json(OLD).shuffled(1_000, delta=0.0)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._core import __version__
 from ._support.validate import from_json, one_of, positive, probability, refuse
+from .accounting.composition import epsilon as composed_epsilon
 from .accounting.conversion import attack_advantage, gaussian_delta, gaussian_mu
-from .accounting.mechanisms import Neighbors
+from .accounting.mechanisms import Neighbors, Shuffled
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"
@@ -18,7 +20,10 @@ TEST_STREAM = "reproducible test stream, no privacy against whoever knows the se
 _WORDS = {
     "neighbors": (*Neighbors, "replace_person", "add_remove_person"),
     "numerics": ("exact", "idealized"),
+    "trust": ("curator", "local", "shuffler"),
 }
+# Shuffled reports whose delta alone is their guarantee have no less than this epsilon.
+_LEAST_EPSILON = 1e-12
 # A mu that was computed from epsilon and delta may differ in its last digits.
 _ROUNDING = 1e-9
 
@@ -48,6 +53,12 @@ class PrivacyRecord:
             laws.
         run: Name of the run that the release belongs to, which a budget pays for once however often
             it is interrupted and taken up; None for a release of its own.
+        trust: Against whom epsilon and delta hold: "local" against everybody, as for all records
+            whose neighbors are "local"; "shuffler" against everybody but the shuffler of the
+            reports; "curator" against everybody but the curator. None takes the first or the last.
+        local_epsilon: With the trust "shuffler" what holds against the shuffler, and against
+            everybody who sees reports before they are mixed: pure `local_epsilon`, for each report.
+            None otherwise.
 
     Raises:
         ParameterError: An attribute lies outside its range.
@@ -74,12 +85,16 @@ class PrivacyRecord:
     law: Literal["pure", "gaussian"] | None = None
     mu: float | None = None
     run: str | None = None
+    trust: Literal["curator", "local", "shuffler"] | None = None
+    local_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no release could state."""
         for name in ("mechanism", "source", "noise", "rng", "version"):
             if not isinstance(getattr(self, name), str):
                 refuse(name, getattr(self, name), "it must be a text")
+        if self.trust is None:
+            object.__setattr__(self, "trust", "local" if self.neighbors == "local" else "curator")
         for name, allowed in _WORDS.items():
             one_of(name, getattr(self, name), allowed)
         # Plain values, whatever kind of number or text was given: JSON knows no other.
@@ -89,6 +104,20 @@ class PrivacyRecord:
         if self.run is not None and not isinstance(self.run, str):
             refuse("run", self.run, "it must be a text or None")
         self._check_law()
+        self._check_trust()
+
+    def _check_trust(self) -> None:
+        if (self.trust == "local") != (self.neighbors == "local"):
+            refuse("trust", self.trust, f"it must suit neighbors = {self.neighbors!r}")
+        if self.trust != "shuffler":
+            if self.local_epsilon is not None:
+                refuse("local_epsilon", self.local_epsilon, "only shuffled reports have one")
+            return
+        of_report = positive("local_epsilon", self.local_epsilon)
+        if of_report < self.epsilon:
+            rule = f"it must be at least that of the shuffled reports, {self.epsilon}"
+            refuse("local_epsilon", of_report, rule)
+        object.__setattr__(self, "local_epsilon", of_report)
 
     def _check_law(self) -> None:
         if self.law is None and not self.delta:
@@ -123,6 +152,51 @@ class PrivacyRecord:
         return (
             f"{self.mechanism}: epsilon {self.epsilon:g}, delta {self.delta:g} ({self.neighbors}); "
             f"an attacker's advantage is at most {self.attack_advantage:.3g}"
+        )
+
+    def shuffled(self, n: int, *, delta: float, categories: int | None = None) -> PrivacyRecord:
+        """States what protects reports like this one where a shuffler mixes n of them.
+
+        Args:
+            n: How many reports are mixed at least, as for `accounting.Shuffled`: those of people
+                who follow the protocol and were asked the same, the person's own included.
+            delta: Privacy parameter of the shuffled reports, strictly between 0 and 1.
+            categories: As for `accounting.Shuffled`; 2 for bits of randomized response.
+
+        Returns:
+            A record with the trust "shuffler" and both epsilons.
+
+        Raises:
+            ParameterError: The record is not one of pure local reports, or an argument breaks its
+                rule.
+
+        Guarantee:
+            That of `accounting.Shuffled` with this record's epsilon.
+
+        Examples:
+            >>> from hdp_fast import PrivacyRecord
+            >>> record = PrivacyRecord(mechanism="my answer", source="Warner 1965",
+            ...     neighbors="local", epsilon=3.0, noise="randomized response")
+            >>> mixed = record.shuffled(875, delta=1e-6)
+            >>> round(mixed.epsilon, 2), mixed.local_epsilon, mixed.trust
+            (0.89, 3.0, 'shuffler')
+        """
+        if self.neighbors != "local" or self.delta:
+            rule = "only pure reports of neighbors 'local' can be shuffled"
+            refuse("neighbors", f"{self.neighbors} with delta {self.delta}", rule)
+        mix = Shuffled(self.epsilon, n, categories)
+        failing = probability("delta", delta)
+        shown = min(max(composed_epsilon(mix, failing), _LEAST_EPSILON), self.epsilon)
+        return dataclasses.replace(
+            self,
+            mechanism=f"{self.mechanism}, {mix.n:,} reports mixed by a shuffler",
+            source=f"{self.source}; Feldman, McMillan and Talwar 2023 (accounting.Shuffled)",
+            neighbors="replace_one",
+            epsilon=shown,
+            delta=failing,
+            law=None,
+            trust="shuffler",
+            local_epsilon=self.epsilon,
         )
 
     def to_json(self) -> str:
@@ -208,6 +282,22 @@ def _find_event(name: str) -> Any:
     if not hasattr(dp_event, name):
         raise ImportError(f"to_dp_event needs a newer dp-accounting, which has {name}")
     return getattr(dp_event, name)
+
+
+def tell_both(record: PrivacyRecord) -> str:
+    """Both epsilons of shuffled reports in words, rounded up to three digits."""
+    of_report, mixed = (_round_up(value) for value in (record.local_epsilon, record.epsilon))
+    return (
+        f"epsilon {of_report:g} against the shuffler, {mixed:g} against everybody else "
+        f"(delta {record.delta:g})"
+    )
+
+
+def _round_up(value: float | None) -> float:
+    if not value:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}")
 
 
 def gaussian_law(epsilon: float, delta: float) -> dict[str, Any]:

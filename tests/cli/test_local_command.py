@@ -1,5 +1,6 @@
 """hdp-fast local: simulated agents, and devices and collectors of real ones."""
 
+import dataclasses
 import io
 import json
 import os
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 from command_line import fails
 
-from hdp_fast import local
+from hdp_fast import PrivacyRecord, local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question, hypothesis_question
 from hdp_fast.collection.reports import REASONS, Collection
@@ -559,6 +560,26 @@ def test_what_is_collected_is_what_was_sent(capsys, monkeypatch, options):
     typed(monkeypatch, Path("lines").read_bytes())
     twice = found(capsys, "collect", *halves, "--question", "question.json")
     assert twice == made | {"lines": 1200, "duplicates": 600}
+
+
+@pytest.mark.parametrize("options", [MEAN, COLOURS], ids=["mean", "frequency"])
+def test_shuffled_lines_are_told_with_both_epsilons(capsys, monkeypatch, options):
+    question = ask(capsys, *options)
+    values = [0] if options is MEAN else ["red"]
+    Path("lines").write_text("\n".join(answers(capsys, monkeypatch, values * 400)))
+    argv = ["collect", "lines", "--question", "question.json", "--shuffled"]
+    made = found(capsys, *argv, "1e-6")
+    record = dataclasses.replace(question.randomizer.record(), rng="the clients' own")
+    categories = 2 if options is MEAN else 3
+    mixed = record.shuffled(400, delta=1e-6, categories=categories)
+    assert PrivacyRecord(**made["record"]) == mixed
+    assert made["privacy"].startswith("epsilon 1 against the shuffler, 0.2")
+    fails(capsys, "local", *argv, "1.5")
+    Path("lines").write_text("x\n")
+    assert main(["local", *argv, "1e-6"]) == 1
+    capsys.readouterr()
+    ask(capsys, *MEAN, "--delta", "1e-6", "--randomizer", "gaussian")
+    assert "pure" in fails(capsys, "local", *argv, "1e-6")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from hdp_fast import _core, gf2, local
+from hdp_fast import _core, accounting, gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
 from hdp_fast.learners import (
     Conjunctions,
@@ -453,6 +453,39 @@ def test_no_sample_is_no_oracle():
 @pytest.mark.parametrize(("epsilon", "count"), [(0.5, 17_666), (1, 4_963), (2, 1_827)])
 def test_agents_needed(epsilon, count):
     assert local.agents_needed(alpha=0.05, beta=0.01, epsilon=epsilon) == count
+
+
+@pytest.mark.parametrize(("alpha", "epsilon"), [(0.05, 1.0), (0.2, 0.5), (0.05, 8.0)])
+def test_fewer_agents_are_needed_behind_a_shuffler_and_they_are_private(alpha, epsilon):
+    goal = {"alpha": alpha, "beta": 0.05}
+    count = local.agents_needed(**goal, epsilon=epsilon, shuffled=1e-6)
+    most = local.agents_needed(**goal, epsilon=epsilon)
+    limits = {"epsilon": epsilon, "delta": 1e-6, "categories": 2}
+    of_answer = accounting.largest_local_epsilon(count, **limits)
+    mix = accounting.Shuffled(of_answer, count, categories=2)
+    assert accounting.delta(mix, epsilon) <= 1e-6
+    assert local.agents_needed(**goal, epsilon=of_answer * (1 + 1e-4)) <= count <= most
+    # A few fewer would not do: what they may answer with is not enough.
+    fewer = count - 1 - count // 500
+    less = accounting.largest_local_epsilon(fewer, **limits)
+    assert local.agents_needed(**goal, epsilon=less) > fewer
+
+
+def test_a_survey_of_3455_people_needs_855_behind_a_shuffler():
+    goal = {"alpha": 0.05, "beta": 0.05, "epsilon": 1.0}
+    assert local.agents_needed(**goal) == 3_455
+    assert local.agents_needed(**goal, shuffled=1e-6) == 855
+    # The bound for any randomizer asks for a few more.
+    enough = accounting.largest_local_epsilon(876, epsilon=1.0, delta=1e-6)
+    assert local.agents_needed(**goal | {"epsilon": enough}) <= 877
+
+
+def test_silence_and_a_shuffler_are_not_planned_together():
+    goal = {"alpha": 0.05, "beta": 0.05, "epsilon": 1.0, "shuffled": 1e-6}
+    with pytest.raises(ParameterError, match="response_rate"):
+        local.agents_needed(**goal, response_rate=0.9)
+    with pytest.raises(ParameterError, match="shuffled"):
+        local.agents_needed(**goal | {"shuffled": 1.0})
 
 
 @pytest.mark.parametrize("truth", [0.0, 0.03, 0.5, 1.0])

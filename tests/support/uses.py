@@ -5,6 +5,7 @@ Each makes a callable and arguments that it accepts.
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +53,14 @@ RULE = STUMPS.hypothesis(0)
 LEARNED = SimpleNamespace(predict=lambda X: X[:, 0], hypothesis=RULE)
 TABLE = data.read_frame({"age": [20.0, 50.0, 80.0], "bought": ["yes", "no", "yes"]}, public=True)
 SCHEMA = data.Schema(data.Label("bought", positive=("yes",)), {"age": data.Number(0, 100, (40,))})
+
+
+def _collected() -> collection.Collection:
+    """Three reports about travels."""
+    reports = collection.Collection(TRAVEL)
+    lines = "\n".join(collection.report_lines(TRAVEL, ["bus"] * 3)).encode()
+    reports.read(io.BytesIO(lines), done=lambda length: None)
+    return reports
 
 
 def people() -> Agents:
@@ -170,6 +179,7 @@ BASES: dict[str, Callable[[], Base]] = {
         adapted("MomentAdaptation").solve,
         {"penalty": 0.1},
     ),
+    "collection.Collection.record": lambda: (_collected().record, {"shuffled": 1e-6}),
     "collection.Collection.merge": lambda: (
         collection.Collection(QUESTION).merge,
         {"other": collection.Collection(QUESTION)},

@@ -556,3 +556,37 @@ def test_a_model_that_fails_on_every_record_is_refused_before_anybody_is_asked()
         with pytest.raises(ZeroDivisionError):
             transfer.certify(model, agents, **more)
         assert agents.remaining == 100
+
+
+# Behind a shuffler -------------------------------------------------------------------------------
+
+
+def test_a_certificate_tells_both_epsilons_of_the_smaller_mix():
+    agents = local.Agents(X, X[:, 0], epsilon=3.0)
+    certificate = transfer.certify(Rule(0), agents, count=5_000, shuffled=1e-6)
+    labels = certificate.agents_record.shuffled(1_000, delta=1e-6, categories=2)
+    assert labels == certificate.shuffled_record
+    assert "epsilon 3 against the shuffler, 0.695 against" in repr(certificate)
+    compared = transfer.certify(Rule(0), agents, other=Rule(1), count=5_000, shuffled=1e-6)
+    assert compared.shuffled_record.epsilon < labels.epsilon
+    left = agents.remaining
+    with pytest.raises(ParameterError, match="shuffled"):
+        transfer.certify(Rule(0), agents, shuffled=2.0)
+    assert agents.remaining == left
+
+
+@each_case("compared", [False, True])
+def test_planned_shuffled_answers_are_private_and_enough(compared):
+    goal = {"epsilon": 1.0, "compared": compared}
+    count = transfer.agents_to_certify(0.05, **goal, shuffled=1e-6)
+    assert count < transfer.agents_to_certify(0.05, **goal) / 2
+    if not compared:
+        plan = transfer.plan_certificate(alpha=0.05, agents_epsilon=1.0, shuffled=1e-6)
+        assert count == plan.N
+        assert plan.shuffled_record.epsilon <= 1.0 < plan.agents_epsilon
+        agents = local.Agents(X[:count], X[:count, 0], epsilon=plan.agents_epsilon)
+        certificate = transfer.certify(Rule(0), agents, shuffled=1e-6)
+        assert certificate.half_width <= 0.05
+        assert certificate.shuffled_record.epsilon <= 1.0
+    with pytest.raises(ParameterError, match="response_rate"):
+        transfer.agents_to_certify(0.05, **goal, shuffled=1e-6, response_rate=0.5)

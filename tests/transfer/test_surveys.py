@@ -472,3 +472,40 @@ def test_intervals_hold_the_noise_of_the_weights(by_stratum):
             assert row.low_any <= row.low
     assert missed["noisy"] <= 0.1 * tries + 5 * math.sqrt(0.1 * tries)
     assert missed["plain"] > 0.4 * tries
+
+
+# Behind a shuffler -------------------------------------------------------------------------------
+
+
+def test_each_question_is_a_mix_of_its_own():
+    questions = {"y": Query.label(), "old": STRATA["old"]}
+    agents = people(4_000, epsilon=3.0)
+    result = transfer.survey(questions, agents, shares={"y": 3, "old": 1}, shuffled=1e-6)
+    assert [row.asked for row in result.rows] == [3_000, 1_000]
+    record = result.agents_record.shuffled(1_000, delta=1e-6, categories=2)
+    assert result.shuffled_record == record
+    assert record.trust == "shuffler"
+    assert "epsilon 3 against the shuffler, 0.695 against" in repr(result)
+    assert json.loads(result.to_json())["shuffled_record"]["local_epsilon"] == 3.0
+    plain = transfer.survey({"y": Query.label()}, people(100))
+    assert plain.shuffled_record is None
+
+
+def test_those_who_are_silent_hide_no_one():
+    asked = {"count": 1_000, "shuffled": 1e-6}
+    everybody = transfer.survey({"y": Query.label()}, people(1_000), **asked)
+    agents = local.RemoteAgents(
+        lambda _, count: [1, 0] * (count // 4), count=1_000, epsilon=EPSILON
+    )
+    some = transfer.survey({"y": Query.label()}, agents, **asked)
+    assert some["y"].answered == 500
+    assert some.shuffled_record.epsilon > everybody.shuffled_record.epsilon
+    expected = some.agents_record.shuffled(500, delta=1e-6, categories=2)
+    assert some.shuffled_record == expected
+
+
+def test_a_delta_of_shuffled_answers_is_checked_before_anybody_is_asked():
+    agents = people(100)
+    with pytest.raises(ParameterError, match="shuffled"):
+        transfer.survey({"y": Query.label()}, agents, shuffled=0)
+    assert agents.remaining == 100

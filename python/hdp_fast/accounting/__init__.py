@@ -8,7 +8,7 @@ which grows by less than 1e-6 of itself. Below a delta of 1e-40 both accountants
 """
 
 from .._support.lazy import list_only
-from .calibration import largest_rate, largest_rounds, smallest_noise
+from .calibration import largest_local_epsilon, largest_rate, largest_rounds, smallest_noise
 from .composition import basic_composition, delta, epsilon, optimal_composition
 from .conversion import (
     attack_advantage,
@@ -33,6 +33,7 @@ from .mechanisms import (
     Neighbors,
     Pure,
     SampledSum,
+    Shuffled,
     Subsampled,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "Neighbors",
     "Pure",
     "SampledSum",
+    "Shuffled",
     "Subsampled",
     "attack_advantage",
     "basic_composition",
@@ -55,6 +57,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_mu",
+    "largest_local_epsilon",
     "largest_rate",
     "largest_rounds",
     "optimal_composition",

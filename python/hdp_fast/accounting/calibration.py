@@ -20,7 +20,8 @@ from .._support.validate import (
 )
 from ..exceptions import ParameterError
 from .composition import Accountant, list_terms
-from .mechanisms import Description, Mechanism, Subsampled, count, describe
+from .composition import delta as composed_delta
+from .mechanisms import Description, Mechanism, Shuffled, Subsampled, count, describe
 
 # Kappa-dense weights are drawn from with kappa_eff = kappa (1 - 2**-12); the rest is for rounding.
 WINDOW, SLACK = 1 - 2.0**-12, 1 + 1e-12
@@ -234,6 +235,79 @@ def largest_rounds(
     goal = _check_goal(epsilon, delta, accountant)
     list_terms(mechanism, accountant)
     return _find_rounds(describe(mechanism), goal)
+
+
+def largest_local_epsilon(
+    n: int, *, epsilon: float, delta: float, categories: int | None = None
+) -> float:
+    """Searches for the largest epsilon of a report with which n shuffled ones are private.
+
+    Args:
+        n: How many reports are mixed at least, as for `Shuffled`.
+        epsilon: Target of the shuffled reports, finite and above 0.
+        delta: Target of the shuffled reports, strictly between 0 and 1.
+        categories: As for `Shuffled`.
+
+    Returns:
+        An epsilon that is small enough, below the largest one by a factor of at most 1 + 1e-5; at
+            least the target, which no shuffler is needed for.
+
+    Raises:
+        ParameterError: An argument lies outside its range.
+
+    Guarantee:
+        n reports with the returned epsilon are (epsilon, delta)-DP behind a shuffler, for the
+        replacement of one value, and pure DP with the returned epsilon against everybody.
+
+    Cost:
+        Some twenty calls of `delta`.
+
+    Examples:
+        >>> from hdp_fast.accounting import largest_local_epsilon
+        >>> round(largest_local_epsilon(1_000, epsilon=1.0, delta=1e-6), 2)
+        3.27
+    """
+    wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
+    Shuffled(wanted, n, categories)
+
+    def holds(local_epsilon: float) -> bool:
+        return composed_delta(Shuffled(local_epsilon, n, categories), wanted) <= failing
+
+    return max(wanted, find_largest(wanted, holds))
+
+
+def least_people(
+    enough: Callable[[int], float],
+    *,
+    most: int,
+    epsilon: float,
+    delta: float,
+    mixed: Callable[[int], int] = int,
+    categories: int | None = 2,
+) -> int:
+    """Counts the people whose shuffled reports are both private and enough.
+
+    enough: The least epsilon of a report with which so many people are enough, infinite where none
+        is; it must fall as they become more.
+    most: So many are enough with reports of the target epsilon itself.
+    mixed: How many reports are in the smallest mix of so many people.
+    """
+    wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
+
+    def holds(people: int) -> bool:
+        of_report, reports = enough(people), mixed(people)
+        if of_report <= wanted:
+            return True
+        if not (of_report < math.inf and reports > 0):
+            return False
+        return composed_delta(Shuffled(of_report, reports, categories), wanted) <= failing
+
+    few = 0
+    # Of thousands a few more than the least will do.
+    while most - few > max(1, most >> 10):
+        middle = (few + most) // 2
+        few, most = (few, middle) if holds(middle) else (middle, most)
+    return most
 
 
 # A fit asks again what its plan has asked, and a plan what the one before has.

@@ -24,6 +24,7 @@ from .mechanisms import (
     Mechanism,
     Neighbors,
     Pure,
+    Shuffled,
     Subsampled,
     describe,
 )
@@ -61,7 +62,9 @@ def pure_epsilon(mechanism: Mechanism) -> float:
         >>> pure_epsilon(GaussianMechanism(1.0))
         inf
     """
-    _, _, _, draws, rate = describe(mechanism)
+    _, _, draws, rate = describe(mechanism)
+    if isinstance(mechanism, Shuffled):
+        return mechanism.local_epsilon
     base = mechanism.base if isinstance(mechanism, Subsampled) else mechanism
     if not isinstance(base, Pure | BoundedRange | LaplaceMechanism | DiscreteLaplace):
         return math.inf

@@ -42,7 +42,7 @@ def relation(value: object) -> Neighbors:
         refuse("neighbors", value, f"it must be one of {', '.join(Neighbors)}")
 
 
-Description = tuple[str, float, float, int, float]
+Description = tuple[str, tuple[float, ...], int, float]
 
 
 @dataclass(frozen=True, repr=False)
@@ -68,14 +68,14 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         """Refuse parameters that no mechanism can have."""
         object.__setattr__(self, "neighbors", relation(self.neighbors))
-        for name in ("epsilon", "delta", "mu", "rho", "rate"):
+        for name in ("epsilon", "local_epsilon", "delta", "mu", "rho", "rate"):
             if hasattr(self, name):
                 object.__setattr__(self, name, number(name, getattr(self, name)))
         _core.check_mechanism(self._description())
 
     @abstractmethod
     def _description(self) -> Description:
-        """Kind, one or two parameters, draws and rate, as the compiled module takes them."""
+        """Kind, parameters, draws and rate, as the compiled module takes them."""
 
     def __repr__(self) -> str:
         fields = [field.name for field in dataclasses.fields(self) if field.name != "neighbors"]
@@ -103,7 +103,7 @@ class Pure(Mechanism):
     epsilon: float
 
     def _description(self) -> Description:
-        return ("pure", self.epsilon, 0.0, 1, 1.0)
+        return ("pure", (self.epsilon,), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,7 +135,7 @@ class BoundedRange(Mechanism):
     epsilon: float
 
     def _description(self) -> Description:
-        return ("bounded_range", self.epsilon, 0.0, 1, 1.0)
+        return ("bounded_range", (self.epsilon,), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,7 +162,7 @@ class GaussianMechanism(Mechanism):
     mu: float
 
     def _description(self) -> Description:
-        return ("gaussian", self.mu, 0.0, 1, 1.0)
+        return ("gaussian", (self.mu,), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,7 +187,7 @@ class LaplaceMechanism(Mechanism):
     epsilon: float
 
     def _description(self) -> Description:
-        return ("laplace", self.epsilon, 0.0, 1, 1.0)
+        return ("laplace", (self.epsilon,), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -218,7 +218,7 @@ class DiscreteLaplace(Mechanism):
         super().__post_init__()
 
     def _description(self) -> Description:
-        return ("discrete_laplace", self.epsilon, float(self.sensitivity), 1, 1.0)
+        return ("discrete_laplace", (self.epsilon, float(self.sensitivity)), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -243,7 +243,7 @@ class Approximate(Mechanism):
     delta: float
 
     def _description(self) -> Description:
-        return ("approximate", self.epsilon, self.delta, 1, 1.0)
+        return ("approximate", (self.epsilon, self.delta), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,7 +275,7 @@ class ZCDP(Mechanism):
     rho: float
 
     def _description(self) -> Description:
-        return ("zcdp", self.rho, 0.0, 1, 1.0)
+        return ("zcdp", (self.rho,), 1, 1.0)
 
 
 @dataclass(frozen=True, repr=False)
@@ -325,6 +325,9 @@ class Subsampled(Mechanism):
         if isinstance(self.base, Subsampled | SampledSum):
             rule = "mechanisms can be subsampled only once"
             raise ParameterError(f"base = {self.base!r}, but {rule}")
+        if isinstance(self.base, Shuffled):
+            rule = "nothing is known of shuffled reports of a subsample"
+            raise ParameterError(f"base = {self.base!r}, but {rule}")
         for neighbors in (self.base.neighbors, relation(self.neighbors)):
             if neighbors is not Neighbors.REPLACE_ONE:
                 rule = "subsampling with replacement is accounted under replace_one only"
@@ -333,8 +336,8 @@ class Subsampled(Mechanism):
         super().__post_init__()
 
     def _description(self) -> Description:
-        kind, first, second, _, _ = self.base._description()
-        return (kind, first, second, self.draws, self.rate)
+        kind, parameters, _, _ = self.base._description()
+        return (kind, parameters, self.draws, self.rate)
 
 
 @dataclass(frozen=True, repr=False)
@@ -388,11 +391,87 @@ class SampledSum(Mechanism):
         super().__post_init__()
 
     def _description(self) -> Description:
-        return ("sampled_sum", self.mu, self.rate, 1, 1.0)
+        return ("sampled_sum", (self.mu, self.rate), 1, 1.0)
+
+
+@dataclass(frozen=True, repr=False)
+class Shuffled(Mechanism):
+    """Reports of n people, each randomized by its person alone and mixed by a shuffler.
+
+    Whoever sees the reports after the shuffler sees them in an order that tells nothing, with no
+    name, number or time at any of them. Against everybody who sees more, the shuffler included,
+    each report has `local_epsilon` alone, and `Pure(local_epsilon, neighbors="local")` is the
+    mechanism.
+
+    Attributes:
+        local_epsilon: Privacy parameter of one report, finite and above 0; the randomizer is pure.
+        n: How many reports of people who follow the protocol are mixed at least, the person's own
+            included, from 1 to `2**53`. Whoever is invited but does not answer, or may be an
+            attacker's, does not count. Of more than a billion people as much is promised as of a
+            billion.
+        categories: None for any randomizer. Where a report is a category of k, the true one with
+            probability `e**local_epsilon / (e**local_epsilon + k - 1)` and else any other, it may
+            be k, at least 2: that of `KaryResponse`, and 2 for one bit of randomized response.
+        neighbors: "replace_one", the only relation for which the theorem is stated: everybody's
+            report is in the mix, and one person's value is another.
+
+    Raises:
+        ParameterError: An attribute lies outside its range.
+
+    Guarantee:
+        One mix is dominated by the pair that the accountants compose, if all its reports are made
+        by the same randomizer, which may depend on earlier results but not on the person. Where
+        people are asked different questions by a public rule, each question is a mix of its own,
+        and n the number of its reports; questions drawn inside the randomizer and sent with the
+        answer are one mix. A person who reports in several mixes has them all composed.
+
+        For any randomizer the bound is attained. For categories it is that of their own overlap.
+        For one bit it is the exact law of up to 256 people, whose epsilon is a tenth to a quarter
+        smaller; of up to 100,000 it is within a hundredth or two of that. Of more than a million a
+        million are counted, where that is better than the bound for any randomizer.
+
+    Cost:
+        About 10 ms at any n; up to half a second for bits.
+
+    Source:
+        The page shuffled_reports of the documentation; Feldman, McMillan and Talwar 2023 for any
+        randomizer, Balle, Bell, Gascon and Nissim 2019 for what laws have in common, Cheu, Smith,
+        Ullman, Zeber and Zhilyaev 2019 for bits.
+
+    Examples:
+        >>> from hdp_fast.accounting import GaussianMechanism, Shuffled, epsilon
+        >>> round(epsilon(Shuffled(1.0, n=1_000), delta=1e-6), 3)
+        0.149
+        >>> round(epsilon(Shuffled(1.0, n=1_000, categories=10), delta=1e-6), 3)
+        0.08
+        >>> survey, table = Shuffled(1.0, n=1_000), GaussianMechanism(0.1)
+        >>> round(epsilon([survey, table], delta=1e-6), 2)
+        0.43
+    """
+
+    local_epsilon: float
+    n: int
+    categories: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what the theorem does not cover."""
+        if (neighbors := relation(self.neighbors)) is not Neighbors.REPLACE_ONE:
+            rule = "shuffled reports are accounted under replace_one only"
+            raise ParameterError(f"neighbors = {str(neighbors)!r}, but {rule}")
+        object.__setattr__(self, "n", count("n", self.n))
+        if self.categories is not None:
+            if count("categories", self.categories) == 1:
+                refuse("categories", 1, "it must be an integer of at least 2, or None")
+            object.__setattr__(self, "categories", int(self.categories))
+        super().__post_init__()
+
+    def _description(self) -> Description:
+        parameters = (self.local_epsilon, float(self.n), float(self.categories or 0))
+        return ("shuffled", parameters, 1, 1.0)
 
 
 def describe(mechanism: Mechanism) -> Description:
-    """Kind, two parameters, draws and rate of a mechanism, as the compiled module takes them."""
+    """Kind, parameters, draws and rate of a mechanism, as the compiled module takes them."""
     if not isinstance(mechanism, Mechanism):
         refuse("mechanism", mechanism, "it must be a mechanism")
     return mechanism._description()

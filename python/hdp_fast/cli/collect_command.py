@@ -30,6 +30,7 @@ from ..data.reading import read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
+from ..record import tell_both
 from .exit_codes import ExitCode
 from .output import (
     add_plot,
@@ -64,7 +65,10 @@ interval is for a population of which those who answered are a sample, or with -
 of those who answered, whoever they are, and then most often narrower. Exit code 1: no line was
 accepted, and there is no estimate. It holds ids and reports in
 memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
-the lines, and --merge takes it for them, duplicates across files included."""
+the lines, and --merge takes it for them, duplicates across files included. With --shuffled the
+record tells what holds against everybody who saw the lines only after a shuffler had mixed them,
+and what holds against the shuffler: all accepted lines are taken to be of people who follow the
+protocol."""
 
 
 _LINES = "file of lines"
@@ -202,6 +206,8 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     add("--merge", type=Path, action="append", default=[], metavar="FILE", help="as --aggregate")
     add("--aggregate", type=Path, metavar="FILE", help="write what was collected, as .npz")
     add("--beta", type=float, default=0.05, help="failure probability [.05]")
+    shuffled_help = "if a shuffler mixed the lines: the delta of all of them together"
+    add("--shuffled", type=float, metavar="DELTA", help=shuffled_help)
     add("--asked", action="store_true", help="a mean: the interval for those who answered alone")
     add("--output", type=Path, metavar="FILE", help="write the result as JSON")
     add_plot(parser, "the estimate")
@@ -298,6 +304,7 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     aggregate_file = _check_aggregate(arguments.aggregate)
     check_outputs(arguments, [arguments.output, aggregate_file, arguments.plot])
     question = read_question(arguments.question)
+    _check_shuffled(arguments.shuffled, question)
     collection = Collection(question)
     try:
         for path in arguments.merge:
@@ -314,7 +321,7 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
         **collection.counts(),
         **estimate(question, aggregate, arguments.beta, sampled=not arguments.asked),
         "randomizer": repr(question.randomizer),
-        "record": record_of(collection.record()),
+        **_protection(collection, arguments.shuffled),
     }
     deliver(summary, arguments)
     shown = {"sampled": not arguments.asked}
@@ -323,6 +330,20 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
         return None
     note(_describe_failure(collection))
     return ExitCode.NOTHING_USEFUL
+
+
+def _check_shuffled(delta: float | None, question: Question) -> None:
+    if delta is not None:
+        probability("--shuffled", delta)
+        if question.randomizer.delta:
+            refuse("--shuffled", delta, "only reports of pure randomizers can be shuffled")
+
+
+def _protection(collection: Collection, shuffled: float | None) -> dict[str, Any]:
+    """What protects the reports, in words, too, where a shuffler mixed them."""
+    record = collection.record(shuffled=shuffled if collection.accepted else None)
+    words = {} if record.trust != "shuffler" else {"privacy": tell_both(record)}
+    return {**words, "record": record_of(record)}
 
 
 def _describe_failure(collection: Collection) -> str:

@@ -13,11 +13,13 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._support.validate import file_path, function, instance, list_texts, refuse
+from .._support.validate import file_path, function, instance, list_texts, probability, refuse
 from ..data.reading import MOST_BYTES, open_arrays, read_member
 from ..exceptions import ParameterError
 from ..local.queries.query import true_answers
 from ..local.randomizers.aggregates import Aggregate
+from ..local.randomizers.bounded import BinaryResponse
+from ..local.randomizers.frequency import KaryResponse
 from ..record import PrivacyRecord
 from .questions import Question, check_question
 
@@ -220,14 +222,35 @@ class Collection:
         reports = np.fromiter(self._reports.values(), np.int64, self.accepted)
         return self._question.randomizer.aggregate(reports)
 
-    def record(self) -> PrivacyRecord:
+    def record(self, *, shuffled: float | None = None) -> PrivacyRecord:
         """States what protects each report, if its device is honest.
 
+        Args:
+            shuffled: Delta of all accepted reports behind a shuffler, strictly between 0 and 1, if
+                one mixed them before they came here: lines in an order that tells nothing, without
+                names, addresses or times. Where some may be an attacker's, only
+                `record().shuffled(n, delta=...)` with the number n of the others holds. None tells
+                what holds against everybody.
+
         Returns:
-            A PrivacyRecord whose rng is "the clients' own".
+            A PrivacyRecord whose rng is "the clients' own"; with `shuffled` it has both epsilons.
+
+        Raises:
+            ParameterError: `shuffled` is out of range, the randomizer is not pure, or no report was
+                accepted.
         """
-        record = self._question.randomizer.record()
-        return dataclasses.replace(record, rng="the clients' own")
+        randomizer = self._question.randomizer
+        record = dataclasses.replace(randomizer.record(), rng="the clients' own")
+        if shuffled is None:
+            return record
+        if not self.accepted:
+            refuse("shuffled", shuffled, "it needs a report, and none was accepted")
+        categories = {BinaryResponse: 2, KaryResponse: getattr(randomizer, "k", None)}
+        return record.shuffled(
+            self.accepted,
+            delta=probability("shuffled", shuffled),
+            categories=categories.get(type(randomizer)),
+        )
 
     def to_bytes(self) -> bytes:
         """Writes the collection as the content of an .npz file.

@@ -14,7 +14,8 @@ from .._support.binomial import MOST_BETA, clopper_pearson, tail_of_equal_coins
 from .._support.notes import keep_result
 from .._support.random_state import check_random_state, make_key
 from .._support.types import Bits, RandomState
-from .._support.validate import array, bits, probability, probability_or_one
+from .._support.validate import array, bits, probability, probability_or_one, refuse
+from ..accounting.calibration import least_people
 from ..budget.account import Budget, spend
 from ..exceptions import ParameterError, ShapeError
 from ..record import PrivacyRecord, rng_of
@@ -134,25 +135,40 @@ def debias(shares: Any, edge: float) -> Any:
     return (shares - (1 - edge) / 2) / edge
 
 
-def agents_needed(*, alpha: float, beta: float, epsilon: float, response_rate: float = 1.0) -> int:
+def agents_needed(
+    *,
+    alpha: float,
+    beta: float,
+    epsilon: float,
+    response_rate: float = 1.0,
+    shuffled: float | None = None,
+) -> int:
     """Computes how many agents estimate a mean in [0, 1] to within alpha, by randomized response.
 
     With a response rate below 1 it is the number of agents to ask, about the number of answers
     needed divided by the rate. The promise then includes the chance of who answers, if each agent
     answers with at least this probability, independently of the others and of its own answer.
 
+    Behind a shuffler fewer people are enough, since each may answer with a larger epsilon than all
+    answers together have: `accounting.largest_local_epsilon(N, epsilon=..., delta=...,
+    categories=2)` is that of an answer. The shuffler must wait until N honest answers to the
+    question have arrived.
+
     Args:
         alpha: Largest error that is allowed, in (0, 1).
         beta: Probability with which the error may be larger, in (0, 1).
-        epsilon: Privacy parameter of each agent's answer, above 0.
+        epsilon: Privacy parameter of each agent's answer, above 0; of the shuffled answers, where
+            they are shuffled.
         response_rate: Public share of those asked who will answer, in (0, 1].
+        shuffled: Delta of the shuffled answers, strictly between 0 and 1. None: no one mixes them.
 
     Returns:
         The number of agents N.
 
     Raises:
         ParameterError: A parameter is out of range, epsilon is so small that its answers are
-            nothing but noise, or 1e18 or more agents would be needed.
+            nothing but noise, 1e18 or more agents would be needed, or answers are shuffled and not
+            everybody answers: what counts then is how many are mixed.
 
     Source:
         Hoeffding's inequality for the randomized answers,
@@ -169,15 +185,46 @@ def agents_needed(*, alpha: float, beta: float, epsilon: float, response_rate: f
         295603
         >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=1.0, response_rate=0.7)
         4937
+        >>> local.agents_needed(alpha=0.05, beta=0.05, epsilon=1.0, shuffled=1e-6)
+        855
     """
-    failure = probability("beta", beta)
-    return agents_for_width(
-        probability("alpha", alpha),
+    failure, width = probability("beta", beta), probability("alpha", alpha)
+    most = agents_for_width(
+        width,
         failure,
         epsilon,
         response_rate=probability_or_one("response_rate", response_rate),
         wanted=f"alpha = {alpha}",
     )
+    if shuffled is None:
+        return most
+    failing = probability("shuffled", shuffled)
+    require_all("response_rate", response_rate)
+
+    def enough(people: int) -> float:
+        log_odds = math.log(2) - math.log(failure)
+        return epsilon_of(math.sqrt(log_odds / (2 * people)) / width)
+
+    return least_people(enough, most=most, epsilon=epsilon, delta=failing)
+
+
+def epsilon_of(edge: float) -> float:
+    """The least epsilon of randomized response with this `advantage`; infinite where none has it.
+
+    It is rounded up.
+    """
+    return 2 * math.atanh(edge) * (1 + 1e-9) if edge < 1 else math.inf
+
+
+def require_all(name: str, response_rate: float) -> None:
+    """Refuses to count on silence where answers are shuffled.
+
+    Raises:
+        ParameterError: Not everybody answers.
+    """
+    if response_rate < 1:
+        rule = "it must be 1 where answers are shuffled: count those that are mixed"
+        refuse(name, response_rate, rule)
 
 
 def agents_for_width(

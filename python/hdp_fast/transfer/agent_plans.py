@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from .._support.binomial import clopper_pearson
 from .._support.json_text import JsonText
 from .._support.validate import (
     number,
@@ -15,9 +17,17 @@ from .._support.validate import (
     probability_or_one,
     refuse,
 )
+from ..accounting.calibration import largest_local_epsilon, least_people
 from ..exceptions import AgentsExhausted, ParameterError
-from ..local.estimation import agents_for_width, answers_for_width
+from ..local.estimation import (
+    agents_for_width,
+    answers_for_width,
+    epsilon_of,
+    record_of,
+    require_all,
+)
 from ..local.pool import AgentPool
+from ..record import PrivacyRecord, tell_both
 
 # One agent of so many is asked for its label, which is the error of a constant.
 AGENTS_PER_LABEL = 5
@@ -32,26 +42,33 @@ def agents_to_certify(
     beta: float = 0.05,
     compared: bool = False,
     response_rate: float = 1.0,
+    shuffled: float | None = None,
 ) -> int:
     """Counts the agents that `certify` must be given for an interval of this half width.
 
     Whatever they answer, the interval is no wider. This takes about half as many agents as
     `local.agents_needed` counts for an interval by Hoeffding's inequality.
 
+    Behind a shuffler fewer agents are enough: `plan_certificate` tells the epsilon of an answer.
+    Answers about the model are one mix, and labels another, of a fifth of the people.
+
     Args:
         half_width: Half of the largest width of the interval, above 0 and below 1.
-        epsilon: Privacy parameter of each agent's answer, above 0.
+        epsilon: Privacy parameter of each agent's answer, above 0; of the shuffled answers, where
+            they are shuffled.
         beta: Probability with which the interval may miss, in (0, 1).
         compared: Whether two models are compared. If not, a fifth of the agents are asked for their
             label.
         response_rate: Public share of those asked who will answer, in (0, 1]. If fewer do, the
             interval is wider.
+        shuffled: Delta of the shuffled answers, strictly between 0 and 1. None: no one mixes them.
 
     Returns:
         The number of agents, which is the `count` of certify.
 
     Raises:
-        ParameterError: An argument is out of range, or there cannot be so many agents.
+        ParameterError: An argument is out of range, there cannot be so many agents, or answers are
+            shuffled and not everybody answers.
 
     Source:
         Clopper and Pearson 1934, for an equal number of answers 0 and 1.
@@ -62,6 +79,8 @@ def agents_to_certify(
         2312
         >>> transfer.agents_to_certify(0.05, epsilon=1.0, compared=True)
         7319
+        >>> transfer.agents_to_certify(0.05, epsilon=1.0, shuffled=1e-6)
+        877
     """
     width, failure = probability("half_width", half_width), probability("beta", beta)
     rate = probability_or_one("response_rate", response_rate)
@@ -72,10 +91,23 @@ def agents_to_certify(
         wanted=f"half_width = {half_width}",
     )
     asked = math.ceil(answers / rate)
-    if compared:
-        return asked
     # The least count of which four fifths, rounded up, are so many.
-    return max(asked + (asked - 1) // (AGENTS_PER_LABEL - 1), AGENTS_PER_LABEL)
+    most = asked if compared else asked + (asked - 1) // (AGENTS_PER_LABEL - 1)
+    most = most if compared else max(most, AGENTS_PER_LABEL)
+    if shuffled is None:
+        return most
+    failing = probability("shuffled", shuffled)
+    require_all("response_rate", rate)
+
+    def enough(people: int) -> float:
+        about_model = people if compared else people - people // AGENTS_PER_LABEL
+        low, high = clopper_pearson(about_model // 2, about_model, failure)
+        return epsilon_of((high - low) / 2 / (width / 2 if compared else width))
+
+    def mixed(people: int) -> int:
+        return people if compared else people // AGENTS_PER_LABEL
+
+    return least_people(enough, most=most, epsilon=epsilon, delta=failing, mixed=mixed)
 
 
 def check_agents(agents: Any) -> AgentPool:
@@ -112,6 +144,20 @@ def require_left(count: int, agents: AgentPool) -> None:
         raise AgentsExhausted(f"count = {count:,}, but {left:,} agents are left")
 
 
+def record_mixes(record: PrivacyRecord, mixes: Iterable[int], delta: float) -> PrivacyRecord:
+    """The record of bits that a shuffler mixes by themselves: as private as the smallest mix.
+
+    Mixes without a report are left out.
+    """
+    smallest = min((reports for reports in mixes if reports), default=1)
+    return record.shuffled(smallest, delta=delta, categories=2)
+
+
+def tell_epsilon(record: PrivacyRecord, shuffled: PrivacyRecord | None) -> str:
+    """The epsilon of an answer, and of shuffled answers, in the words of a result."""
+    return f"epsilon={record.epsilon:g}" if shuffled is None else tell_both(shuffled)
+
+
 @dataclass(frozen=True, repr=False)
 class CertificatePlan(JsonText):
     """A plan that promises no error, but says afterwards how large it is.
@@ -128,6 +174,7 @@ class CertificatePlan(JsonText):
         alpha: Half width of the interval of the error, in (0, 1).
         agents_epsilon: Privacy parameter of each agent's answer.
         response_rate: Share of the agents asked who are expected to answer, in (0, 1].
+        shuffled_record: What protects the answers behind a shuffler; None without one.
 
     Source:
         Clopper and Pearson 1934; see `transfer.agents_to_certify`.
@@ -147,15 +194,22 @@ class CertificatePlan(JsonText):
     alpha: float
     agents_epsilon: float
     response_rate: float
+    shuffled_record: PrivacyRecord | None = None
 
     def __repr__(self) -> str:
         width = f"the error on the target to within {self.alpha:g}"
         failure = f"except with probability {self.failure:g}"
-        return f"CertificatePlan(N={self.N:,}, {width} {failure}; no error is promised)"
+        mixed = "" if self.shuffled_record is None else f"; {tell_both(self.shuffled_record)}"
+        return f"CertificatePlan(N={self.N:,}, {width} {failure}; no error is promised{mixed})"
 
 
 def plan_certificate(
-    *, alpha: float, agents_epsilon: float, beta: float = 0.05, response_rate: float = 1.0
+    *,
+    alpha: float,
+    agents_epsilon: float,
+    beta: float = 0.05,
+    response_rate: float = 1.0,
+    shuffled: float | None = None,
 ) -> CertificatePlan:
     """Computes how many agents measure the error of any model to within alpha.
 
@@ -164,19 +218,24 @@ def plan_certificate(
 
     Args:
         alpha: Half width of the interval of the error, in (0, 1).
-        agents_epsilon: Privacy parameter of each agent's answer, above 0.
+        agents_epsilon: Privacy parameter of each agent's answer, above 0; of the shuffled answers,
+            where they are shuffled.
         beta: Probability with which the interval may miss the error, in (0, 1).
         response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
             `local.RemoteAgents`. More agents are asked accordingly.
+        shuffled: Delta of the shuffled answers, strictly between 0 and 1. None: no one mixes them.
 
     Returns:
-        The plan. Run it with `transfer.certify(model, agents)` on plan.N agents.
+        The plan. Run it with `transfer.certify(model, agents)` on plan.N agents, each with
+        plan.agents_epsilon: behind a shuffler it is larger than the one asked for.
 
     Raises:
-        ParameterError: A parameter is out of range.
+        ParameterError: A parameter is out of range, or answers are shuffled and not everybody
+            answers.
 
     Guarantee:
-        Each agent's answer is agents_epsilon-DP, locally.
+        Each agent's answer is plan.agents_epsilon-DP, locally. Behind a shuffler that mixes all
+        answers about the model, and all labels, plan.shuffled_record holds.
 
     Cost:
         Some hundredths of a second, for exact binomial tails.
@@ -192,8 +251,15 @@ def plan_certificate(
     epsilon = positive("agents_epsilon", agents_epsilon)
     width, failure = probability("alpha", alpha), probability("beta", beta)
     rate = probability_or_one("response_rate", response_rate)
-    agents = agents_to_certify(width, epsilon=epsilon, beta=failure, response_rate=rate)
-    return CertificatePlan(0, agents, None, failure, width, epsilon, rate)
+    agents = agents_to_certify(
+        width, epsilon=epsilon, beta=failure, response_rate=rate, shuffled=shuffled
+    )
+    record = None
+    if shuffled is not None:
+        n = max(1, agents // AGENTS_PER_LABEL)
+        epsilon = largest_local_epsilon(n, epsilon=epsilon, delta=shuffled, categories=2)
+        record = record_of("local.Agents", epsilon, None).shuffled(n, delta=shuffled, categories=2)
+    return CertificatePlan(0, agents, None, failure, width, epsilon, rate, record)
 
 
 @dataclass(frozen=True)

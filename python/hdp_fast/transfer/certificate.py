@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,14 @@ from ..learners.scores import predictor, with_bits
 from ..local.estimation import answers_for_width, bound_all, estimate_exactly
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
-from .agent_plans import AGENTS_PER_LABEL, check_agents, count_agents, require_left
+from .agent_plans import (
+    AGENTS_PER_LABEL,
+    check_agents,
+    count_agents,
+    record_mixes,
+    require_left,
+    tell_epsilon,
+)
 from .results import Constants, constant_loss
 
 # Called with predictions and labels of m records; returns their losses in [0, 1].
@@ -53,6 +61,7 @@ class Certificate(JsonText):
             with probability at most beta. None where the loss of a constant is not known, or two
             models are compared.
         agents_record: PrivacyRecord of each agent's answer.
+        shuffled_record: PrivacyRecord of all answers behind a shuffler; None without one.
 
     Examples:
         >>> import numpy as np
@@ -77,6 +86,7 @@ class Certificate(JsonText):
     asked: int
     constants: Constants | None
     agents_record: PrivacyRecord
+    shuffled_record: PrivacyRecord | None = None
 
     @property
     def better(self) -> Literal["model", "other"] | None:
@@ -127,7 +137,7 @@ class Certificate(JsonText):
 
     def __repr__(self) -> str:
         ends = f"{100 * (1 - self.beta):g} % interval [{self.low:.3f}, {self.high:.3f}]"
-        who = f"{self.agents:,} agents, epsilon={self.agents_record.epsilon:g}"
+        who = f"{self.agents:,} agents, {tell_epsilon(self.agents_record, self.shuffled_record)}"
         if self.agents < self.asked:
             ends += f", [{self.low_any:.3f}, {self.high_any:.3f}] whoever did not answer"
             who = f"{self.agents:,} of {self.asked:,} {who.partition(' ')[2]}"
@@ -152,6 +162,7 @@ def certify(
     loss: Loss | None = None,
     count: int | None = None,
     beta: float = 0.05,
+    shuffled: float | None = None,
     random_state: RandomState = None,
 ) -> Certificate:
     """Certifies the error of a released model on the target, or which of two models is better.
@@ -188,6 +199,9 @@ def certify(
             not finite counts as 1. None takes the error. RemoteAgents cannot take it.
         count: Number of agents to ask, at least 2; None asks all that are left.
         beta: Probability with which the interval may miss, in (0, 1).
+        shuffled: Delta of the answers behind a shuffler, strictly between 0 and 1, if one mixes
+            them before they arrive: those about the model, and apart from them the labels. None
+            tells the epsilon of an answer alone.
         random_state: As for Agents.ask.
 
     Returns:
@@ -205,7 +219,9 @@ def certify(
 
     Guarantee:
         Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. The curator's
-        records cost nothing again, since the model is released.
+        records cost nothing again, since the model is released. With `shuffled`, that of the
+        result's shuffled_record against everybody who sees answers only after they were mixed, if
+        no one's silence depends on its record. All who answered are taken to follow the protocol.
 
     Cost:
         One prediction for each agent.
@@ -223,7 +239,12 @@ def certify(
         >>> transfer.certify(rules[0], agents, other=rules[1]).better
         'model'
     """
-    certificate, _ = ask_certificate(model, agents, other, loss, count, beta, random_state)
+    failing = None if shuffled is None else probability("shuffled", shuffled)
+    certificate, labels = ask_certificate(model, agents, other, loss, count, beta, random_state)
+    if failing is not None:
+        mixes = [certificate.agents, len(labels)]
+        record = record_mixes(certificate.agents_record, mixes, failing)
+        certificate = dataclasses.replace(certificate, shuffled_record=record)
     _note_no_knowledge(certificate)
     return certificate
 

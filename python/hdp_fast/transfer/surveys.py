@@ -29,7 +29,7 @@ from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..record import PrivacyRecord
 from ..statistics.shares import Shares
-from .agent_plans import check_agents, count_agents, require_left
+from .agent_plans import check_agents, count_agents, record_mixes, require_left, tell_epsilon
 
 Kind = Literal["mean", "mean of a stratum", "share of a stratum", "post-stratified"]
 Question = Query | Callable[[Any, Bits], ArrayLike]
@@ -114,6 +114,8 @@ class SurveyResult(JsonText):
         beta: Probability with which each interval may miss, and all wider ones together.
         agents: Number of agents who were asked.
         agents_record: PrivacyRecord of each agent's answer.
+        shuffled_record: PrivacyRecord of all answers behind a shuffler, which mixes those to each
+            question by themselves; None without one.
 
     Examples:
         >>> import numpy as np
@@ -128,6 +130,7 @@ class SurveyResult(JsonText):
     beta: float
     agents: int
     agents_record: PrivacyRecord
+    shuffled_record: PrivacyRecord | None = None
 
     def __getitem__(self, question: str) -> SurveyRow:
         """The row of a question about all: post-stratified, if it has that; else its mean.
@@ -158,8 +161,8 @@ class SurveyResult(JsonText):
             f"all [{row.low_all:.4g}, {row.high_all:.4g}]  {_describe_answers(row)}"
             for name, row in zip(names, self.rows, strict=True)
         ]
-        epsilon = self.agents_record.epsilon
-        head = f"SurveyResult({self.agents:,} agents, epsilon={epsilon:g}, beta={self.beta:g})"
+        epsilon = tell_epsilon(self.agents_record, self.shuffled_record)
+        head = f"SurveyResult({self.agents:,} agents, {epsilon}, beta={self.beta:g})"
         return "\n".join([head, *lines])
 
 
@@ -217,6 +220,7 @@ def survey(
     shares: Mapping[str, float] | None = None,
     by_stratum: bool = True,
     beta: float = 0.05,
+    shuffled: float | None = None,
     random_state: RandomState = None,
 ) -> SurveyResult:
     """Asks each agent one of several questions, and estimates the mean of each.
@@ -255,6 +259,10 @@ def survey(
             shares, makes only the post-stratified mean: each agent multiplies its answer with what
             its stratum counts for. One exact interval then stands for all strata, and is narrower.
         beta: Probability with which an interval may miss, in (0, 1).
+        shuffled: Delta of the answers behind a shuffler, strictly between 0 and 1, if one mixes
+            them before they arrive. Whom a question goes to is public, so that it mixes the answers
+            to each question by themselves: the record is that of the question with the fewest.
+            None tells the epsilon of an answer alone.
         random_state: As for Agents.ask; it also draws the public order.
 
     Returns:
@@ -270,7 +278,10 @@ def survey(
         Exception: What a function or the agents raise.
 
     Guarantee:
-        Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. Intervals are
+        Pure epsilon-DP for each agent, with the agents' epsilon, in the local model. With
+        `shuffled`, that of the result's shuffled_record against everybody who sees answers only
+        after they were mixed, if no one's silence depends on its record. All who answered are
+        taken to follow the protocol: an answer of an attacker hides no one. Intervals are
         for the population of which the agents who answer are an independent sample; `low_any` and
         `high_any` for the one of which those who were asked are, whoever of them is silent.
 
@@ -295,6 +306,7 @@ def survey(
     """
     plan = _SurveyPlan(questions, strata, weights, sampled, shares, by_stratum, agents)
     failure = probability("beta", beta)
+    failing = None if shuffled is None else probability("shuffled", shuffled)
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
     counts = _divide(plan.cells, size)
@@ -304,7 +316,10 @@ def survey(
     else:
         results = _ask_at_random(plan.cells, counts, agents, make_stream(random_state))
     rows = plan.estimate(results, failure, agents.epsilon)
-    result = SurveyResult(rows, failure, size, agents.record(random_state))
+    record = agents.record(random_state)
+    mixes = [cell.answered for cell in results]
+    mixed = None if failing is None else record_mixes(record, mixes, failing)
+    result = SurveyResult(rows, failure, size, record, mixed)
     _note_no_knowledge(result, len(plan.cells))
     return result
 

@@ -53,11 +53,21 @@ fn two_rounds_of_two_mechanisms_by_hand() {
 }
 
 #[test]
+fn several_shuffled_reports_that_change_hide_behind_none() {
+    let at = |base, draws| delta(&[sampled(base, draws, 1.0, 1)], 1.5, Accountant::Pld, alone()).unwrap();
+    let (two, pure) = (at(Base::Shuffled(1.0, 1000, 0), 2), at(Base::Pure(2.0), 1));
+    assert!((two / pure - 1.0).abs() < 1e-6 && at(Base::Shuffled(1.0, 1000, 0), 1) < 1e-20, "{two} {pure}");
+}
+
+#[test]
 fn bad_terms_are_refused() {
     for term in [
         sampled(Base::Pure(f64::NAN), 1, 1.0, 1),
         sampled(Base::Gaussian(-1.0), 1, 1.0, 1),
         sampled(Base::Pure(1.0), 0, 1.0, 1),
+        sampled(Base::Shuffled(0.0, 9, 0), 1, 1.0, 1),
+        sampled(Base::Shuffled(1.0, 0, 0), 1, 1.0, 1),
+        sampled(Base::Shuffled(1.0, 9, 1), 1, 1.0, 1),
         sampled(Base::Pure(1.0), 1, 1.5, 1),
         sampled(Base::Pure(1.0), 1, 1.0, 0),
         sampled(Base::Approximate(1.0, 1.0), 1, 1.0, 1),

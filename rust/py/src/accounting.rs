@@ -8,22 +8,23 @@ use crate::error::raise;
 use crate::run::run;
 use crate::scalar::word;
 
-/// Kind, its one or two parameters, draws and rate.
-pub type Description = (String, f64, f64, u64, f64);
+/// Kind, its parameters, draws and rate.
+pub type Description = (String, Vec<f64>, u64, f64);
 
 /// A composition takes from a few to a few hundred of these; all are worth interrupting.
 pub const NANOSECONDS: f64 = 50e6;
 
-pub fn mechanism((kind, first, second, draws, rate): Description) -> PyResult<Mechanism> {
-    let base = match kind.as_str() {
-        "pure" => Base::Pure(first),
-        "bounded_range" => Base::BoundedRange(first),
-        "gaussian" => Base::Gaussian(first),
-        "laplace" => Base::Laplace(first),
-        "discrete_laplace" => Base::DiscreteLaplace(first, second as u64),
-        "approximate" => Base::Approximate(first, second),
-        "zcdp" => Base::Concentrated(first),
-        "sampled_sum" => Base::SampledSum(first, second),
+pub fn mechanism((kind, parameters, draws, rate): Description) -> PyResult<Mechanism> {
+    let base = match (kind.as_str(), &parameters[..]) {
+        ("pure", &[epsilon]) => Base::Pure(epsilon),
+        ("bounded_range", &[epsilon]) => Base::BoundedRange(epsilon),
+        ("gaussian", &[mu]) => Base::Gaussian(mu),
+        ("laplace", &[epsilon]) => Base::Laplace(epsilon),
+        ("discrete_laplace", &[epsilon, sensitivity]) => Base::DiscreteLaplace(epsilon, sensitivity as u64),
+        ("approximate", &[epsilon, delta]) => Base::Approximate(epsilon, delta),
+        ("zcdp", &[rho]) => Base::Concentrated(rho),
+        ("sampled_sum", &[mu, rate]) => Base::SampledSum(mu, rate),
+        ("shuffled", &[epsilon, people, categories]) => Base::Shuffled(epsilon, people as u64, categories as u64),
         _ => return Err(raise(Error::parameter("mechanism", kind, "there is no such kind"))),
     };
     Mechanism { base, draws, rate }.checked().map_err(raise)

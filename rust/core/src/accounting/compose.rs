@@ -4,10 +4,11 @@ use std::cell::RefCell;
 
 use super::Accountant;
 use super::curve::{Curve, TransformError};
-use super::mechanism::{Mechanism, Term};
+use super::mechanism::{Base, Mechanism, Term};
 use super::moments::{Composition, Moments, natural_law};
 use super::pair::Grain;
 use super::plan::{ACCURACY, Aim, NEGLIGIBLE, Plan};
+use super::shuffled::Shuffled;
 use super::terms::check_terms;
 use super::transform::Transforms;
 use crate::error::Result;
@@ -76,6 +77,9 @@ pub fn delta_by(
     transforms: &RefCell<Transforms>,
     run: Run<'_>,
 ) -> Result<f64> {
+    if let Some(shuffled) = one_shuffler(terms, accountant)? {
+        return Ok(shuffled.delta(epsilon).max(f64::MIN_POSITIVE));
+    }
     let new = |terms: &[Term]| Composed::new(terms, accountant, look.grain, transforms, run);
     let shown = new(terms)?.delta(epsilon, look.enough)?;
     if shown.grid.is_some() || shown.delta < LEAST_DELTA.max(look.enough) {
@@ -92,6 +96,9 @@ pub fn delta_by(
 /// Cost and source: as [`delta`].
 pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>) -> Result<f64> {
     fraction("delta", delta, 1.0)?;
+    if let Some(shuffled) = one_shuffler(terms, accountant)? {
+        return Ok(shuffled.epsilon(delta));
+    }
     let transforms = RefCell::new(Transforms::new());
     let new = |terms: &[Term]| Composed::new(terms, accountant, Grain::Fine, &transforms, run);
     let shown = new(terms)?.epsilon(delta)?;
@@ -100,6 +107,19 @@ pub fn epsilon(terms: &[Term], delta: f64, accountant: Accountant, run: Run<'_>)
     }
     let whole = without_sampling(terms).and_then(|whole| new(&whole).and_then(|whole| whole.epsilon(delta)).ok());
     Ok(whole.unwrap_or(shown))
+}
+
+/// The curve of reports that are shuffled once and meet no other mechanism: it needs no grid.
+fn one_shuffler(terms: &[Term], accountant: Accountant) -> Result<Option<Shuffled>> {
+    let [Term { mechanism, rounds: 1 }] = terms else { return Ok(None) };
+    Ok(match mechanism.checked()? {
+        Mechanism { base: Base::Shuffled(epsilon, people, categories), draws: 1, rate: 1.0 }
+            if accountant == Accountant::Pld =>
+        {
+            Some(Shuffled::new(epsilon, people, categories))
+        }
+        _ => None,
+    })
 }
 
 /// The mechanisms with every record in every draw. What they show is an upper bound, for a subsample is a mixture of

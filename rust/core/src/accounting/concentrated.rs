@@ -15,6 +15,7 @@
 //! goes on level, as an infinite loss of that probability.
 
 use super::boundary;
+use super::hull::{Dot, atoms};
 
 /// The worst pair, as [`worst`] finds it.
 pub struct Worst {
@@ -24,34 +25,18 @@ pub struct Worst {
     pub infinity: f64,
 }
 
-/// A point of the curve.
-#[derive(Clone, Copy)]
-struct Dot {
-    loss: f64,
-    delta: f64,
-}
-
 /// Dots a standard deviation, sqrt(2 rho): connecting them adds 4e-5 of itself to the spread of the loss.
 const RESOLUTION: f64 = 64.0;
 
 /// The dots end at the order t with t^2 rho this large, where delta is below 1e-57.
 const LAST: f64 = 132.0;
 
-/// Every mass is raised by this part of itself. A corner is a difference of two slopes, each with a few roundings; the
-/// delta at any dot, a sum over corners beyond it, is off by those times the number of dots, below 1e4.
-const MARGIN: f64 = 1.0 / (1u64 << 34) as f64;
-
 /// The worst pair of a rho-zCDP mechanism.
 ///
 /// Cost: O(10^3 (1 + sqrt(rho))). Source: Bun and Steinke 2016; Canonne, Kamath and Steinke 2020, Proposition 12.
 pub fn worst(rho: f64) -> Worst {
-    let hull = hull(dots(rho));
-    let bends = hull.windows(3).map(|dots| (dots[1].loss, bend(dots[0], dots[1], dots[2])));
-    let mut atoms: Vec<(f64, f64)> = bends.collect();
-    let [.., previous, last] = hull[..] else { return Worst { atoms, infinity: 1.0 } };
-    atoms.push((last.loss, fall(previous, last)));
-    atoms.iter_mut().for_each(|(_, mass)| *mass = mass.max(0.0) * (1.0 + MARGIN));
-    Worst { atoms, infinity: last.delta * (1.0 + MARGIN) }
+    let (atoms, infinity) = atoms(dots(rho));
+    Worst { atoms, infinity }
 }
 
 /// Dots from the loss 0 on, each at most the resolution from the next.
@@ -71,29 +56,4 @@ fn dots(rho: f64) -> Vec<Dot> {
     let least = (rho / 2.0).min(-(-rho).exp_m1()).sqrt().min(1.0);
     let start = Dot { loss: 0.0, delta: chords.fold(least, f64::min) };
     std::iter::once(start).chain(beyond.into_iter().filter(|dot| dot.loss > 0.0)).collect()
-}
-
-/// The corners of the lower convex hull in e^loss of dots with ascending losses.
-fn hull(dots: Vec<Dot>) -> Vec<Dot> {
-    let mut corners: Vec<Dot> = Vec::new();
-    for dot in dots {
-        while let [.., before, last] = corners[..] {
-            if bend(before, last, dot) > 0.0 {
-                break;
-            }
-            corners.pop();
-        }
-        corners.push(dot);
-    }
-    corners
-}
-
-/// How much steeper the curve is before a dot than after it, times e^loss: the mass under P of an atom there.
-fn bend(before: Dot, at: Dot, after: Dot) -> f64 {
-    fall(before, at) - (at.delta - after.delta) / (after.loss - at.loss).exp_m1()
-}
-
-/// How steeply the curve falls between two dots, times e^loss at the second.
-fn fall(before: Dot, at: Dot) -> f64 {
-    (before.delta - at.delta) / -(before.loss - at.loss).exp_m1()
 }

@@ -8,6 +8,7 @@ use super::law::{CHUNK, Law};
 use super::normal::tail;
 use super::pair::{Atom, Component, Grain, MOST_LOSS, Pair};
 use super::sampled_sum::SampledSum;
+use super::shuffled::Shuffled;
 use crate::error::{Error, Result};
 use crate::params::{Epsilon, count, fraction, positive, share};
 use crate::run::Run;
@@ -38,6 +39,10 @@ pub enum Base {
     /// A sum with Gaussian noise over draws whose number has a Poisson law, given by the largest norm of a record's part /
     /// standard deviation, and by how often a record is drawn on average. It is a round by itself: one draw at rate 1.
     SampledSum(f64, f64),
+    /// Reports of people that a shuffler mixes, each pure epsilon-DP: given by epsilon, the number of people, and the number
+    /// of categories where the randomizer answers with the true one or else with any other (0 for any randomizer). It is a
+    /// round by itself: one draw at rate 1.
+    Shuffled(f64, u64, u64),
 }
 
 /// A mechanism, possibly on a subsample: `base` runs on `draws` records drawn with replacement. When one record is
@@ -71,6 +76,9 @@ const MOST_RUNS: u64 = 512;
 const MOST_CHANGES: f64 = 1e4;
 /// A rate of changes that counts as this, if it is smaller: the terms of a changed record would be lost beside the others.
 const LEAST_CHANGES: f64 = 1e-20;
+
+/// The same for an epsilon of shuffled reports, whose curve is formed from differences of probabilities.
+const LEAST_SHUFFLED: f64 = 1e-9;
 
 /// Losses and rates below it count as large as it: their squares, and shares of them, would not be told from 0.
 const LEAST: f64 = 1e-100;
@@ -110,6 +118,13 @@ impl Base {
                 Epsilon::new(epsilon)?;
                 count("runs", runs, MOST_RUNS)?;
             }
+            Base::Shuffled(epsilon, people, categories) => {
+                positive("local_epsilon", epsilon)?;
+                count("n", people, 1 << 53)?;
+                if categories == 1 {
+                    return Err(Error::parameter("categories", categories, "it must be an integer of at least 2"));
+                }
+            }
             Base::Approximate(epsilon, delta) => {
                 Epsilon::new(epsilon)?;
                 fraction("delta", delta, 1.0)?;
@@ -136,6 +151,9 @@ impl Base {
             Base::Approximate(epsilon, delta) => Base::Approximate(epsilon.max(LEAST), delta),
             Base::Concentrated(rho) => Base::Concentrated(rho.max(LEAST)),
             Base::SampledSum(mu, rate) => Base::SampledSum(mu.max(LEAST), rate.max(LEAST_CHANGES)),
+            Base::Shuffled(epsilon, people, categories) => {
+                Base::Shuffled(epsilon.max(LEAST_SHUFFLED), people, categories)
+            }
         }
     }
 
@@ -162,6 +180,7 @@ impl Base {
             | Base::BoundedRange(epsilon)
             | Base::Laplace(epsilon)
             | Base::DiscreteLaplace(epsilon, _) => (size * epsilon, 0.0),
+            Base::Shuffled(epsilon, ..) => (size * epsilon, 0.0),
             // It has a pair of its own; as a base of others nothing is known of it.
             Base::SampledSum(..) => (f64::INFINITY, 1.0),
         };
@@ -207,6 +226,12 @@ impl Base {
                 pair.infinity += weight * worst.infinity;
                 worst.atoms.iter().for_each(|&(loss, mass)| atom(loss, mass * (-loss / 2.0).exp()));
             }
+            // Of several changed reports nothing is known but that each is pure.
+            Base::Shuffled(..) if size > 1.0 => atom(loss, 1.0 / (half + half.recip())),
+            Base::Shuffled(epsilon, people, categories) => {
+                let atoms = Shuffled::new(epsilon, people, categories).atoms();
+                atoms.into_iter().for_each(|(loss, mass)| atom(loss, mass * (-loss / 2.0).exp()));
+            }
             Base::SampledSum(..) => {}
         }
     }
@@ -221,6 +246,7 @@ impl Base {
             | Base::DiscreteLaplace(..)
             | Base::Approximate(..)
             | Base::BoundedRanges(..)
+            | Base::Shuffled(..)
             | Base::SampledSum(..) => None,
         }
     }

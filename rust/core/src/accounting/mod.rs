@@ -5,8 +5,8 @@
 //!
 //! All mechanisms here are dominated by a pair (P, Q) that is symmetric: exchanging P and Q changes the sign of the
 //! privacy loss ln(dP/dQ) and nothing else. One half of such a pair describes it, and no guarantee depends on which of
-//! the two neighbors is the first. The pages `joint_convexity`, `poisson_draws` and
-//! `one_gaussian_budget` under docs/theory have the proofs for subsamples and for Gaussian noise.
+//! the two neighbors is the first. The pages `joint_convexity`, `poisson_draws`,
+//! `shuffled_reports` and `one_gaussian_budget` under docs/theory have proofs.
 //!
 //! # Examples
 //!
@@ -37,6 +37,7 @@ mod concentrated;
 mod counts;
 mod crossing;
 mod curve;
+mod hull;
 mod law;
 mod mechanism;
 mod moments;
@@ -45,6 +46,7 @@ mod optimal;
 mod pair;
 mod plan;
 mod sampled_sum;
+mod shuffled;
 mod terms;
 mod transform;
 
