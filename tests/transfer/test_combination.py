@@ -82,6 +82,39 @@ def test_weights_are_the_best_for_the_exact_law(n, agents, epsilon, local_epsilo
     assert both.panel == panel.unclipped
 
 
+def laplace_beyond(x, scale):
+    """Pr[Z > x] of Laplace noise."""
+    return math.exp(-x / scale) / 2 if x > 0 else 1 - math.exp(x / scale) / 2
+
+
+@each_case("p", [0.0, 0.1, 0.5, 0.8])
+def test_intervals_miss_seldom_in_exact_numbers(p):
+    """All bits of three records and all reports of six agents, and the noise by its law."""
+    n, agents, beta, randomizer = 3, 6, 0.5, local.BinaryResponse(2.0, bounds=(0, 1))
+    panel = statistics.mean(np.zeros(n), low=0, high=1, epsilon=4.0, random_state=0)
+    missed = 0.0
+    one = sum(
+        weight * math.exp(randomizer.log_probability(1, bit))
+        for bit, weight in ((1, p), (0, 1 - p))
+    )
+    for ones in range(agents + 1):
+        aggregate = randomizer.aggregate(np.arange(agents) < ones)
+        weight = math.comb(agents, ones) * one**ones * (1 - one) ** (agents - ones)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UtilityWarning)
+            both = transfer.combine(panel, aggregate, beta=beta)
+        # What the interval has on both sides, unclipped, is the same whatever is released.
+        value = both.weight * both.panel + (1 - both.weight) * both.agents
+        half = max(both.high - value, value - both.low)
+        for bits in range(n + 1):
+            share = math.comb(n, bits) * p**bits * (1 - p) ** (n - bits)
+            middle = both.weight * (bits / n - p) + (1 - both.weight) * (both.agents - p)
+            scale = both.weight * panel.noise.scale
+            outside = laplace_beyond(half - middle, scale) + laplace_beyond(half + middle, scale)
+            missed += weight * share * outside
+    assert 0.001 < missed <= beta
+
+
 def test_a_deviation_makes_weights_of_the_true_variances():
     """Numbers that are spread little, on one side of the middle: the exact variances again."""
     values, p = np.array([0.2, 0.3]), 0.25

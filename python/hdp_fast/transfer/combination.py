@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, NamedTuple
@@ -16,13 +16,15 @@ from .._support.notes import keep_result, note
 from .._support.types import Floats
 from .._support.validate import positive, probability, refuse
 from ..exceptions import ParameterError, ShapeError
-from ..local.randomizers.base import Deviation, deviations_of, half_width
+from ..local.randomizers.base import deviations_of
 from ..record import PrivacyRecord
 from ..statistics import Histogram, Statistic
 from ..statistics.release_noise import ReleasedNoise
 
-# Half of a width may differ from the same number in its last digits.
+# What rounding may do to the last digits.
 _ROUNDING = 1e-12
+# Exponents of Chernoff's bound, as parts of the best one of a normal error.
+_EXPONENTS = 2.0 ** np.linspace(-6, 2, 129)
 
 
 def weigh(panel: float, agents: float) -> float:
@@ -104,20 +106,20 @@ class CombinedEstimate(JsonText):
         return f"CombinedEstimate({shown}, beta={self.beta:g}; {parts}; {apart})"
 
 
-class _Part(NamedTuple):
-    """One of both estimates, unclipped.
+class Part(NamedTuple):
+    """How one of both estimates errs.
 
     Attributes:
-        value: What it says; shape (k,), with k = 1 for a mean.
         variance: The variance that weights are made of.
-        deviations: Bounds of how its sum deviates, each divided by the number of summands; any
-            of them holds.
+        spread: One that bounds hold for, in the order of that of the largest spread.
+        cumulant: A bound of the logarithm of E exp(x error), for arrays of x at least 0 and of
+            both signs of the error; infinite where none is known.
         rounding: By how much it may be moved, beside that.
     """
 
-    value: Floats
     variance: float
-    deviations: list[Deviation]
+    spread: float
+    cumulant: Callable[[Floats], Floats]
     rounding: float
 
 
@@ -175,8 +177,8 @@ def combine(
         That of the aggregate's own estimate.
 
     Source:
-        Avent, Dubey and Korolova 2020 for the weights; Boucheron, Lugosi and Massart 2013, Theorem
-        2.10, for the interval.
+        Avent, Dubey and Korolova 2020 for the weights; Hoeffding 1963, and Boucheron, Lugosi and
+        Massart 2013, Section 2.4, for the moments of the interval.
 
     Examples:
         >>> import numpy as np
@@ -186,22 +188,25 @@ def combine(
         >>> asked = local.BinaryResponse(1.0, bounds=(0, 24))
         >>> aggregate = asked.aggregate(asked.sample(hours[2_000:]))
         >>> both = transfer.combine(panel, aggregate, deviation=1.5, beta=1e-6)
-        >>> both.low < 7.5 < both.high, both.shifted, round(both.weight, 2)
-        (True, False, 0.91)
+        >>> both.low < 7.5 < both.high, both.shifted, round(both.weight, 1)
+        (True, False, 0.9)
     """
     failure = probability("beta", beta)
     noise = _read_panel(panel)
     spread, parts = _read_parts(panel, agents, noise, deviation)
-    odds = math.log(2 * len(parts[0].value)) - math.log(failure)
+    values = _read_values(panel, agents, noise)
+    odds = math.log(2 * len(values[0])) - math.log(failure)
     weight = weigh(parts[0].variance, parts[1].variance)
-    value = weight * parts[0].value + (1 - weight) * parts[1].value
+    value = weight * values[0] + (1 - weight) * values[1]
     if spread is None:
-        half = _bound(parts, (weight, 1 - weight), odds)
+        half = bound_error(parts, (weight, 1 - weight), odds)
         low, high = value - half, value + half
     else:
-        low, high = _agree(value, parts, odds + math.log(2))
-    gap = float(np.abs(parts[0].value - parts[1].value).max())
-    largest = _bound(parts, (1.0, 1.0), odds)
+        # The weights may depend on what the panel released.
+        halves = [bound_error([part], [1.0], odds + math.log(2)) for part in parts]
+        low, high = _agree(values, value, halves)
+    gap = float(np.abs(values[0] - values[1]).max())
+    largest = bound_error(parts, (1.0, 1.0), odds)
     shifted = gap > largest
     if shifted:
         _note_shift(gap, largest)
@@ -220,8 +225,8 @@ def combine(
         normal_high,
         failure,
         weight,
-        _show(parts[0].value, is_mean),
-        _show(parts[1].value, is_mean),
+        _show(values[0], is_mean),
+        _show(values[1], is_mean),
         gap,
         largest,
         shifted,
@@ -250,11 +255,13 @@ def _read_panel(panel: Any) -> ReleasedNoise:
 
 def _read_parts(
     panel: Statistic | Histogram, agents: Any, noise: ReleasedNoise, deviation: float | None
-) -> tuple[float | None, tuple[_Part, _Part]]:
+) -> tuple[float | None, tuple[Part, Part]]:
     kind: Any = local.MeanAggregate if isinstance(panel, Statistic) else local.FrequencyAggregate
     if not isinstance(agents, kind):
         rule = f"beside a {type(panel).__name__} it must be a {kind.__name__}"
         raise ParameterError(f"agents is {type(agents).__name__}, but {rule}")
+    if not agents.reports:
+        refuse("reports", 0, "agents must have at least 1")
     if isinstance(panel, Histogram):
         if deviation is not None:
             refuse("deviation", deviation, "it must be None for shares")
@@ -271,9 +278,18 @@ def _read_parts(
     return spread, _parts_of_means(panel, agents, noise, spread)
 
 
+def _read_values(
+    panel: Statistic | Histogram, agents: Any, noise: ReleasedNoise
+) -> tuple[Floats, Floats]:
+    """What both say, without bias, shape (k,); k = 1 for a mean."""
+    if isinstance(panel, Histogram):
+        return panel.value / noise.n, agents.frequencies()
+    return np.array([panel.unclipped]), np.array([agents.mean()])
+
+
 def _parts_of_means(
     panel: Statistic, agents: local.MeanAggregate, noise: ReleasedNoise, spread: float | None
-) -> tuple[_Part, _Part]:
+) -> tuple[Part, Part]:
     randomizer, width = agents.randomizer, noise.high - noise.low
     middle, largest = (noise.low + noise.high) / 2, width / 2
     chance = largest if spread is None else spread
@@ -282,69 +298,78 @@ def _parts_of_means(
     if spread is not None:
         distance = min(math.hypot(spread, panel.value - middle), largest)
     answer = randomizer.variance(middle + distance) + chance**2
-    assert panel.unclipped is not None
-    return (
-        _part_of_panel(np.array([panel.unclipped]), noise, chance**2),
-        _part_of_agents(np.array([agents.mean()]), agents, answer, width),
-    )
+    mine = part_of_panel(noise, chance**2)
+    return mine, part_of_agents(randomizer, agents.reports, answer, width)
 
 
 def _parts_of_shares(
     panel: Histogram, agents: local.FrequencyAggregate, noise: ReleasedNoise
-) -> tuple[_Part, _Part]:
+) -> tuple[Part, Part]:
     k = agents.randomizer.k
     if len(panel.value) != k:
         raise ShapeError(f"panel has {len(panel.value)} counts, but agents have {k} categories")
     # The mean over categories, for equal shares.
     chance = (1 - 1 / k) / k
     answer = agents.randomizer.variance() + chance
-    return (
-        _part_of_panel(panel.value / noise.n, noise, chance),
-        _part_of_agents(agents.frequencies(), agents, answer, 1.0),
-    )
+    mine = part_of_panel(noise, chance)
+    return mine, part_of_agents(agents.randomizer, agents.reports, answer, 1.0)
 
 
-def _part_of_panel(value: Floats, noise: ReleasedNoise, chance: float) -> _Part:
-    """The mean of the records, whose values lie in a range, and its noise."""
-    of_noise = noise.scale**2
-    variance = (noise.high - noise.low) ** 2 / 4 / noise.n
-    # The moments of discrete Laplace noise are below those of the continuous one.
-    bound = Deviation(variance + 2 * of_noise, noise.scale)
-    if noise.law == "gaussian":
-        bound = Deviation(variance + of_noise, 0.0)
-    return _Part(value, noise.deviation**2 + chance / noise.n, [bound], noise.rounding)
+def part_of_panel(noise: ReleasedNoise, chance: float) -> Part:
+    """The mean of records, whose values lie in a range and have the variance `chance`."""
+    widest = (noise.high - noise.low) ** 2 / 4 / noise.n
+    of_noise = noise.scale**2 * (1 if noise.law == "gaussian" else 2)
+
+    def cumulant(x: Floats) -> Floats:
+        if noise.law == "gaussian":
+            return (widest + of_noise) * x**2 / 2
+        # The moments of discrete Laplace noise are below those of the continuous one.
+        squares = (noise.scale * x) ** 2
+        return widest * x**2 / 2 - np.log1p(-np.minimum(squares, 1.0))
+
+    variance = noise.deviation**2 + chance / noise.n
+    return Part(variance, widest + of_noise, cumulant, noise.rounding)
 
 
-def _part_of_agents(value: Floats, agents: Any, answer: float, unit: float) -> _Part:
-    reports = agents.reports
-    deviations = [
-        Deviation(bound.variance * unit**2 / reports, bound.scale * unit / reports)
-        for bound in deviations_of(agents.randomizer)
-    ]
-    return _Part(value, answer / reports, deviations, 0.0)
+def part_of_agents(randomizer: Any, reports: int, answer: float, unit: float) -> Part:
+    """The mean of what reports contribute, each of the variance `answer`; unit: their range."""
+    bounds = deviations_of(randomizer)
+
+    def cumulant(x: Floats) -> Floats:
+        scaled = unit * x / reports
+        each = [
+            np.where(
+                bound.scale * scaled < 1,
+                bound.variance * scaled**2 / 2 / np.maximum(1 - bound.scale * scaled, 0.0),
+                np.inf,
+            )
+            for bound in bounds
+        ]
+        total: Floats = reports * np.min(each, axis=0)
+        return total
+
+    spread = bounds[0].variance * unit**2 / reports
+    return Part(answer / reports, spread, cumulant, 0.0)
 
 
-def _bound(parts: Sequence[_Part], weights: tuple[float, float], odds: float) -> float:
-    """Bounds a weighted sum of both errors of either sign, but for 2 exp(-odds)."""
-    (first, second), (one, other) = parts, weights
-    bounds = [
-        Deviation(
-            one**2 * mine.variance + other**2 * theirs.variance,
-            max(one * mine.scale, other * theirs.scale),
-        )
-        for mine in first.deviations
-        for theirs in second.deviations
-    ]
-    return half_width(bounds, 1, odds) + one * first.rounding + other * second.rounding
+def bound_error(parts: Sequence[Part], weights: Sequence[float], odds: float) -> float:
+    """Bounds a weighted sum of independent errors of either sign, but for 2 exp(-odds).
+
+    It is Chernoff's bound, at the best of some exponents.
+    """
+    spread = math.fsum(w**2 * part.spread for part, w in zip(parts, weights, strict=True))
+    exponents = math.sqrt(2 * odds / spread) * _EXPONENTS
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums = [part.cumulant(w * exponents) for part, w in zip(parts, weights, strict=True)]
+        half = float(np.min((np.sum(sums, axis=0) + odds) / exponents)) * (1 + _ROUNDING)
+    return half + math.fsum(w * part.rounding for part, w in zip(parts, weights, strict=True))
 
 
-def _agree(value: Floats, parts: Sequence[_Part], odds: float) -> tuple[Floats, Floats]:
-    """Where the intervals of both agree, extended to the value; both hold but for beta."""
-    halves = [half_width(part.deviations, 1, odds) + part.rounding for part in parts]
-    lows = [part.value - half for part, half in zip(parts, halves, strict=True)]
-    highs = [part.value + half for part, half in zip(parts, halves, strict=True)]
-    low, high = np.maximum(*lows), np.minimum(*highs)
-    return np.minimum(low, value), np.maximum(high, value)
+def _agree(values: Sequence[Floats], value: Floats, halves: Sequence[float]) -> list[Floats]:
+    """Where the intervals of both agree, extended to the value."""
+    low = np.max([one - half for one, half in zip(values, halves, strict=True)], axis=0)
+    high = np.min([one + half for one, half in zip(values, halves, strict=True)], axis=0)
+    return [np.minimum(low, value), np.maximum(high, value)]
 
 
 def _note_shift(gap: float, largest: float) -> None:
