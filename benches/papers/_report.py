@@ -57,7 +57,9 @@ def accept_seeds() -> None:
 
 def missing_file(name: str) -> str | None:
     """Return why a file of the data folder cannot be read, or None where it is there."""
-    return None if (FOLDER / name).exists() else f"{FOLDER / name} is missing"
+    if (FOLDER / name).exists():
+        return None
+    return f"{FOLDER / name} is missing (docs/reproduction/data.md has its source)"
 
 
 def select_present(problems: Iterable[Any], only: str | None) -> Iterable[Any]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from ..exceptions import ParameterError
 from ..local import BinaryResponse, Piecewise, best_frequency
 from ..statistics.release_noise import Sensitivity, calibrate
+from ..transfer.combination import weigh
 from .methods import (
     Average,
     Call,
@@ -101,7 +102,7 @@ def _lose_both(sizes: Sizes, people: Population, name: str) -> float:
 def _weigh(sizes: Sizes, name: str) -> float:
     """The weight of the records beside the agents: by inverse mean squared errors."""
     records, agents = _mean_squares(sizes, name)
-    return float(f"{agents / (records + agents):.{_DIGITS}g}")
+    return float(f"{weigh(records, agents):.{_DIGITS}g}")
 
 
 def _mean_squares(sizes: Sizes, name: str) -> tuple[float, float]:

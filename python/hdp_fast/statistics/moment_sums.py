@@ -26,7 +26,7 @@ from .bounded_columns import (
     read_columns,
     read_members,
 )
-from .release_noise import Noise, Sensitivity, hides_all, release
+from .release_noise import KnownRange, Noise, ReleasedNoise, Sensitivity, hides_all, release
 from .results import Statistic
 from .sampling import bound_counts, bound_deviations, bound_mean, check_sample, split_failure
 
@@ -135,6 +135,8 @@ class Moment:
         sample: Ends of the interval for the population, of the noisy parts of a column; None where
             there is none, since the number of records is private.
         combine: Makes the integers that are released of all sums.
+        describe: A mean before it is clipped, and its noise, of the noisy parts of a column; None
+            where the number of records is private, and of other statistics.
     """
 
     count: Callable[[NDArray[Any]], Integers]
@@ -144,6 +146,7 @@ class Moment:
     shows_nothing: Callable[[Ends, int], bool]
     sample: Callable[[Integers, int, tuple[Noise, float]], tuple[float, float]] | None
     combine: Callable[[Integers], Integers] = np.asarray
+    describe: Callable[[Integers, int, Noise], tuple[float, ReleasedNoise]] | None = None
 
 
 def release_moment(
@@ -182,10 +185,13 @@ def release_sums(
         for place, parts in enumerate(columns):
             ends = moment.estimate(parts, place, (drawn, goal.beta))
             wide.append(moment.shows_nothing(ends, place))
-            beyond: tuple[float, ...] = ()
+            beyond: tuple[Any, ...] = (None, None)
             if goal.sampled and moment.sample is not None:
                 beyond = moment.sample(parts, place, (drawn, goal.beta))
-            results.append(Statistic(*ends, goal.confidence, record, *beyond))
+            known: tuple[Any, ...] = ()
+            if moment.describe is not None and goal.persons.rows == 1:
+                known = moment.describe(parts, place, drawn)
+            results.append(Statistic(*ends, goal.confidence, record, *beyond, *known))
         return results[0] if public.names is None else dict(zip(public.names, results, strict=True))
 
     keys = public.keys or ()
@@ -357,7 +363,21 @@ def make_mean(public: PublicColumns) -> Moment:
     def shows_nothing(ends: Ends, place: int) -> bool:
         return ends[1:] == (float(bounds.low[place]), float(bounds.high[place]))
 
-    return Moment(count, _plain(_STEPS, public), estimate, _STEPS, shows_nothing, sample)
+    def describe(parts: Integers, place: int, drawn: Noise) -> tuple[float, ReleasedNoise]:
+        known = KnownRange(n or 0, float(bounds.low[place]), float(bounds.high[place]))
+        step = (known.high - known.low) / _STEPS
+        unclipped = known.low + step * int(parts[0]) / known.n
+        return unclipped, drawn.describe(step / known.n, step / 2, known)
+
+    return Moment(
+        count,
+        _plain(_STEPS, public),
+        estimate,
+        _STEPS,
+        shows_nothing,
+        sample,
+        describe=describe if n else None,
+    )
 
 
 def _count_surely(total: int, parts: int, unit: int, noise: tuple[Noise, float]) -> int:

@@ -29,6 +29,44 @@ _SLACK = 1 + 1e-9
 _EXPONENTS = [place / 20 for place in range(1, 20)]
 
 
+class KnownRange(NamedTuple):
+    """How many records a mean is of, and between which bounds: public facts."""
+
+    n: int
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class ReleasedNoise:
+    """The noise of a released mean, or of each share, in its own units: public facts.
+
+    Attributes:
+        law: "laplace" or "gaussian".
+        scale: The scale of Laplace noise, or the deviation of normal noise.
+        deviation: The standard deviation.
+        rounding: By how much rounding to grids moves the mean at most, beside that noise.
+        n: The number of records.
+        low: The lower bound that values were clipped to; 0 for shares.
+        high: The upper bound; 1 for shares.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import statistics
+        >>> released = statistics.mean(np.zeros(10_000), low=0, high=1, epsilon=1.0)
+        >>> released.noise.law, released.noise.n, round(released.noise.deviation, 6)
+        ('laplace', 10000, 0.000141)
+    """
+
+    law: Literal["laplace", "gaussian"]
+    scale: float
+    deviation: float
+    rounding: float
+    n: int
+    low: float
+    high: float
+
+
 @dataclass(frozen=True)
 class Noise:
     """Noise on integers.
@@ -69,6 +107,12 @@ class Noise:
         if self.law == "gaussian":
             return -NormalDist().inv_cdf(beta / 2) * scale * _SLACK + 0.5
         return -math.log(beta) * scale * _SLACK + 1
+
+    def describe(self, unit: float, rounding: float, known: KnownRange) -> ReleasedNoise:
+        """What it does to a mean of which an integer is a part of `unit`."""
+        scale, deviation = unit * float(self.scale), unit * self.deviation
+        rounded = rounding + (unit / 2 if self.law == "gaussian" else 0.0)
+        return ReleasedNoise(self.law, scale, deviation, rounded, *known)
 
     def __str__(self) -> str:
         names = {"laplace": "discrete Laplace, scale", "gaussian": "rounded normal, deviation"}

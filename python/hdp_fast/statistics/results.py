@@ -14,7 +14,7 @@ from .._support.json_text import JsonText
 from .._support.types import Floats, Integers
 from .._support.validate import refuse, sequence
 from ..record import PrivacyRecord
-from .release_noise import Noise
+from .release_noise import Noise, ReleasedNoise
 from .shares import NoisyCells, Shares
 
 # The cell of a category whose value is none of the public ones.
@@ -36,6 +36,9 @@ class Statistic(JsonText):
             sampling, what as many records have in expectation that are drawn from the same
             population; None unless `sampled` asked for it.
         population_high: Upper end of it.
+        unclipped: A mean of a public number of records before it was clipped to its bounds, which
+            has no bias; None of other statistics, and where rows of a person are several.
+        noise: The noise of that mean; None where it is None.
 
     Examples:
         >>> import numpy as np
@@ -53,6 +56,8 @@ class Statistic(JsonText):
     record: PrivacyRecord
     population_low: float | None = None
     population_high: float | None = None
+    unclipped: float | None = None
+    noise: ReleasedNoise | None = None
 
     def __repr__(self) -> str:
         price = _price(self.record)
@@ -78,6 +83,8 @@ class Histogram(JsonText):
             expected of as many records drawn from the same population; None unless `sampled` asked
             for them.
         population_high: Upper ends of them.
+        noise: The noise of each share, a count divided by the public number of records; None where
+            that is private, as in groups, and where rows of a person are several.
 
     Examples:
         >>> from hdp_fast import statistics
@@ -95,6 +102,7 @@ class Histogram(JsonText):
     record: PrivacyRecord
     population_low: Floats | None = None
     population_high: Floats | None = None
+    noise: ReleasedNoise | None = None
 
     def __repr__(self) -> str:
         return f"Histogram({len(self.value)} counts, {_price(self.record)})"

@@ -22,7 +22,7 @@ from ..exceptions import ParameterError, ShapeError
 from ..noise import selection_rate
 from ..record import PrivacyRecord, rng_of
 from .bounded_columns import CodedColumn, Groups, blocks_of_cells, read_keyed, read_members
-from .release_noise import Noise, Sensitivity, note_noise, release
+from .release_noise import KnownRange, Noise, Sensitivity, note_noise, release
 from .results import Histogram, TopCategories
 from .sampling import bound_counts, check_sample, split_failure
 
@@ -141,8 +141,11 @@ def release_counts(
     beyond: list[Any] = [(None, None)] * len(noisy)
     if goal.sampled:
         beyond = sample_counts(noisy, drawn, goal, known_n)
+    noise = None
+    if known_n and keys is None and goal.persons.rows == 1:
+        noise = drawn.describe(1 / known_n, 0.0, KnownRange(known_n, 0.0, 1.0))
     results = [
-        Histogram(one, *ends, bins, goal.confidence, record, *more)
+        Histogram(one, *ends, bins, goal.confidence, record, more[0], more[1], noise)
         for one, ends, more in zip(noisy, zip(low, high, strict=True), beyond, strict=True)
     ]
     return results[0] if keys is None else dict(zip(keys, results, strict=True))

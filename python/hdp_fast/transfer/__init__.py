@@ -10,6 +10,7 @@ Agents serve more than tests. Where a released model's ranking is right and its 
 `calibrate` lets them tell the slope and intercept that its score needs. `certify` bounds the error
 of any model on the target, `survey` estimates means, shares and tables of the target, and
 `shifted_columns` says which columns have other means there. Each agent sends one bit for it.
+`combine` makes one mean or table of a panel's release and of agents' reports.
 `HybridRun` chains them: it screens a panel's columns, learns, calibrates and certifies.
 """
 
@@ -27,6 +28,7 @@ from .calibration_plan import CalibrationPlan, plan_calibration
 from .calibration_result import CalibratedModel, ReliabilityDiagram
 from .certificate import Certificate, certify
 from .column_means import ColumnMeans, release_means
+from .combination import CombinedEstimate, combine
 from .divergences import (
     chi2_finite,
     chi2_gaussians,
@@ -61,6 +63,7 @@ __all__ = [
     "CertificatePlan",
     "ColumnMeans",
     "ColumnShift",
+    "CombinedEstimate",
     "Constants",
     "HybridModel",
     "HybridPlan",
@@ -84,6 +87,7 @@ __all__ = [
     "certify",
     "chi2_finite",
     "chi2_gaussians",
+    "combine",
     "cross_table",
     "f_divergence",
     "paper_descent",

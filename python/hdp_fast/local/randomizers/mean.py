@@ -63,6 +63,22 @@ class MeanAggregate(Aggregate):
     _randomizer: MeanRandomizer
     _total: Moments
 
+    def mean(self) -> float:
+        """Estimates the mean of the values without bias, so that it may lie beyond the bounds.
+
+        Returns:
+            The estimate that `estimate` clips to the bounds.
+
+        Raises:
+            ParameterError: No report has been added.
+
+        Guarantee:
+            This is post-processing and costs no privacy.
+        """
+        reports, (low, high) = self._require_reports(), self._randomizer.bounds
+        place = self._randomizer._to_place(Fraction(self._total.sum, reports))
+        return low + (high - low) * place
+
     def estimate(self, beta: float, *, sampled: bool = True) -> Estimate:
         """Estimates the mean of the values, with a confidence interval.
 
