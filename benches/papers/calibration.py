@@ -58,7 +58,16 @@ from census_logistic import (
     summarize,
 )
 from numpy.typing import NDArray
-from self_selection import DELTA, PROBLEMS, Floats, People, Problem, ScoreResult, scores
+from self_selection import (
+    DELTA,
+    PROBLEMS,
+    Floats,
+    People,
+    Problem,
+    ScoreResult,
+    draw_halves,
+    scores,
+)
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -167,16 +176,13 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
     source, target = problem.read()
     table: dict[tuple[str, float | None], list[ScoreResult]] = {}
     start = time.perf_counter()
-    for number in range(repetitions):
-        rng = np.random.default_rng(number)
-        order, half = rng.permutation(len(target.y)), len(target.y) // 2
-        agents, test = target.part(order[:half]), target.part(order[half:])
+    for agents, test, rng in draw_halves(target, repetitions):
         for row in Repetition(problem, source, agents, test, rng).rows(epsilons):
             table.setdefault((row.name, row.epsilon), []).append(row.scores)
     return {
         "name": problem.name,
         "problem": problem.title,
-        "agents": half,
+        "agents": len(target.y) // 2,
         "repetitions": repetitions,
         "seconds": (time.perf_counter() - start) / repetitions,
         "rows": [

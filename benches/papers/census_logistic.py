@@ -55,6 +55,7 @@ from self_selection import (
     Problem,
     ScoreResult,
     ask_shares,
+    draw_halves,
     find_cells,
     scores,
 )
@@ -222,16 +223,13 @@ def repeat(problem: Problem, repetitions: int, epsilons: tuple[float, ...]) -> d
     source, target = read(problem)
     table: dict[tuple[str, float | None], list[ScoreResult]] = {}
     start = time.perf_counter()
-    for number in range(repetitions):
-        rng = np.random.default_rng(number)
-        order, half = rng.permutation(len(target.y)), len(target.y) // 2
-        agents, test = target.part(order[:half]), target.part(order[half:])
+    for agents, test, rng in draw_halves(target, repetitions):
         for row in Repetition(source, agents, test, ETA[problem.name], rng).rows(epsilons):
             table.setdefault((row.name, row.epsilon), []).append(row.scores)
     return {
         "name": problem.name,
         "problem": problem.title,
-        "agents": half,
+        "agents": len(target.y) // 2,
         "columns": source.X.shape[1],
         "repetitions": repetitions,
         "seconds": (time.perf_counter() - start) / repetitions,

@@ -395,20 +395,25 @@ class Repetition:
         return scores(self.test.y, predictions, shares[find_cells(predictions, 2)])
 
 
+def draw_halves(target: Any, repetitions: int) -> Iterator[tuple[Any, Any, np.random.Generator]]:
+    """Agents, test and further coins of each repetition."""
+    for number in range(repetitions):
+        rng = np.random.default_rng(number)
+        order, half = rng.permutation(len(target.y)), len(target.y) // 2
+        yield target.part(order[:half]), target.part(order[half:]), rng
+
+
 def repeat(problem: Problem, repetitions: int) -> dict[str, Any]:
     source, target = problem.read()
     table: dict[str, list[ScoreResult]] = {}
     start = time.perf_counter()
-    for number in range(repetitions):
-        rng = np.random.default_rng(number)
-        order, half = rng.permutation(len(target.y)), len(target.y) // 2
-        agents, test = target.part(order[:half]), target.part(order[half:])
+    for agents, test, rng in draw_halves(target, repetitions):
         for name, row in Repetition(problem, source, agents, test, rng).rows():
             table.setdefault(name, []).append(row())
     seconds = (time.perf_counter() - start) / repetitions
     return {
         "problem": problem.title,
-        "agents": half,
+        "agents": len(target.y) // 2,
         "hypotheses": len(problem.hypotheses),
         "seconds": seconds,
         "rows": {
