@@ -140,8 +140,9 @@ class AdditivePlan:
         count = len(self.columns)
         what = "the model is the base rate alone" if not self.rounds else "noise hides most shapes"
         note(
-            f"n = {self.n:,} records, but at epsilon = {epsilon:g} and {count} columns {what}: more "
-            "records, fewer columns or a larger epsilon would help, and a linear model needs fewer"
+            f"n = {self.n:,} records, but at epsilon = {epsilon:g} and {count} columns {what}: "
+            "more records, fewer columns or a larger epsilon would help, and a linear model needs "
+            "fewer"
         )
 
 

@@ -465,7 +465,8 @@ def predictor(hypothesis: Description | str) -> Predictor:
 
     Args:
         hypothesis: A description that Hypotheses.hypothesis, LinearModel.hypothesis,
-            SoftmaxModel.hypothesis or PrivateModel.hypothesis returned, or {"kind": "vote", "hypotheses": [...]} of several
+            SoftmaxModel.hypothesis or PrivateModel.hypothesis returned, or
+            {"kind": "vote", "hypotheses": [...]} of several
             such descriptions, as a dict or as JSON. A vote is 1 where more than half of its
             hypotheses are. What transfer.CalibratedModel.hypothesis returned is 1 where its score
             is at least 0.

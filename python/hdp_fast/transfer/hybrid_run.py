@@ -93,8 +93,8 @@ class HybridRun(Checked):
         certify: Share of the agents, in (0, 1), who certify the model. The rest calibrates it.
         features: "bits" for the schema's bits, with one for each cut of a number, "numbers" for its
             float features, or "auto", which takes bits where the panel's records times epsilon are
-            10,000 or more. With an additive model, or a look, people hold "numbers": the cuts of its
-            shapes are found by the run, and are part of each question.
+            10,000 or more. With an additive model, or a look, people hold "numbers": the cuts of
+            its shapes are found by the run, and are part of each question.
         method: "descent" for the linear model, "additive" for one whose columns have shapes that
             bend, or "auto", which chooses as sklearn.PrivateClassifier does: where n mu / columns
             is 100 at least, by a look at the panel with a tenth of the square of the model's mu.
@@ -406,11 +406,11 @@ class HybridRun(Checked):
     ) -> CenteredModel | None:
         """The additive model of some columns; None where a look chooses the linear one."""
         assert plan.square is not None
-        plan = dataclasses.replace(plan.narrow(unit), record=learner.record)
+        square, plan = plan.square, dataclasses.replace(plan.narrow(unit), record=learner.record)
         if self.method == "auto":
             if not choose_additive(plan, unit, records, stream):
                 return None
-            plan = dataclasses.replace(plan, square=plan.square * (1 - OF_LOOK))
+            plan = dataclasses.replace(plan, square=square * (1 - OF_LOOK))
         with np.errstate(all="ignore"):
             made = learn_additive(plan, unit, records, False, stream)
         return CenteredModel(made.rows, made.model, "additive", made.record, made.noise)
