@@ -278,11 +278,13 @@ def test_the_command_is_what_the_library_runs(folder, capsys):
     assert model.predictor.coefficients == result["coefficients"]
 
 
-@pytest.mark.parametrize("features", ["numbers", "bits"])
-def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, features):
+@pytest.mark.parametrize(
+    "flags", [["--features", "bits"], ["--features", "numbers"], ["--method", "additive"]]
+)
+def test_predict_takes_what_hybrid_wrote(folder, tmp_path, capsys, flags):
     later = ["--predict", "later.csv", "--predictions", str(tmp_path / "a.csv")]
     model = str(tmp_path / "model.json")
-    argv = ["hybrid", *FILES, *PRIVACY, "--features", features, *later, "--output", model]
+    argv = ["hybrid", *FILES, *PRIVACY, *flags, *later, "--output", model]
     assert main(argv) == 0
     again = ["--output", str(tmp_path / "b.csv"), "--probabilities"]
     assert main(["predict", model, "later.csv", *again]) == 0

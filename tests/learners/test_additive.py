@@ -758,15 +758,35 @@ def test_what_is_chosen_has_no_more_than_the_rest(monkeypatch):
 # With agents, and the noise of shapes ------------------------------------------------------------
 
 
-def test_agents_calibrate_an_additive_model_by_the_bits_of_its_schema():
+def test_agents_calibrate_an_additive_model_by_the_numbers_of_its_schema():
     panel, town = table(), table(20_000, 8)
     town["rich"] = np.where(RNG(1).random(len(town)) < 0.5, "no", town["rich"])
     model, rich = learn(panel), (town["rich"] == "yes").to_numpy()
-    bits = model.schema.bits(town)
-    asked = model.hypothesis
-    assert np.allclose(score_of(asked)(bits), np.diff(model.scores(town))[:, 0])
-    agents = local.Agents(bits, rich.astype(int), epsilon=4.0)
-    result = transfer.calibrate(json.loads(json.dumps(asked)), agents, random_state=1)
+    held, asked = SCHEMA.floats(town), model.hypothesis
+    assert np.allclose(score_of(asked)(held), np.diff(model.scores(town))[:, 0])
+    cuts = [np.array(model.schema.columns[name].cuts) for name in ("age", "pay")]
+    at = town[: min(map(len, cuts))]
+    for below in (0.0, 1e-6):
+        at = at.assign(age=cuts[0][: len(at)] - below, pay=cuts[1][: len(at)] - below)
+        told = score_of(asked)(SCHEMA.floats(at))
+        assert np.allclose(told, np.diff(model.scores(at))[:, 0])
+    agents = local.Agents(held, rich.astype(int), epsilon=4.0)
+    both = local.Agents(held, rich.astype(int), epsilon=4.0), agents
+    told = [transfer.calibrate(one, pool, random_state=1) for one, pool in
+            zip((model, json.loads(json.dumps(asked))), both, strict=True)]  # fmt: skip
+    result = told[1]
+    assert told[0].knots.tolist() == result.knots.tolist()
+    pool = local.Agents(held, rich.astype(int), epsilon=4.0)
+    certificate = transfer.certify(model, pool, random_state=1)
+    wrong = (np.array(model.predict(town)) != rich).mean()
+    assert certificate.low <= wrong <= certificate.high
+    bits = local.Agents(model.schema.bits(town), rich.astype(int), epsilon=4.0)
+    for ask in (transfer.calibrate, transfer.certify):
+        with pytest.raises(ShapeError, match=r"reads \d+, those that schema\.floats makes"):
+            ask(model, bits)
+    linear = CenteredLinear(SCHEMA, **PRIVACY).learn(panel)
+    with pytest.raises(ParameterError, match="method 'descent', but agents hold no table"):
+        transfer.certify(linear, pool)
     moved = model.with_calibration(result.knots, result.shifts, agents.record(1))
     assert loss_of(moved, town) < loss_of(model, town) - 0.05
     assert moved.shapes()["age"].effects.tolist() == model.shapes()["age"].effects.tolist()

@@ -143,6 +143,12 @@ def test_a_statistics_model_of_a_function_has_scores_and_no_description():
         {"kind": "softmax", "weights": [[0.0], [1.0], [2.0]]},
         {"kind": "statistics", "features": {}, "weights": [1.0]},
         {"kind": "statistics", "weights": [1.0]},
+        {"kind": "additive", "cuts": [], "weights": [], "bias": 0.0},
+        {"kind": "additive", "cuts": [[1.0, 0.0]], "weights": [[1.0, 2.0]], "bias": 0.0},
+        {"kind": "additive", "cuts": [[1.0], []], "weights": [[1.0]], "bias": 0.0},
+        {"kind": "additive", "cuts": [[1.0]], "weights": [[1.0, 2.0]], "bias": 0.0},
+        {"kind": "additive", "cuts": [[math.nan]], "weights": [[1.0]], "bias": 0.0},
+        {"kind": "additive", "cuts": [1.0], "weights": [[1.0]], "bias": 0.0},
     ],
 )
 def test_what_has_no_score_is_refused(model):

@@ -331,6 +331,12 @@ DESCRIBED = {
     "at least": {"kind": "at_least", "features": [0, 1], "values": [1, 1], "threshold": 1},
     "halfspace": HALFSPACE,
     "linear": LINEAR,
+    "additive": {
+        "kind": "additive",
+        "cuts": [[0.5, 1.0], [0.0, 0.0, 2.0]],
+        "weights": [[1.0, -3.0], [0.5, 0.5, 1.0]],
+        "bias": 0.25,
+    },
     "vote": {"kind": "vote", "hypotheses": [RULE, RULE, HALFSPACE]},
 }
 ODD = [2.0, 0.5, math.nan, math.inf, -math.inf, -0.0, 1e308, 5e-324, 255.0]

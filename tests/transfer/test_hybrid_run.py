@@ -15,7 +15,13 @@ from hdp_fast.accounting import gaussian_mu
 from hdp_fast.data import Chunks, Column, Schema, Table, read_frame
 from hdp_fast.data.rows import Rows
 from hdp_fast.exceptions import AgentsExhausted, BudgetExceeded
-from hdp_fast.learners import PrivateModel, centered_classes, centered_rows
+from hdp_fast.learners import (
+    PrivateModel,
+    additive_choice,
+    centered_classes,
+    centered_rows,
+    score_of,
+)
 from hdp_fast.local.estimation import advantage, debias
 from hdp_fast.transfer import HybridRun, hybrid_model, hybrid_run
 from hdp_fast.transfer.calibration_plan import count_people
@@ -182,9 +188,11 @@ def test_learn_then_repair_is_run():
     assert parts.to_json() == whole.to_json()
 
 
-def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch):
+@pytest.mark.parametrize("method", ["descent", "additive"])
+def test_repair_takes_up_what_people_answered(tmp_path, monkeypatch, method):
     """After a crash between calibration and certificate no one is asked twice."""
-    run, phones, state = hybrid(screen=0.0), Phones("numbers", 4.0), tmp_path / "state"
+    run, state = hybrid(screen=0.0, method=method), tmp_path / "state"
+    phones = Phones("numbers", 4.0)
 
     def people():
         return local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN, state=state)
@@ -225,6 +233,123 @@ def test_tables_and_frames_are_the_same():
         for table in tables
     )
     assert one.model.to_json() == other.model.to_json()
+
+
+# Shapes that bend --------------------------------------------------------------------------------
+
+
+def bend(table, seed):
+    """The same people, of whom those in the middle of their lives buy."""
+    odds = 2.5 * np.cos((table["age"] - 50) / 8) + (table["home"] == "own") - 0.5
+    odds = odds - np.where(table["channel"] == "app", 0.0, 1.5)
+    shares = np.random.default_rng(seed).random(len(odds))
+    return {**table, "bought": np.where(shares < 1 / (1 + np.exp(-odds)), "yes", "no")}
+
+
+bent, bent_town = bend(panel, 3), bend(town, 4)
+
+
+def test_real_people_calibrate_and_certify_shapes_that_bend():
+    """Their devices hold the schema's numbers, and compute what the model predicts of tables."""
+    run, phones = hybrid(method="additive"), Phones("numbers", 4.0)
+    phones.labels = PUBLIC.labels(bent_town)
+    agents = local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN)
+    result = run.run(bent, agents, budget=(budget := Budget(2.0, 1e-6)), random_state=1)
+    assert result.left_out == ("channel=app", "channel=phone", "channel=shop")
+    assert (result.model.method, result.plan.features, len(budget.records)) == (
+        "additive", "numbers", 1)  # fmt: skip
+    asked = next(one["model"] for one in phones.questions if "model" in one)
+    assert (asked.keys(), len(asked["cuts"])) == ({"kind", "cuts", "weights", "bias"}, 7)
+    shares = result.panel_model.probabilities(town)
+    odds = np.log(shares[:, 1] / shares[:, 0])
+    np.testing.assert_allclose(score_of(asked)(phones.rows), odds, rtol=1e-6, atol=1e-9)
+    linear = hybrid().run(bent, local.Agents(*held("numbers"), epsilon=4.0), random_state=1)
+    truth = PUBLIC.labels(bent_town) == 1
+    losses = [
+        -np.log(np.where(truth, told, 1 - told)).mean()
+        for told in (one.model.probabilities(town)[:, 1] for one in (result, linear))
+    ]
+    assert losses[0] < losses[1] - 0.1
+    again = PrivateModel.from_json(result.model.to_json())
+    assert (again.probabilities(later) == result.model.probabilities(later)).all()
+    assert {name.split(">=")[0] for name in result.predictor.coefficients} == {
+        "age", "home=own", "home=rent", "visits"}  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "screen"), [("auto", None), ("additive", 0.0)])
+def test_shapes_of_a_panel_in_parts_are_those_of_the_table(method, screen):
+    run = hybrid(method=method, screen=screen)
+    results = [
+        run.learn(one, run.simulate(bent_town, n=PANEL, epsilon=4.0), random_state=1)
+        for one in (bent, Chunks(cut(bent)))
+    ]
+    assert results[0].model.method == "additive"
+    assert results[0].to_json() == results[1].to_json()
+
+
+def square_of_classes(plan, unit, means):
+    """What the releases of a linear plan take of the square of mu, in exact fractions."""
+    total = 1 / Fraction(plan.of_classes) ** 2 + 2 / Fraction(plan.margins) ** 2
+    total += plan.descent.steps * Fraction(2 * plan.grid.length) ** 2 / plan.grid.sigma**2
+    if means and plan.means is not None:
+        bits, sigma = plan.means
+        total += Fraction(unit.squared_distance(2) << (2 * bits)) / sigma**2
+    return total
+
+
+@pytest.mark.parametrize("screen", [0.0, 0.3])
+@pytest.mark.parametrize("taken", [None, True, False])
+def test_means_a_look_and_shapes_have_the_mu_of_the_record(monkeypatch, screen, taken):
+    """Whatever a look tells: with it, what is released has no more than the whole."""
+    seen = []
+    names = ("choose_additive", "learn_additive", "learn_classes", "release_center")
+    for name in names:
+        real = getattr(hybrid_run, name)
+        monkeypatch.setattr(
+            hybrid_run,
+            name,
+            lambda plan, *parts, _name=name, _real=real, **options: (
+                seen.append((_name, plan)) or _real(plan, *parts, **options)
+            ),
+        )
+    monkeypatch.setattr(additive_choice.Look, "is_for_additive", lambda *_: taken)
+    run = hybrid(screen=screen, method="additive" if taken is None else "auto")
+    result = run.learn(bent, run.simulate(town, n=PANEL, epsilon=4.0), random_state=0)
+    plans, unit = dict(seen), Rows(PUBLIC)
+    assert len(plans) == len(seen)
+    square, spent = Fraction(gaussian_mu(2.0, 1e-6)) ** 2, Fraction(0)
+    if "choose_additive" in plans:
+        spent += plans["choose_additive"].square * additive_choice.OF_LOOK
+    if "learn_additive" in plans:
+        spent += plans["learn_additive"].square
+    if "learn_classes" in plans:
+        spent += square_of_classes(plans["learn_classes"], unit, True)
+    elif "release_center" in plans:
+        bits, sigma = plans["release_center"].means
+        spent += Fraction(unit.squared_distance(2) << (2 * bits)) / sigma**2
+    order = [name for name, _ in seen]
+    means = ["release_center"] if screen else []
+    expected = {
+        None: [*means, "learn_additive"],
+        True: [*means, "choose_additive", "learn_additive"],
+        False: [*means, "choose_additive", *["release_center"][: not screen], "learn_classes"],
+    }
+    assert order == expected[taken]
+    assert square * Fraction(99, 100) < spent <= square
+    assert result.records[0].mu == gaussian_mu(2.0, 1e-6)
+    assert result.records[0].neighbors == "replace_one"
+
+
+def test_auto_with_few_records_is_the_linear_run():
+    """Public numbers say so: what people hold, and every digit."""
+    few = {name: column[:600] for name, column in panel.items()}
+    one, other = (
+        (run := hybrid(features="auto", method=method)).learn(
+            few, run.simulate(town, n=600, epsilon=4.0), random_state=2
+        )
+        for method in ("descent", "auto")
+    )
+    assert one.to_json() == other.to_json()
 
 
 # A panel in parts --------------------------------------------------------------------------------
@@ -514,6 +639,8 @@ def test_panels_of_any_size_have_a_model_at_any_epsilon(epsilon, n, columns):
         ({"certify": 0}, "certify = 0"),
         ({"certify": 0.7}, "screen = 0.3 and certify = 0.7"),
         ({"features": "floats"}, "features = 'floats'"),
+        ({"method": "sgd"}, "method = 'sgd'"),
+        ({"features": "bits", "method": "auto"}, "features = 'bits' and method = 'auto'"),
     ],
 )
 def test_hybrid_run_refuses_bad_parameters(changed, words):

@@ -58,6 +58,11 @@ The file of --predict is not protected; it gets a column with the probability of
 # How many columns that moved are printed.
 _SHOWN = 5
 _FEATURES = ("auto", "bits", "numbers")
+_METHODS = ("descent", "additive", "auto")
+_MODELS = {
+    "descent": "logistic regression by noisy steps on all records",
+    "additive": "an additive model of binned columns by noisy sums over all records",
+}
 _CERTIFY = 0.3
 # Half of the width that an interval of a rate must have to say something.
 _WIDE = 0.25
@@ -94,6 +99,12 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="a bit for each cut of a number, or the number [bits if PANEL's rows times epsilon "
         "are 10,000 or more]",
+    )
+    add(
+        "--method",
+        choices=_METHODS,
+        default="descent",
+        help="a linear model, shapes that bend, or what a look at PANEL tells [descent]",
     )
     add_predict_options(parser)
     add("--report", type=Path, metavar="FILE", help="one page of .html, with all figures")
@@ -153,7 +164,7 @@ def _check_flags(arguments: argparse.Namespace) -> None:
 def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
     from ..transfer import HybridRun
 
-    with name_flags("epsilon", "screen", "certify"):
+    with name_flags("epsilon", "screen", "certify", "features", "method"):
         return HybridRun(
             schema,
             epsilon=arguments.epsilon,
@@ -162,6 +173,7 @@ def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
             certify=arguments.certify,
             features=arguments.features,
             beta=arguments.beta,
+            method=arguments.method,
         )
 
 
@@ -256,7 +268,8 @@ def _describe_settings(
         "features": model.plan.features,
         "screen_share": model.plan.screen_share,
         "certify_share": run.certify,
-        "model": "logistic regression by noisy steps on all records",
+        "method": model.panel_model.method,
+        "model": _MODELS[model.panel_model.method],
     }
 
 

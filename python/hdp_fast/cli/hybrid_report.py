@@ -214,9 +214,12 @@ def _shift(page: Page) -> Iterator[Item]:
 
 
 def _model(page: Page) -> Iterator[Item]:
+    adds = "one more of a number adds, or a category"
+    if page.find("settings.method") == "additive":
+        adds = "a number adds that is at a cut or above, or a category"
     yield (
-        "Log-odds of label 1 in the units of the table: what one more of a number adds, or a "
-        "category. The calibrated model is the panel's, times the slope, plus the intercept, "
+        f"Log-odds of label 1 in the units of the table: what {adds}. "
+        "The calibrated model is the panel's, times the slope, plus the intercept, "
         "between the scores that people were asked about; beyond, the panel's plus a constant."
     )
     rows = [["intercept", page.show("intercept", 4), page.show("panel_model.intercept", 4)]]

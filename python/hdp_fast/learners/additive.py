@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core, noise
-from .._support.notes import note
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
 from ..budget.account import check_charge, spend
@@ -47,8 +46,6 @@ from .centered_rows import PartedRows, WholeRows, bound_norm
 from .linear_model import LinearLoss, LinearModel
 from .target_model import TargetModel
 
-# n mu / columns below which noise is warned of.
-_FEW = 20.0
 # Scores of a target are limited for their slope to so many of their deviations.
 _SLOPE_REACH = 2.0
 _LARGEST_SIGNAL = 1e9
@@ -159,7 +156,7 @@ def release_additive(
     if not n and not plan.adds:
         raise ShapeError("there are no rows, but a model must be learned from one at least")
     if plan.record is not None and not plan.adds:
-        _note_few(plan, goal.epsilon)
+        plan.note_few(goal.epsilon)
     stream = make_stream(goal.random_state)
     charge = nullcontext() if plan.record is None else spend(goal.budget, plan.record)
     with charge, np.errstate(all="ignore"):
@@ -167,7 +164,7 @@ def release_additive(
             plan = add(release_number(n, plan, stream))
         released = learn_additive(plan, unit, records, target, stream)
     if plan.adds:
-        _note_few(plan, goal.epsilon)
+        plan.note_few(goal.epsilon)
     return released
 
 
@@ -181,18 +178,6 @@ def learn_additive(
     """The releases of a plan. No budget is charged."""
     cells, values = gather_cells(plan.columns, records)
     return _Run(plan, cells, np.ascontiguousarray(values), target, stream).release(unit)
-
-
-def _note_few(plan: AdditivePlan, epsilon: float) -> None:
-    """Warn of what public or released numbers alone tell."""
-    if plan.clear >= _FEW:
-        return
-    count = len(plan.columns)
-    what = "the model is the base rate alone" if not plan.rounds else "noise hides most shapes"
-    note(
-        f"n = {plan.n:,} records, but at epsilon = {epsilon:g} and {count} columns {what}: more "
-        "records, fewer columns or a larger epsilon would help, and a linear model needs fewer"
-    )
 
 
 @dataclass

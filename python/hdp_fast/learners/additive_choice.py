@@ -112,19 +112,31 @@ def release_chosen(
     record = _make_record(linear.record, name, len(plan.columns), goal)
     records, stream = pair_rows(rows, labels), make_stream(goal.random_state)
 
-    def add_noise(sums: Integers, sigma: Fraction | None) -> Floats:
-        assert sigma is not None
-        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=stream)
-        return (sums + drawn).astype(np.float64)
-
     with spend(goal.budget, record), np.errstate(all="ignore"):
-        look = measure_columns(plan_look(plan, unit), records, add_noise)
-        if look.is_for_additive(plan.clear):
+        if choose_additive(plan, unit, records, stream):
             plan = dataclasses.replace(plan, square=plan.square * rest, record=record)
             return learn_additive(plan, unit, records, False, stream)
         linear = linear._replace(record=record)
         centered = release_center(linear, unit, rows, stream)
         return learn_classes(linear, centered, rows, labels, stream)
+
+
+def choose_additive(
+    plan: AdditivePlan,
+    unit: Rows,
+    records: WholeRows | PartedRows,
+    stream: np.random.Generator | None,
+) -> bool:
+    """Whether a look says so, with its share of the square of mu of a plan. Nothing is charged."""
+
+    def add_noise(sums: Integers, sigma: Fraction | None) -> Floats:
+        assert sigma is not None
+        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=stream)
+        return (sums + drawn).astype(np.float64)
+
+    with np.errstate(all="ignore"):
+        look = measure_columns(plan_look(plan, unit), records, add_noise)
+    return look.is_for_additive(plan.clear)
 
 
 def _make_record(record: PrivacyRecord, name: str, columns: int, goal: Goal) -> PrivacyRecord:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import accounting, noise
+from .._support.notes import note
 from .._support.types import Floats
 from .._support.validate import refuse
 from ..data.goal import Goal
@@ -45,6 +46,8 @@ _LEAST_CLEAR = 3.0
 # The core adds up the values of no more.
 _MOST_COLUMNS = 1 << 10
 _LARGEST_MU, _MOST_NOISE = 1e9, 1 << 43
+# n mu / columns below which noise is warned of.
+_FEW = 20.0
 
 
 class Shares(NamedTuple):
@@ -119,6 +122,28 @@ class AdditivePlan:
         """How far averages move in each round."""
         rates: Floats = _POWER / (np.arange(self.rounds, dtype=np.float64) + _POWER + _BEFORE)
         return rates
+
+    def narrow(self, unit: Rows) -> AdditivePlan:
+        """The same of some of the columns, with their cells: no part has a longer distance.
+
+        unit: the map to plain rows of these columns.
+        """
+        numbers = [column for column in self.columns if column.kind == "number"]
+        fine = any(column.size > column.bins for column in numbers)
+        bins = numbers[0].bins if numbers else 1
+        return replace(self, columns=tuple(lay_out(unit, fine, bins)))
+
+    def note_few(self, epsilon: float) -> None:
+        """Warn of what public or released numbers alone tell."""
+        if self.clear >= _FEW:
+            return
+        count = len(self.columns)
+        what = "the model is the base rate alone" if not self.rounds else "noise hides most shapes"
+        note(
+            f"n = {self.n:,} records, but at epsilon = {epsilon:g} and {count} columns {what}: "
+            "more records, fewer columns or a larger epsilon would help, and a linear model needs "
+            "fewer"
+        )
 
 
 def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) -> AdditivePlan:

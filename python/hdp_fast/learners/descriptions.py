@@ -33,9 +33,9 @@ def parse(hypothesis: Description | str) -> Description:
     """Validate a description and return it as a dict of plain Python values.
 
     Args:
-        hypothesis: What Hypotheses.hypothesis, LinearModel.hypothesis, SoftmaxModel.hypothesis or
-            CalibratedModel.hypothesis returns, a vote among such descriptions but the last, or
-            either of these as JSON.
+        hypothesis: What Hypotheses.hypothesis, LinearModel.hypothesis, SoftmaxModel.hypothesis,
+            PrivateModel.hypothesis or CalibratedModel.hypothesis returns, a vote among such
+            descriptions but the last, or either of these as JSON.
 
     Raises:
         ParameterError: The argument is anything else.
@@ -53,6 +53,8 @@ def parse(hypothesis: Description | str) -> Description:
         refuse("hypothesis", hypothesis, "it must have a value for each of its features")
     if "knots" in checked:
         check_map(checked["knots"], checked["shifts"])
+    if "cuts" in checked and [*map(len, checked["cuts"])] != [*map(len, checked["weights"])]:
+        refuse("hypothesis", hypothesis, "there must be a weight for each cut of each feature")
     return {"kind": kind, **checked}
 
 
@@ -122,6 +124,21 @@ def _reals(name: str, value: Any) -> list[float]:
     return values
 
 
+def _steps(name: str, value: Any) -> list[list[float]]:
+    """Numbers for each feature, of which there is one at least; it may have none."""
+    lists = [_shifts(name, entry) for entry in _list(name, value)]
+    if not lists:
+        raise ParameterError(f"{name} are none, but there must be a list for each feature")
+    return lists
+
+
+def _cuts(name: str, value: Any) -> list[list[float]]:
+    lists = _steps(name, value)
+    if any(low > high for cuts in lists for low, high in pairwise(cuts)):
+        refuse(name, value, "those of a feature must not fall")
+    return lists
+
+
 def _matrix(name: str, value: Any) -> list[list[float]]:
     rows = [_reals(name, entry) for entry in _list(name, value)]
     if len(rows) < 2 or len({len(row) for row in rows}) > 1:
@@ -146,6 +163,7 @@ _KINDS: dict[str, dict[str, Callable[[str, Any], Any]]] = {
     "at_least": {"threshold": nonnegative_int, "features": _features, "values": _values},
     "halfspace": {"weights": _reals, "bias": finite_number},
     "linear": {"weights": _reals, "bias": finite_number},
+    "additive": {"cuts": _cuts, "weights": _steps, "bias": finite_number},
     "softmax": {"weights": _matrix},
     "vote": {"hypotheses": _voters},
     "calibrated": {"model": _scored, "knots": _knots, "shifts": _shifts},

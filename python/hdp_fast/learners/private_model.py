@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.json_text import JsonObject
-from .._support.numbers import floats
+from .._support.numbers import floats, scale_to_unit
 from .._support.types import Floats
 from .._support.validate import (
     distinct_texts,
@@ -53,6 +53,8 @@ _AROUND_A_MEAN = {"descent", "evidence", "additive"}
 _FAR = 3
 # What a feature is centered and scaled by; the slope is that of a square.
 _PARTS = ("mean", "slope", "factor")
+# A value of a category is 0 or 1.
+_HALF = 0.5
 # Nothing that a fit releases is larger.
 LARGEST = 1e30
 
@@ -143,16 +145,30 @@ class PrivateModel(JsonObject):
     def hypothesis(self) -> Description | None:
         """What transfer.calibrate and devices of real people read of an additive model.
 
-        A linear function of the bits of its schema, which schema.bits makes and devices hold. None
-        for other methods, whose rows are shrunk and may have squares, for a target, and for a
-        model that is calibrated already.
+        A function of the numbers that schema.floats makes and devices hold. They are those of the
+        schema that the model was learned with, whose cuts play no part: devices need nothing new.
+        For each of them it has cuts, and what each cut adds to the score of a value that is not
+        below it. None for other methods, whose rows are shrunk and may have squares, for a target,
+        and for a model that is calibrated already.
         """
         if (self.method, self.link, self.calibration) != ("additive", "logistic", None):
             return None
         assert self.rows.center is not None
         *weights, last = self._differences[:, 0].tolist()
         bias = last - float(np.array(weights) @ self.rows.center)
-        return {"kind": "linear", "weights": weights, "bias": bias}
+        cuts: list[list[float]] = []
+        steps: list[list[float]] = []
+        for kind, width in self.rows.parts:
+            some, weights = weights[:width], weights[width:]
+            if isinstance(kind, Category):
+                cuts += [[_HALF]] * width
+                steps += [[weight] for weight in some]
+                continue
+            # Scaled as values are: a value that is not below a cut is not below it here.
+            ends = np.array(kind.low), np.array(kind.high)
+            cuts.append(scale_to_unit(np.array(kind.cuts), *ends).tolist())
+            steps.append(some)
+        return {"kind": "additive", "cuts": cuts, "weights": steps, "bias": bias}
 
     def with_calibration(
         self, knots: ArrayLike, shifts: ArrayLike, agents_record: PrivacyRecord | None

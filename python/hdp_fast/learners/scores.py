@@ -76,9 +76,13 @@ def _softmax(description: Description, X: Any) -> Any:
     return (rows / np.where(largest > 0, largest, 1) @ weights.T).argmax(axis=1)
 
 
+def _additive(description: Description, X: Any) -> Bits:
+    return (_additive_score(description)(X) >= 0).astype(np.uint8)
+
+
 def _vote(description: Description, X: Any) -> Bits:
     voters = description["hypotheses"]
-    if all(voter["kind"] not in ("halfspace", "linear") for voter in voters):
+    if all(voter["kind"] not in ("halfspace", "linear", "additive") for voter in voters):
         X = pack_features(X)
     votes = predict_labels(voters[0], X).astype(np.int64)
     for voter in voters[1:]:
@@ -102,6 +106,7 @@ _PREDICTIONS: dict[str, Callable[[Description, Any], Bits]] = {
     "at_least": _at_least,
     "halfspace": _halfspace,
     "linear": _halfspace,
+    "additive": _additive,
     "softmax": _softmax,
     "vote": _vote,
 }
@@ -365,6 +370,26 @@ def _linear_score(description: Description, names: Any = None) -> Score:
     return score
 
 
+def _additive_score(description: Description, names: Any = None) -> Score:
+    """A bias, and for each feature the weights of all cuts that are at most its value."""
+    cuts = [np.array(some, np.float64) for some in description["cuts"]]
+    values = [np.cumsum([0.0, *some]) for some in description["weights"]]
+
+    def score(X: Any) -> Floats:
+        """A row's score depends on that row alone, to the last bit."""
+        rows = finite_rows(X)
+        if rows.shape[1] != len(cuts):
+            rule = f"the additive model reads {len(cuts):,}, those that schema.floats makes"
+            raise ShapeError(f"X has {rows.shape[1]:,} columns, but {rule}")
+        scores = np.full(len(rows), float(description["bias"]))
+        for column, (places, steps) in enumerate(zip(cuts, values, strict=True)):
+            if len(places):
+                scores += steps[np.searchsorted(places, rows[:, column], side="right")]
+        return scores
+
+    return score
+
+
 def _statistics_score(features: FeatureMap, weights: Floats) -> Score:
     score = _linear_score(_linear_form(weights, 0.0, None))
     return lambda X: score(features(X))
@@ -407,6 +432,7 @@ def with_bits(X: Any) -> Any:
 
 _SCORES: dict[str, Callable[[Description, Any], Score]] = {
     "linear": _linear_score,
+    "additive": _additive_score,
     "statistics": _described_statistics,
     "vote": _vote_score,
     "conjunction": _vote_score,
@@ -438,8 +464,9 @@ def predictor(hypothesis: Description | str) -> Predictor:
     An agent that receives a released hypothesis needs this function alone.
 
     Args:
-        hypothesis: A description that Hypotheses.hypothesis, LinearModel.hypothesis or
-            SoftmaxModel.hypothesis returned, or {"kind": "vote", "hypotheses": [...]} of several
+        hypothesis: A description that Hypotheses.hypothesis, LinearModel.hypothesis,
+            SoftmaxModel.hypothesis or PrivateModel.hypothesis returned, or
+            {"kind": "vote", "hypotheses": [...]} of several
             such descriptions, as a dict or as JSON. A vote is 1 where more than half of its
             hypotheses are. What transfer.CalibratedModel.hypothesis returned is 1 where its score
             is at least 0.

@@ -21,6 +21,7 @@ from .._support.types import Bits, Floats, RandomState
 from .._support.validate import probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import DESCRIBED, parse
+from ..learners.private_model import PrivateModel
 from ..learners.scores import predictor, with_bits
 from ..local.estimation import answers_for_width, bound_all, estimate_exactly
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
@@ -383,6 +384,15 @@ class _Described:
 
 
 def _read_description(model: Any) -> Any:
+    """A model that predicts what agents hold: rows of numbers or bits, and no tables."""
+    if isinstance(model, PrivateModel):
+        if model.hypothesis is None:
+            rule = (
+                "agents hold no table that it reads: only an additive model of two classes that is "
+                "not calibrated describes itself; pass the linear or calibrated score of their rows"
+            )
+            raise ParameterError(f"model is a PrivateModel of method {model.method!r}, but {rule}")
+        model = model.hypothesis
     return _Described(model) if isinstance(model, Mapping) else model
 
 

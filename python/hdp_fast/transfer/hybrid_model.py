@@ -51,7 +51,8 @@ class HybridPlan(JsonText):
         screen_share: Share of the agents who say what moved.
         screen_mu: The mu of the means of the panel's columns, which are a Gaussian mechanism; None
             where no one is asked what moved.
-        model_mu: That of the model. The squares of both add up to that of the panel's mu.
+        model_mu: That of the model, and of the look that "auto" takes before. The squares of both
+            mu add up to that of the panel's mu.
         agents_epsilon: Privacy parameter of each agent's answer.
 
     Examples:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
 from functools import partial
 from typing import Any, ClassVar
 
@@ -32,12 +33,15 @@ from ..data.rows import Rows
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
+from ..learners.additive import learn_additive
+from ..learners.additive_choice import OF_LOOK, choose_additive, may_be_additive
+from ..learners.additive_plan import AdditivePlan, plan_additive
 from ..learners.centered_classes import ClassesPlan, learn_classes, plan_classes, release_center
 from ..learners.centered_learner import make_private_model
 from ..learners.centered_linear import CenteredModel
-from ..learners.centered_rows import PartedRows, center_evenly
+from ..learners.centered_rows import PartedRows, WholeRows, center_evenly, pair_rows
 from ..learners.descriptions import Description
-from ..learners.private_model import LARGEST
+from ..learners.private_model import LARGEST, PrivateModel
 from ..local.agents import Agents
 from ..local.estimation import advantage
 from ..local.pool import AgentPool
@@ -58,6 +62,7 @@ from .hybrid_model import (
 from .shifts import ShiftReport, shifted_columns
 
 _MOST = 1 << 62
+_NAME = "transfer.HybridRun"
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class HybridRun(Checked):
     1. screens: it releases the means of the panel's features, and some agents say which have other
        means among them. What is nearly constant in the panel and not among them is left out.
     2. learns a model of the panel, logistic regression on features less these means by a noisy
-       descent, as sklearn.PrivateClassifier does.
+       descent, or an additive model of them, as sklearn.PrivateClassifier does.
     3. calibrates its probabilities by the answers of other agents.
     4. certifies by the rest how often it errs on them, before and after.
 
@@ -88,7 +93,11 @@ class HybridRun(Checked):
         certify: Share of the agents, in (0, 1), who certify the model. The rest calibrates it.
         features: "bits" for the schema's bits, with one for each cut of a number, "numbers" for its
             float features, or "auto", which takes bits where the panel's records times epsilon are
-            10,000 or more.
+            10,000 or more. With an additive model, or a look, people hold "numbers": the cuts of
+            its shapes are found by the run, and are part of each question.
+        method: "descent" for the linear model, "additive" for one whose columns have shapes that
+            bend, or "auto", which chooses as sklearn.PrivateClassifier does: where n mu / columns
+            is 100 at least, by a look at the panel with a tenth of the square of the model's mu.
         beta: Probability, in (0, 1), with which each interval of an error, and all intervals of
             features together, may miss.
 
@@ -122,6 +131,7 @@ class HybridRun(Checked):
         "screen": optional(partial(probability, zero=True)),
         "certify": probability,
         "features": partial(one_of, allowed=("auto", "bits", "numbers")),
+        "method": partial(one_of, allowed=("descent", "additive", "auto")),
         "beta": probability,
     }
 
@@ -133,6 +143,7 @@ class HybridRun(Checked):
     certify: float = 0.3
     features: str = "auto"
     beta: float = 0.05
+    method: str = "descent"
 
     def __post_init__(self) -> None:
         """Validate the parameters, and that they fit together."""
@@ -140,6 +151,9 @@ class HybridRun(Checked):
         if require_label(self.schema.label).bounds is not None:
             rule = "bounds make it a number, but here it must be 0 or 1: positive or above"
             raise ParameterError(f"label = {require_label(self.schema.label).column!r}: {rule}")
+        if self.method != "descent" and self.features == "bits":
+            rule = "an additive model is made of numbers: take 'numbers' or 'auto', or 'descent'"
+            raise ParameterError(f"features = 'bits' and method = {self.method!r}, but {rule}")
         screen = SCREEN if self.screen is None else self.screen
         if screen + self.certify >= 1:
             rule = "together they must be below 1, so that some people calibrate the model"
@@ -164,7 +178,7 @@ class HybridRun(Checked):
         records, people = positive_int("n", n, _MOST), positive_int("agents", agents, _MOST)
         each = positive("agents_epsilon", agents_epsilon)
         advantage(each)
-        features = choose_features(self.features, records, self.epsilon)
+        features = self._choose_features(records)
         plain, share = self._rows(features), self.screen
         columns, mu = len(plain.names), float(gaussian_mu(self.epsilon, self.delta))
         screen_mu, rest = split_mu(mu)
@@ -177,7 +191,7 @@ class HybridRun(Checked):
             features, columns, records, screen, calibrate, certify, share,
             screen_mu if share else None, rest if share else mu, each,
         )  # fmt: skip
-        self._plan_learner(plan, None)  # refuses, before anything is spent
+        self._plan_learners(plan, None)  # refuses, before anything is spent
         return plan
 
     def simulate(self, table: Any, *, n: int, epsilon: float) -> Agents:
@@ -204,7 +218,7 @@ class HybridRun(Checked):
         # Questions go to agents in order, and tables are often sorted.
         survey = survey.select(np.random.default_rng(0).permutation(survey.rows))
         labels = self.schema.labels(survey)
-        features = choose_features(self.features, records, self.epsilon)
+        features = self._choose_features(records)
         return Agents(self._rows(features).plain(survey), labels, epsilon=epsilon)
 
     @keep_result
@@ -342,31 +356,64 @@ class HybridRun(Checked):
         rows = _make_rows(plain, records)
         if budget is not None and budget.neighbors != "replace_one":
             refuse("budget.neighbors", budget.neighbors, "a run is protected by replace_one")
-        learner = self._plan_learner(plan, random_state)
-        learner.note_few(plan.n, plan.columns + 1)
+        learner, additive = self._plan_learners(plan, random_state)
+        if additive is None:
+            learner.note_few(plan.n, plan.columns + 1)
+        else:
+            additive.note_few(self.epsilon)
         with spend(budget, learner.record):
-            centered = release_center(learner, plain, rows, stream)
+            # A look comes before means that are of use to the linear model alone.
+            centered = plain
+            if additive is None or plan.screen:
+                centered = release_center(learner, plain, rows, stream)
             shift = self._screen(centered, learner, plan, agents, stream)
             left_out = () if shift is None else shift.droppable
-            # Where noise would blur the means, they have said what moved and are of no other use.
-            whole = centered if learner.centers else center_evenly(plain)
-            kept = whole.without(left_out)
-            if len(kept.names) < plan.columns:
-                rows = _make_rows(dataclasses.replace(kept, center=None, factor=None), records)
-            # The calibration is of scores of rows that are not shrunk.
-            made = learn_classes(learner, kept, rows, labels, stream, shrink=False)
-        released = CenteredModel(kept, made.model, "descent", made.record, made.noise)
+            unit = plain.without(left_out)
+            if len(unit.names) < plan.columns:
+                rows = _make_rows(unit, records)
+            released = None
+            if additive is not None:
+                some = pair_rows(rows, labels)
+                released = self._learn_additive(additive, unit, some, learner, stream)
+            if released is None:
+                if additive is not None and not plan.screen:
+                    centered = release_center(learner, plain, rows, stream)
+                # Where noise would blur the means, they have said what moved, and no more.
+                whole = centered if learner.centers else center_evenly(plain)
+                kept = whole.without(left_out)
+                # The calibration is of scores of rows that are not shrunk.
+                made = learn_classes(learner, kept, rows, labels, stream, shrink=False)
+                released = CenteredModel(kept, made.model, "descent", made.record, made.noise)
         model = dataclasses.replace(make_private_model(released, None, plan.n), norm_bound=LARGEST)
         return HybridModel(
             model=model,
             panel_model=model,
             shift=shift,
-            left_out=() if kept is whole else left_out,
+            left_out=() if unit is plain else left_out,
             plan=plan,
             calibrated=None,
             certificates={},
             records=(learner.record,),
         )
+
+    def _learn_additive(
+        self,
+        plan: AdditivePlan,
+        unit: Rows,
+        records: WholeRows | PartedRows,
+        learner: ClassesPlan,
+        stream: Any,
+    ) -> CenteredModel | None:
+        """The additive model of some columns; None where a look chooses the linear one."""
+        assert plan.square is not None
+        square, plan = plan.square, dataclasses.replace(plan.narrow(unit), record=learner.record)
+        if self.method == "auto":
+            if not choose_additive(plan, unit, records, stream):
+                return None
+            plan = dataclasses.replace(plan, square=square * (1 - OF_LOOK))
+        with np.errstate(all="ignore"):
+            made = learn_additive(plan, unit, records, False, stream)
+        return CenteredModel(made.rows, made.model, "additive", made.record, made.noise)
 
     def _open(self, panel: Any) -> tuple[Table | PartedRows, Integers | None]:
         """The records of a panel, and their labels beside a table; parts have theirs.
@@ -407,7 +454,7 @@ class HybridRun(Checked):
         assert learner.means is not None
         record = dataclasses.replace(
             learner.record,
-            mechanism=f"transfer.HybridRun, means of {plan.columns:,} columns",
+            mechanism=f"{_NAME}, means of {plan.columns:,} columns",
             source="Gaussian mechanism, part of the run's",
             mu=plan.screen_mu,
         )
@@ -434,8 +481,11 @@ class HybridRun(Checked):
             raise ParameterError("learned is calibrated already: pass what learn returned")
         require_left(plan.calibrate + plan.certify, agents)
         kept = np.array([name not in learned.left_out for name in self._rows(plan.features).names])
-        # The model without the bound on norms: a linear function of what agents hold.
-        asked = describe_rows(panel.rows, panel.weights[:, 1] - panel.weights[:, 0], kept)
+        # The model without the bound on norms: a function of what agents hold.
+        if panel.method == "additive":
+            asked = describe_shapes(panel, kept)
+        else:
+            asked = describe_rows(panel.rows, panel.weights[:, 1] - panel.weights[:, 0], kept)
         calibrated, certificates = repair(
             asked,
             agents,
@@ -453,17 +503,52 @@ class HybridRun(Checked):
             records=(*learned.records, record),
         )
 
-    def _plan_learner(self, plan: HybridPlan, random_state: RandomState) -> ClassesPlan:
-        """The releases of the panel; refuses what no noise is enough for."""
-        return plan_classes(
-            self._rows(plan.features),
+    def _plan_learners(
+        self, plan: HybridPlan, random_state: RandomState
+    ) -> tuple[ClassesPlan, AdditivePlan | None]:
+        """The releases of the panel; refuses what no noise is enough for.
+
+        The second plan is None where the model is the linear one. With both, the square of mu of
+        the first is that of means and of what a look leaves, and that of the second is what means
+        leave, of which a look has its share; both have the record of the whole.
+        """
+        goal = Goal(self.epsilon, self.delta, random_state=random_state)
+        unit, looks = self._rows(plan.features), self.method == "auto"
+        may_bend = self.method == "additive" or (looks and self._may_bend(plan.n))
+        means = SCREEN_SHARE if plan.screen else Fraction(0)
+        share = 1 - (1 - means) * OF_LOOK if looks and may_bend else Fraction(1)
+        learner = plan_classes(
+            unit,
             plan.n,
             2,
-            Goal(self.epsilon, self.delta, random_state=random_state),
-            name="transfer.HybridRun",
+            goal,
+            name=_NAME,
             squares=False,  # of which agents would know nothing
-            of_means=SCREEN_SHARE if plan.screen else None,
+            of_means=means / share if plan.screen else None,
+            share=share,
         )
+        if not may_bend:
+            return learner, None
+        additive = plan_additive(unit, plan.n, goal, name=_NAME, target=False)
+        assert additive.square is not None
+        assert additive.record is not None
+        names = ["means"] if plan.screen else []
+        names += ["a look at columns", "an additive or a linear model"] if looks else []
+        names += [] if looks else [additive.record.mechanism.removeprefix(f"{_NAME}, ")]
+        mechanism = f"{_NAME}, {plan.columns} features: {', '.join(names)}"
+        record = dataclasses.replace(learner.record, mechanism=mechanism)
+        square = additive.square * (1 - means)
+        return learner._replace(record=record), dataclasses.replace(additive, square=square)
+
+    def _may_bend(self, n: int) -> bool:
+        """Whether "auto" looks at the panel, by public numbers alone."""
+        return may_be_additive(self._rows("numbers"), n, Goal(self.epsilon, self.delta))
+
+    def _choose_features(self, n: int) -> Features:
+        """What people hold, by public numbers alone."""
+        if self.method == "additive" or (self.method == "auto" and self._may_bend(n)):
+            return "numbers"
+        return choose_features(self.features, n, self.epsilon)
 
     def _take(self, name: str, table: Any) -> Table:
         return take_columns(
@@ -491,3 +576,17 @@ def describe_rows(rows: Rows, weights: Floats, kept: NDArray[np.bool_]) -> Descr
     slopes[kept] = weights[:-1] * factor
     bias = float(weights[-1] - slopes[kept] @ rows.center)
     return {"kind": "linear", "weights": slopes.tolist(), "bias": bias}
+
+
+def describe_shapes(model: PrivateModel, kept: NDArray[np.bool_]) -> Description:
+    """The additive model, as devices are sent it who hold features that it leaves out, too.
+
+    kept: which of the plain features that people hold are those of the model's schema.
+    """
+    told = model.hypothesis
+    assert told is not None
+    parts: dict[str, list[list[float]]] = {}
+    for name in ("cuts", "weights"):
+        lists = iter(told[name])
+        parts[name] = [next(lists) if is_kept else [] for is_kept in kept]
+    return {**told, **parts}
