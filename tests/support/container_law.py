@@ -780,6 +780,7 @@ LIKE = {
         *("stability.GaussianVote", "stability.GaussianVote.design", "stability.plan"),
         *("stability.TableSession", "stability.VotePlan", "stability.members_needed"),
         *("transfer.CalibrationPlan", "plotting.table", "data.Category"),
+        *("transfer.combine", "transfer.CombinedEstimate"),
     ),
     "what is cut may be public or not; the bits are those of gf2.BitMatrix.from_dense": (
         *("learners.cut",),

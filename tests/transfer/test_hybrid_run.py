@@ -319,7 +319,8 @@ def test_means_a_look_and_shapes_have_the_mu_of_the_record(monkeypatch, screen, 
     assert len(plans) == len(seen)
     square, spent = Fraction(gaussian_mu(2.0, 1e-6)) ** 2, Fraction(0)
     if "choose_additive" in plans:
-        spent += plans["choose_additive"].square * additive_choice.OF_LOOK
+        look = plans["choose_additive"]
+        spent += look.square * additive_choice.share_of_look(look.clear)
     if "learn_additive" in plans:
         spent += plans["learn_additive"].square
     if "learn_classes" in plans:

@@ -34,7 +34,7 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError, ShapeError
 from ..learners.additive import learn_additive
-from ..learners.additive_choice import OF_LOOK, choose_additive, may_be_additive
+from ..learners.additive_choice import choose_additive, may_be_additive, share_of_look
 from ..learners.additive_plan import AdditivePlan, plan_additive
 from ..learners.centered_classes import ClassesPlan, learn_classes, plan_classes, release_center
 from ..learners.centered_learner import make_private_model
@@ -410,7 +410,7 @@ class HybridRun(Checked):
         if self.method == "auto":
             if not choose_additive(plan, unit, records, stream):
                 return None
-            plan = dataclasses.replace(plan, square=square * (1 - OF_LOOK))
+            plan = dataclasses.replace(plan, square=square * (1 - share_of_look(plan.clear)))
         with np.errstate(all="ignore"):
             made = learn_additive(plan, unit, records, False, stream)
         return CenteredModel(made.rows, made.model, "additive", made.record, made.noise)
@@ -515,8 +515,11 @@ class HybridRun(Checked):
         goal = Goal(self.epsilon, self.delta, random_state=random_state)
         unit, looks = self._rows(plan.features), self.method == "auto"
         may_bend = self.method == "additive" or (looks and self._may_bend(plan.n))
-        means = SCREEN_SHARE if plan.screen else Fraction(0)
-        share = 1 - (1 - means) * OF_LOOK if looks and may_bend else Fraction(1)
+        means, share = SCREEN_SHARE if plan.screen else Fraction(0), Fraction(1)
+        additive = None
+        if may_bend:
+            additive = plan_additive(unit, plan.n, goal, name=_NAME, target=False)
+            share -= (1 - means) * share_of_look(additive.clear) if looks else 0
         learner = plan_classes(
             unit,
             plan.n,
@@ -527,9 +530,8 @@ class HybridRun(Checked):
             of_means=means / share if plan.screen else None,
             share=share,
         )
-        if not may_bend:
+        if additive is None:
             return learner, None
-        additive = plan_additive(unit, plan.n, goal, name=_NAME, target=False)
         assert additive.square is not None
         assert additive.record is not None
         names = ["means"] if plan.screen else []
