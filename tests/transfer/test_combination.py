@@ -79,7 +79,7 @@ def test_weights_are_the_best_for_the_exact_law(n, agents, epsilon, local_epsilo
             assert left < min(central, crowd)
             assert left == pytest.approx(1 / (1 / central + 1 / crowd), rel=1e-6)
     assert both.agents == pytest.approx(randomizer.aggregate(reports).mean())
-    assert both.panel == panel.unclipped
+    assert both.central == panel.unclipped
 
 
 def laplace_beyond(x, scale):
@@ -104,7 +104,7 @@ def test_intervals_miss_seldom_in_exact_numbers(p):
             warnings.simplefilter("ignore", UtilityWarning)
             both = transfer.combine(panel, aggregate, beta=beta)
         # What the interval has on both sides, unclipped, is the same whatever is released.
-        value = both.weight * both.panel + (1 - both.weight) * both.agents
+        value = both.weight * both.central + (1 - both.weight) * both.agents
         half = max(both.high - value, value - both.low)
         for bits in range(n + 1):
             share = math.comb(n, bits) * p**bits * (1 - p) ** (n - bits)
@@ -163,7 +163,7 @@ def test_intervals_hold_and_errors_are_less_than_those_of_either(kind):
         missed += not np.all((both.low <= truth) & (truth <= both.high))
         normal += np.mean((both.normal_low > truth) | (truth > both.normal_high))
         shifts += both.shifted
-        errors = (both.value, both.panel, both.agents)
+        errors = (both.value, both.central, both.agents)
         squares += [np.mean((np.asarray(one) - truth) ** 2) for one in errors]
     assert panel.noise.law == ("gaussian" if kind == "gaussian" else "laplace")
     most = beta * tries + 5 * math.sqrt(beta * tries)
@@ -227,11 +227,11 @@ def test_what_cannot_be_combined_is_refused_by_name():
     wide = local.BinaryResponse(1.0, bounds=(0, 2)).aggregate([0, 1])
     several = statistics.mean(bits, **bounds, ids=by.repeat(1), rows_per_person=2, **rows)
     refused = [
-        ("panel", 0.5, agents, {}),
-        ("panel", statistics.count(bits, **rows), agents, {}),
-        ("panel", statistics.mean(bits, **bounds, neighbors="add_remove", **rows), agents, {}),
-        ("panel", grouped[0], agents, {}),
-        ("panel", several, agents, {}),
+        ("central", 0.5, agents, {}),
+        ("central", statistics.count(bits, **rows), agents, {}),
+        ("central", statistics.mean(bits, **bounds, neighbors="add_remove", **rows), agents, {}),
+        ("central", grouped[0], agents, {}),
+        ("central", several, agents, {}),
         ("agents", panel, shares, {}),
         ("agents", counts, agents, {}),
         ("agents", panel, agents.estimate(0.05), {}),

@@ -27,15 +27,15 @@ _ROUNDING = 1e-12
 _EXPONENTS = 2.0 ** np.linspace(-6, 2, 129)
 
 
-def weigh(panel: float, agents: float) -> float:
+def weigh(central: float, agents: float) -> float:
     """The weight of the first of two independent estimates that leaves the least variance.
 
-    panel, agents: their variances, or mean squared errors, not both 0.
+    central, agents: their variances, or mean squared errors, not both 0.
 
     Source: Avent, Dubey and Korolova 2020; the combination leaves
-    `panel agents / (panel + agents)`, no more than either.
+    `central agents / (central + agents)`, no more than either.
     """
-    return agents / (panel + agents)
+    return agents / (central + agents)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +52,7 @@ class CombinedEstimate(JsonText):
         normal_high: Upper end of it.
         beta: Probability with which the interval, or any of the intervals, may miss.
         weight: The panel's part of the estimate; the agents have the rest.
-        panel: What the panel alone says, unclipped.
+        central: What the panel alone says, unclipped.
         agents: What the agents alone say, unclipped.
         gap: How far the two lie apart; the largest distance of two shares.
         largest_gap: What it exceeds with probability beta at most, if both groups have one law.
@@ -80,7 +80,7 @@ class CombinedEstimate(JsonText):
     normal_high: Any
     beta: float
     weight: float
-    panel: Any
+    central: Any
     agents: Any
     gap: float
     largest_gap: float
@@ -125,7 +125,7 @@ class Part(NamedTuple):
 
 @keep_result
 def combine(
-    panel: Statistic | Histogram,
+    central: Statistic | Histogram,
     agents: local.MeanAggregate | local.FrequencyAggregate,
     *,
     deviation: float | None = None,
@@ -146,7 +146,7 @@ def combine(
     the panel's mean in the weights.
 
     Args:
-        panel: A Statistic of statistics.mean for a mean, a Histogram of statistics.histogram for
+        central: A Statistic of statistics.mean for a mean, a Histogram of statistics.histogram for
             shares, of a public number of records without groups, and of one row a person.
         agents: The aggregate of the agents' reports about the same: a MeanAggregate of the same
             bounds, or a FrequencyAggregate of as many categories in the same order. Answers of
@@ -160,8 +160,8 @@ def combine(
         A CombinedEstimate.
 
     Raises:
-        ParameterError: panel is no release of this kind, agents are of other bounds, are of another
-            kind or have no reports, or deviation or beta is out of range.
+        ParameterError: central is no release of this kind, agents are of other bounds, of another
+            kind or without reports, or deviation or beta is out of range.
         ShapeError: There are other numbers of categories.
 
     Guarantee:
@@ -192,9 +192,9 @@ def combine(
         (True, False, 0.9)
     """
     failure = probability("beta", beta)
-    noise = _read_panel(panel)
-    spread, parts = _read_parts(panel, agents, noise, deviation)
-    values = _read_values(panel, agents, noise)
+    noise = _read_panel(central)
+    spread, parts = _read_parts(central, agents, noise, deviation)
+    values = _read_values(central, agents, noise)
     odds = math.log(2 * len(values[0])) - math.log(failure)
     weight = weigh(parts[0].variance, parts[1].variance)
     value = weight * values[0] + (1 - weight) * values[1]
@@ -210,7 +210,7 @@ def combine(
     shifted = gap > largest
     if shifted:
         _note_shift(gap, largest)
-    is_mean = isinstance(panel, Statistic)
+    is_mean = isinstance(central, Statistic)
     variance = weight**2 * parts[0].variance + (1 - weight) ** 2 * parts[1].variance
     normal = -NormalDist().inv_cdf(failure / 2) * math.sqrt(variance)
     least, most, normal_low, normal_high = (
@@ -232,7 +232,7 @@ def combine(
         shifted,
         noise.n,
         agents.reports,
-        panel.record,
+        central.record,
         agents.randomizer.record(),
     )
 
@@ -241,31 +241,31 @@ def _show(values: Floats, is_mean: bool) -> Any:
     return float(values[0]) if is_mean else values
 
 
-def _read_panel(panel: Any) -> ReleasedNoise:
-    if not isinstance(panel, Statistic | Histogram):
+def _read_panel(central: Any) -> ReleasedNoise:
+    if not isinstance(central, Statistic | Histogram):
         rule = "it must be a Statistic of statistics.mean or a Histogram"
-        raise ParameterError(f"panel is {type(panel).__name__}, but {rule}")
-    if panel.noise is None:
+        raise ParameterError(f"central is {type(central).__name__}, but {rule}")
+    if central.noise is None:
         rule = (
             "it must be of statistics.mean or histogram, replace_one, no groups, one row a person"
         )
-        raise ParameterError(f"panel is a {type(panel).__name__} of unknown noise, but {rule}")
-    return panel.noise
+        raise ParameterError(f"central is a {type(central).__name__} of unknown noise, but {rule}")
+    return central.noise
 
 
 def _read_parts(
-    panel: Statistic | Histogram, agents: Any, noise: ReleasedNoise, deviation: float | None
+    central: Statistic | Histogram, agents: Any, noise: ReleasedNoise, deviation: float | None
 ) -> tuple[float | None, tuple[Part, Part]]:
-    kind: Any = local.MeanAggregate if isinstance(panel, Statistic) else local.FrequencyAggregate
+    kind: Any = local.MeanAggregate if isinstance(central, Statistic) else local.FrequencyAggregate
     if not isinstance(agents, kind):
-        rule = f"beside a {type(panel).__name__} it must be a {kind.__name__}"
+        rule = f"beside a {type(central).__name__} it must be a {kind.__name__}"
         raise ParameterError(f"agents is {type(agents).__name__}, but {rule}")
     if not agents.reports:
         refuse("reports", 0, "agents must have at least 1")
-    if isinstance(panel, Histogram):
+    if isinstance(central, Histogram):
         if deviation is not None:
             refuse("deviation", deviation, "it must be None for shares")
-        return None, _parts_of_shares(panel, agents, noise)
+        return None, _parts_of_shares(central, agents, noise)
     low, high = agents.randomizer.bounds
     if (low, high) != (noise.low, noise.high):
         rule = f"they must be those of the panel, ({noise.low:g}, {noise.high:g})"
@@ -275,20 +275,20 @@ def _read_parts(
         spread, most = positive("deviation", deviation), (high - low) / 2
         if spread > most * (1 + _ROUNDING):
             refuse("deviation", deviation, f"bounds allow {most:g} at most")
-    return spread, _parts_of_means(panel, agents, noise, spread)
+    return spread, _parts_of_means(central, agents, noise, spread)
 
 
 def _read_values(
-    panel: Statistic | Histogram, agents: Any, noise: ReleasedNoise
+    central: Statistic | Histogram, agents: Any, noise: ReleasedNoise
 ) -> tuple[Floats, Floats]:
     """What both say, without bias, shape (k,); k = 1 for a mean."""
-    if isinstance(panel, Histogram):
-        return panel.value / noise.n, agents.frequencies()
-    return np.array([panel.unclipped]), np.array([agents.mean()])
+    if isinstance(central, Histogram):
+        return central.value / noise.n, agents.frequencies()
+    return np.array([central.unclipped]), np.array([agents.mean()])
 
 
 def _parts_of_means(
-    panel: Statistic, agents: local.MeanAggregate, noise: ReleasedNoise, spread: float | None
+    central: Statistic, agents: local.MeanAggregate, noise: ReleasedNoise, spread: float | None
 ) -> tuple[Part, Part]:
     randomizer, width = agents.randomizer, noise.high - noise.low
     middle, largest = (noise.low + noise.high) / 2, width / 2
@@ -296,18 +296,18 @@ def _parts_of_means(
     # What a report adds is quadratic in the value's distance from the middle, and so its mean.
     distance = largest
     if spread is not None:
-        distance = min(math.hypot(spread, panel.value - middle), largest)
+        distance = min(math.hypot(spread, central.value - middle), largest)
     answer = randomizer.variance(middle + distance) + chance**2
     mine = part_of_panel(noise, chance**2)
     return mine, part_of_agents(randomizer, agents.reports, answer, width)
 
 
 def _parts_of_shares(
-    panel: Histogram, agents: local.FrequencyAggregate, noise: ReleasedNoise
+    central: Histogram, agents: local.FrequencyAggregate, noise: ReleasedNoise
 ) -> tuple[Part, Part]:
     k = agents.randomizer.k
-    if len(panel.value) != k:
-        raise ShapeError(f"panel has {len(panel.value)} counts, but agents have {k} categories")
+    if len(central.value) != k:
+        raise ShapeError(f"central has {len(central.value)} counts, but agents have {k} categories")
     # The mean over categories, for equal shares.
     chance = (1 - 1 / k) / k
     answer = agents.randomizer.variance() + chance
