@@ -309,6 +309,8 @@ def test_results_and_records_have_public_fields_only():
             "delta",
             "noise",
             "numerics",
+            "local_epsilon",
+            "trust",
             "rng",
             "version",
             "law",
