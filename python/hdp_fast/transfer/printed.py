@@ -20,6 +20,7 @@ from .._support.validate import (
     refuse,
 )
 from ..exceptions import ParameterError
+from .plans import RunGoal, is_auto, validate_rounds, validate_tests
 
 # Above which no number of records is counted.
 _MOST = 1 << 62
@@ -306,6 +307,32 @@ def paper_descent(
     omega = square * math.log(kappa * high) / 8
     shown = rho * omega + math.log(1 / failing) / (omega - 1)
     return PaperDescent(high, rounds, made, kappa, math.sqrt(square), rho, omega, shown)
+
+
+def settle_printed(goal: RunGoal) -> RunGoal:
+    """The goal with the settings that Algorithm 2 prints, or Algorithm 1 for epsilon = inf.
+
+    The rounds may be fewer. Algorithm 1 is that of an SQ oracle with tau = alpha.
+
+    Raises:
+        ParameterError: Another setting was passed, or a parameter is outside what the paper states.
+    """
+    for name in ("kappa", "eta", "schedule", "output", "draws"):
+        value = getattr(goal, name)
+        if not (value is None or is_auto(value) or (name == "eta" and value == "paper")):
+            refuse(name, value, "variant = 'paper' takes what is printed: leave it out")
+    if goal.chi2 is None or goal.ratio is None:
+        refuse("chi2", None, "what is printed with variant = 'paper' follows from it")
+    alpha, private = _small("alpha", goal.alpha), goal.is_private
+    _small("beta", goal.beta)
+    printed = paper_rounds(alpha=alpha, chi2=goal.chi2, private=private)
+    left = goal.rounds is None or is_auto(goal.rounds)
+    rounds = printed if left else validate_rounds(goal.rounds)
+    if rounds > printed:
+        refuse("rounds", rounds, f"variant = 'paper' has at most the printed {printed:,}")
+    kappa = alpha / (8 * goal.ratio) if private else None
+    settled = goal._replace(alpha=alpha, eta=alpha / 8, rounds=rounds, kappa=kappa)
+    return validate_tests(settled._replace(schedule="every", output="tested"))
 
 
 def _solve(X: float) -> float:
