@@ -398,12 +398,73 @@ def test_printed_run_refuses_by_name_agents_whom_it_does_not_protect():
     remote = local.RemoteAgents(pytest.fail, epsilon=1.0, count=100)
     with pytest.raises(ParameterError, match=r"Gaussian answers, which only local\.Agents send"):
         model.fit(X, y, remote)
-    sgd = learners.PrivateSGD(loss="hinge", steps=2, epsilon=1.0)
-    with pytest.raises(ParameterError, match="learner = "):
-        plan_rounds(sgd, **{**PRINTED, "agents_epsilon": 1.0})
     settings = {**PRINTED, "agents_epsilon": 1.0, "response_rate": 0.5}
     with pytest.raises(ParameterError, match=r"response_rate = 0\.5"):
         plan_rounds(LEARNER, **settings)
+
+
+@QUIET
+def test_printed_run_of_sgd_is_algorithm_4_with_shares_of_the_largest_loss(monkeypatch):
+    rng, n, alpha = np.random.default_rng(5), 3000, 0.12
+    X, T = rng.uniform(-0.7, 0.7, (n, 2)), rng.uniform(-0.7, 0.7, (4000, 2))
+    learner = learners.PrivateSGD(loss="hinge", radius=1.0, margin=2.0, steps=8, epsilon=1.0)
+    hypotheses, learn_weighted = [], learners.PrivateSGD.learn_weighted
+
+    def keep(self, *arguments, **options):
+        hypotheses.append((self, learn_weighted(self, *arguments, **options)))
+        return hypotheses[-1][1]
+
+    monkeypatch.setattr(learners.PrivateSGD, "learn_weighted", keep)
+    agents = local.Agents(T, T[:, 0] < 0, epsilon=7.0, delta=1e-5)
+    model = SubsampleTestReweigh(learner, **{**PRINTED, "epsilon": 0.9, "rounds": 3})
+    y = X[:, 0] > 0
+    result = model.fit(X, y, agents, random_state=2).result_
+    assert (result.rounds, result.agents_asked) == (3, 4000 - agents.remaining)
+    # The printed noise, single draws, and the privacy of both together.
+    kappa = alpha / 8
+    square = max(20, (16 * math.log(1e5) / 0.9 + 8) / math.log(kappa * n))
+    assert square > 21
+    for used, _ in hypotheses:
+        assert (used.noise_multiplier, used.counts) == (pytest.approx(math.sqrt(square)), (8, 1))
+    rate = 1 / (kappa * (1 - 2.0**-12) * n)
+    step = accounting.Subsampled(accounting.GaussianMechanism(2 / square**0.5), draws=1, rate=rate)
+    spent = accounting.epsilon([(step, 24)], 1e-5)
+    assert model.record_.epsilon == pytest.approx(spent)
+    assert spent < 0.9
+    # The loop of the paper on the same hypotheses and answers, with D L = 1.
+    seen, answers = [], [test.value for test in result.estimates]
+    assert min(answers) > 3 * alpha
+
+    def learn(mu):
+        seen.append(mu)
+        return len(seen) - 1
+
+    accepted, last = weights.run_printed(
+        learn, lambda h: hypotheses[h][1].losses(X, y), lambda h: [*answers, 0][h], n,
+        eta=alpha / 8, kappa=kappa, rounds=4, threshold=3 * alpha,
+    )  # fmt: skip
+    assert (accepted, last, result.stopped) == (3, 4, "rounds")
+    assert np.ptp(seen[3] * n) > 1e-3
+    assert model._weights.probabilities() == pytest.approx(seen[3], rel=2.0**-11)
+
+
+REFUSED_STEPS = {
+    "steps": ({"steps": None}, {}, "learner.steps = None"),
+    "batch": ({"batch_size": 2}, {}, "learner.batch_size = 2"),
+    "epsilon": ({}, {"epsilon": 1.5}, "epsilon = 1.5"),
+    "delta": ({}, {"delta": 0.3}, "delta = 0.3"),
+    "no privacy": ({}, {"epsilon": math.inf, "delta": None}, "learner = "),
+}
+
+
+@each_case("learner, change, message", REFUSED_STEPS.values(), ids=REFUSED_STEPS)
+def test_printed_run_of_sgd_refuses_by_name_what_algorithm_4_does_not_state(
+    learner, change, message
+):
+    sgd = learners.PrivateSGD(**{"loss": "hinge", "steps": 2, "epsilon": 1.0, **learner})
+    settings = {**PRINTED, "epsilon": 0.9, "agents_epsilon": 1.0, **change}
+    with pytest.raises(ParameterError, match=message):
+        plan_rounds(sgd, **settings)
 
 
 @QUIET

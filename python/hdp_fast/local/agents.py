@@ -316,8 +316,9 @@ class Agents(AgentPool):
         self.rehearse(compute_losses)
         if not hasattr(learned, "losses"):
             check_description(learned, self._d)
-        law = self._epsilon if randomizer is None else randomizer
-        return self._ask(find_losses, count, law, random_state)
+        if randomizer is None:
+            return self.ask(find_losses, count, random_state=random_state)
+        return self._ask(find_losses, count, randomizer, random_state)
 
     def rehearse(self, question: QuestionFunction) -> None:
         """Refuses a question that fails on every record, before anybody is asked.

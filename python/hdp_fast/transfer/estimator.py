@@ -102,11 +102,12 @@ class SubsampleTestReweigh(SettableParameters):
             vote of all rounds, without agents. It takes error, chi2, epsilon, delta, beta and opt,
             and promises the error if the class is boostable. None tests hypotheses by agents.
         error: Error on the target to promise, in (0, 1), with assume="boostable"; None else.
-        variant: "tight", or "paper" for Algorithm 2 as printed, and for epsilon = math.inf
-            Algorithm 1, as `transfer.plan_rounds` says. It takes alpha, beta, chi2, opt and rounds,
-            and `local.Agents` of a delta at least as large as this one: each answers with the
-            printed Gaussian noise. No one is asked about the constants. A learner whose hypotheses
-            have losses of their own takes weigh_by = "losses" for these, in tests and weights.
+        variant: "tight", or "paper" for Algorithm 2 as printed, for epsilon = math.inf Algorithm 1,
+            and for a PrivateSGD Algorithm 4, as `transfer.plan_rounds` says. It takes alpha, beta,
+            chi2, opt and rounds, and `local.Agents` of a delta at least as large as this one: each
+            answers with the printed Gaussian noise. No one is asked about the constants. For other
+            hypotheses that have losses of their own, weigh_by = "losses" uses these in tests and
+            weights, and "errors" uses them in neither.
 
     Attributes:
         result_: What `fit` released.

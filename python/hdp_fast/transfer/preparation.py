@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+import math
 import os
 import pickle
 import secrets
@@ -23,12 +25,13 @@ from ..weights import DenseWeights
 from .checkpoint import Journal
 from .learner import account_round, composes
 from .plans import Plan
+from .printed import count_square
 from .run_records import RunRecords
 
 _BY = "by advanced joint convexity and PLDs"
 _SOURCES = {
     "tight": f"Kohen and Sheffet 2022, Algorithm 2 and Theorem 4.2, {_BY}",
-    "paper": f"Kohen and Sheffet 2022, Algorithm 2 as printed, {_BY}",
+    "paper": f"Kohen and Sheffet 2022, Algorithm 2 or 4 as printed, {_BY}",
 }
 # A printed run of so many records that its delta alone is a guarantee.
 _LEAST_EPSILON = 1e-9
@@ -38,6 +41,11 @@ def calibrate_learner(learner: Any, plan: Plan, n: int) -> Any:
     """The learner with the noise of the plan."""
     if not composes(learner):
         return learner.with_epsilon(plan.learner_epsilon)
+    if plan.variant == "paper":
+        assert plan.kappa is not None
+        assert plan.delta is not None
+        noise = math.sqrt(count_square(plan.kappa * n, plan.epsilon, plan.delta))
+        return dataclasses.replace(learner, epsilon=None, noise_multiplier=noise)
     return learner.calibrate(
         epsilon=plan.epsilon, delta=plan.delta, n=n, kappa=plan.kappa, rounds=plan.rounds
     )

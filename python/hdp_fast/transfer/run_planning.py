@@ -125,13 +125,15 @@ def plan_rounds(
         response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
             `local.RemoteAgents`. More agents are asked accordingly. What is promised presumes that
             each agent answers with at least this probability, whatever the answer.
-        variant: "tight", or "paper" for Algorithm 2 as printed, and for epsilon = inf Algorithm 1:
+        variant: "tight", or "paper" for Algorithm 2 as printed, for epsilon = inf Algorithm 1, and
+            for a PrivateSGD of batch_size 1 Algorithm 4 with the steps R that the learner has, the
+            printed noise, and losses as shares of the largest, which stands for L D:
             kappa, eta, the draws of a learner of epsilon 1, the agents of a test and its threshold.
             alpha and beta lie in (0, 1/8), chi2 must be given, and rounds may be fewer than
             printed, but then no error is promised. Agents send Gaussian answers with the noise that
             is printed for agents_epsilon and delta. The records n are the fewest with which the
-            printed rounds are (epsilon, delta)-DP; `paper.n` is what is printed. Learners with
-            steps and a response rate below 1 are refused.
+            printed rounds are (epsilon, delta)-DP; `paper.n` is what is printed. A response rate
+            below 1 is refused.
 
     Returns:
         The plan, whose attributes n, N, error and failure say what it needs and promises.
@@ -219,11 +221,8 @@ def make_plan(goal: RunGoal) -> Plan:
 
 
 def _plan_printed(goal: RunGoal) -> Plan:
-    """The plan of Algorithm 1 or 2 as printed."""
+    """The plan of Algorithm 1, 2 or 4 as printed."""
     goal, n = settle_printed(goal), goal.n
-    if composes(goal.learner):
-        rule = "variant = 'paper' takes one that learns from drawn records, as Algorithms 1 and 2"
-        refuse("learner", goal.learner, rule)
     assert goal.chi2 is not None
     printed = paper_rounds(alpha=goal.alpha, chi2=goal.chi2, private=goal.is_private)
     epsilon = None
@@ -239,7 +238,8 @@ def _plan_printed(goal: RunGoal) -> Plan:
         draws, agents = paper.draws, paper.agents_per_test
         records = _records_of_printed(goal, draws)
         _core.check_weights(max(records, n or 0), goal.density, goal.eta, goal.rounds)
-    is_kept = goal.rounds == printed and not goal.opt and _keeps_promise(goal, draws, agents)
+    is_whole = goal.rounds == printed and not goal.opt and not composes(goal.learner)
+    is_kept = is_whole and _keeps_promise(goal, draws, agents)
     enough = _records_of_lemma(goal) if is_kept else None
     return Plan(
         **goal.plan_fields(),
@@ -257,19 +257,26 @@ def _plan_printed(goal: RunGoal) -> Plan:
     )
 
 
-def _check_answers(goal: RunGoal) -> float:
-    """The printed epsilon of the learner, where the printed answers protect the agents."""
+def _check_answers(goal: RunGoal) -> float | None:
+    """The printed epsilon of the learner on its draws; None for one with steps.
+
+    Raises:
+        ParameterError: The printed answers do not protect the agents.
+    """
     if goal.agents_epsilon is None:
         refuse("agents_epsilon", None, "the printed answers need it")
     if goal.response_rate < 1:
         refuse("response_rate", goal.response_rate, "variant = 'paper' needs all answers")
     assert goal.delta is not None
     GaussianRandomizer.printed(goal.agents_epsilon, goal.delta, (0, 1))
-    return 1.0
+    return None if composes(goal.learner) else 1.0
 
 
 def _records_of_printed(goal: RunGoal, draws: int) -> int:
     """The fewest records with which all rounds, as printed, are private by the accountant."""
+    if composes(goal.learner):
+        # The paper has ln(kappa n) at least ln 4; what is printed there is at least this noise.
+        return max(_records_of_steps(goal), math.ceil(4 / goal.density))
     check_private(goal.learner)
     (epsilon, delta), base = goal.loss, goal.learner.with_epsilon(1.0).privacy
     rate = accounting.largest_rate(
