@@ -5,18 +5,22 @@ import math
 
 import numpy as np
 import pytest
+from cases import each_case
 from scipy import optimize, stats
 from whole_runs import Tiny, compiled, law, projected
 
-from hdp_fast import accounting
-from hdp_fast.exceptions import ParameterError
+from hdp_fast import accounting, learners, local
+from hdp_fast.budget import Budget
+from hdp_fast.exceptions import InsufficientSamples, ParameterError
 from hdp_fast.reference import linear, weights
 from hdp_fast.transfer import (
+    SubsampleTestReweigh,
     chi2_gaussians,
     paper_descent,
     paper_records,
     paper_rounds,
     paper_steps,
+    plan_rounds,
     renyi_gaussians,
 )
 
@@ -252,3 +256,265 @@ def test_printed_steps_of_strongly_convex_losses_are_too_long():
     # which is cut to 2.
     assert linear.learn(X, labels, indices, **curved)[0] == pytest.approx(0.5)
     assert linear.learn(X, labels, indices, printed=True, **curved)[0] == pytest.approx(1.0)
+
+
+# Algorithms 1 and 2 in the class ------------------------------------------------------------------
+
+
+class Three(learners.ExponentialLearner):
+    """The exponential mechanism, which asks for three records whatever it is to learn."""
+
+    paper_sample_size = property()
+
+    def sample_size(self, alpha, beta, epsilon=1.0):
+        return 3
+
+
+LEARNER = Three(learners.Conjunctions(3, 2), epsilon=1.0)
+PRINTED = {
+    "alpha": 0.12, "beta": 0.12, "chi2": 0.0, "epsilon": 2.0, "delta": 1e-5, "variant": "paper",
+    "rounds": 20,
+}  # fmt: skip
+QUIET = pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+
+
+def draw_records(n, m):
+    """Records and agents, of whose labels one conjunction alone gets less than 0.36 wrong."""
+    rng = np.random.default_rng(4)
+    X, T = (rng.integers(0, 2, (size, 3), dtype=np.uint8) for size in (n, m))
+    return X, X[:, 0] & X[:, 1], T, T[:, 0] ^ (rng.random(m) < 0.3)
+
+
+@QUIET
+@pytest.mark.parametrize("seed", [1, 4])
+def test_printed_run_of_the_class_is_algorithm_2_line_by_line(seed):
+    X, y, T, labels = draw_records(1500, 16_000)
+    agents, budget = local.Agents(T, labels, epsilon=8.0, delta=1e-5), Budget(2.0, 1e-5)
+    model = SubsampleTestReweigh(LEARNER, **PRINTED)
+    model.fit(X, y, agents, random_state=seed, budget=budget)
+    result, plan = model.result_, model.plan_
+    # As many agents as are printed, in every round that was run, and nobody else.
+    T_, alpha = paper_rounds(alpha=0.12, chi2=0.0), 0.12
+    N0 = math.ceil(4 * math.log(2e5) * math.log(8 * T_ / 0.12) / (8 * alpha) ** 2)
+    assert len(agents) - agents.remaining == result.agents_asked == N0 * result.rounds
+    assert result.constants is None
+    # The loop of the paper on the same hypotheses and answers.
+    answers = [test.value for test in result.estimates]
+    hypotheses = [LEARNER.restore(each) for each in model.hand_over().hypotheses]
+    if result.stopped == "accepted":
+        hypotheses.append(LEARNER.restore(result.hypothesis))
+    turn, seen = iter(range(len(hypotheses))), []
+
+    def learn(mu):
+        seen.append(mu)
+        return next(turn)
+
+    accepted, last = weights.run_printed(
+        learn, lambda h: (hypotheses[h].predict(X) != y) * 1.0, lambda h: answers[h], 1500,
+        eta=alpha / 8, kappa=alpha / 8, rounds=20, threshold=3 * alpha,
+    )  # fmt: skip
+    assert (last, accepted is None) == (result.rounds, result.stopped == "rounds")
+    assert accepted is None or hypotheses[accepted].hypothesis == result.hypothesis
+    assert last > 3
+    # The weights after the updates that the loop made, before its last draw or after it.
+    if accepted is not None:
+        assert model._weights.probabilities() == pytest.approx(seen[-1], rel=2.0**-11)
+    # What is charged is what the printed rounds spend: here nearly all of what was asked for.
+    rate = 1 / (alpha / 8 * (1 - 2.0**-12) * 1500)
+    one = accounting.Subsampled(accounting.BoundedRange(1.0), draws=3, rate=rate)
+    spent = accounting.epsilon([(one, 20)], 1e-5)
+    assert model.record_.epsilon == pytest.approx(spent)
+    assert budget.spent[0] == model.record_.epsilon < plan.epsilon == 2.0
+    assert (result.agents_record.epsilon, result.agents_record.delta) == (8.0, 1e-5)
+
+
+@QUIET
+def test_printed_run_has_the_sizes_that_are_printed_and_a_promise_only_where_they_are_enough():
+    settings = {**PRINTED, "rounds": None, "agents_epsilon": 2.0}
+    learner = learners.ExponentialLearner(learners.Conjunctions(3, 2), epsilon=1.0)
+    plan = plan_rounds(learner, **settings)
+    rounds, kappa = math.ceil(128 * math.log2(8 / 0.12) / 0.12**2), 0.12 / 8
+    N0 = math.ceil(4 * math.log(2e5) * math.log(8 * rounds / 0.12) / (2 * 0.12) ** 2)
+    m = learner.paper_sample_size(0.12, 0.12 / rounds, 1.0).printed
+    assert (plan.rounds, plan.kappa, plan.eta) == (rounds, kappa, 0.12 / 8)
+    assert (plan.draws, plan.learner_epsilon, plan.schedule) == (m, 1.0, "every")
+    assert (plan.agents_per_test, plan.N) == (N0, N0 * rounds)
+    printed = math.ceil(m * math.sqrt(288 * rounds * math.log(2e5)) / (2 * kappa))
+    assert plan.paper.n == printed > 20 * plan.n
+    # The printed promise of 4 alpha, with the answers of agents, the draws and all the rounds.
+    assert plan.error == pytest.approx(4 * 0.12)
+    assert plan_rounds(learner, **{**settings, "agents_epsilon": 8.5}).error is None
+    assert plan_rounds(learner, **{**settings, "rounds": 20}).error is None
+
+
+@QUIET
+def test_printed_run_with_fewer_records_than_are_private_is_refused():
+    X, y, T, labels = draw_records(1500, 16_000)
+    agents = local.Agents(T, labels, epsilon=8.0, delta=1e-5)
+    model = SubsampleTestReweigh(LEARNER, **PRINTED)
+    least = model.plan(1500, agents_epsilon=8.0).n
+    with pytest.raises(InsufficientSamples, match=f"needs {least:,}"):
+        model.fit(X[: least - 1], y[: least - 1], agents)
+    assert agents.remaining == 16_000
+    # The number is tight: with 1 in 1,000 fewer, the rounds spend more than was asked for.
+    rate = 1 / (0.12 / 8 * (1 - 2.0**-12) * 0.998 * least)
+    one = accounting.Subsampled(accounting.BoundedRange(1.0), draws=3, rate=rate)
+    assert accounting.epsilon([(one, 20)], 1e-5) > 2.0
+
+
+REFUSED = {
+    "alpha": ({"alpha": 0.2}, "alpha = 0.2"),
+    "beta": ({"beta": 0.2}, "beta = 0.2"),
+    "chi2": ({"chi2": None}, "chi2 = None"),
+    "kappa": ({"kappa": 0.1}, "kappa = 0.1"),
+    "eta": ({"eta": 0.1}, "eta = 0.1"),
+    "schedule": ({"schedule": "final"}, "schedule = 'final'"),
+    "output": ({"output": "majority"}, "output = 'majority'"),
+    "rounds": ({"rounds": 60_000}, "rounds = 60000"),
+    "variant": ({"variant": "printed"}, "variant = 'printed'"),
+    "boostable": ({"assume": "boostable", "error": 0.1}, "variant = 'paper'"),
+    "agents": ({}, "delta = 0"),
+}
+
+
+@each_case("change, message", REFUSED.values(), ids=REFUSED)
+def test_printed_run_refuses_by_name_what_is_not_printed(change, message):
+    X, y, T, labels = draw_records(1500, 16_000)
+    agents = local.Agents(T, labels, epsilon=8.0, delta=0.0 if not change else 1e-5)
+    model = SubsampleTestReweigh(LEARNER, **{**PRINTED, **change})
+    budget = Budget(2.0, 1e-5)
+    with pytest.raises(ParameterError, match=message):
+        model.fit(X, y, None if "assume" in change else agents, budget=budget)
+    assert agents.remaining == 16_000
+    assert budget.spent[0] == 0
+
+
+def test_printed_run_refuses_by_name_agents_whom_it_does_not_protect():
+    X, y, T, labels = draw_records(1500, 100)
+    model = SubsampleTestReweigh(LEARNER, **PRINTED)
+    # The printed noise breaks its promise there, as in the errata.
+    with pytest.raises(ParameterError, match="printed noise has a delta of"):
+        model.fit(X, y, local.Agents(T, labels, epsilon=9.6, delta=1e-5))
+    remote = local.RemoteAgents(pytest.fail, epsilon=1.0, count=100)
+    with pytest.raises(ParameterError, match=r"Gaussian answers, which only local\.Agents send"):
+        model.fit(X, y, remote)
+    settings = {**PRINTED, "agents_epsilon": 1.0, "response_rate": 0.5}
+    with pytest.raises(ParameterError, match=r"response_rate = 0\.5"):
+        plan_rounds(LEARNER, **settings)
+
+
+@QUIET
+def test_printed_run_of_sgd_is_algorithm_4_with_shares_of_the_largest_loss(monkeypatch):
+    rng, n, alpha = np.random.default_rng(5), 3000, 0.12
+    X, T = rng.uniform(-0.7, 0.7, (n, 2)), rng.uniform(-0.7, 0.7, (4000, 2))
+    learner = learners.PrivateSGD(loss="hinge", radius=1.0, margin=2.0, steps=8, epsilon=1.0)
+    hypotheses, learn_weighted = [], learners.PrivateSGD.learn_weighted
+
+    def keep(self, *arguments, **options):
+        hypotheses.append((self, learn_weighted(self, *arguments, **options)))
+        return hypotheses[-1][1]
+
+    monkeypatch.setattr(learners.PrivateSGD, "learn_weighted", keep)
+    agents = local.Agents(T, T[:, 0] < 0, epsilon=7.0, delta=1e-5)
+    model = SubsampleTestReweigh(learner, **{**PRINTED, "epsilon": 0.9, "rounds": 3})
+    y = X[:, 0] > 0
+    result = model.fit(X, y, agents, random_state=2).result_
+    assert (result.rounds, result.agents_asked) == (3, 4000 - agents.remaining)
+    # The printed noise, single draws, and the privacy of both together.
+    kappa = alpha / 8
+    square = max(20, (16 * math.log(1e5) / 0.9 + 8) / math.log(kappa * n))
+    assert square > 21
+    for used, _ in hypotheses:
+        assert (used.noise_multiplier, used.counts) == (pytest.approx(math.sqrt(square)), (8, 1))
+    rate = 1 / (kappa * (1 - 2.0**-12) * n)
+    step = accounting.Subsampled(accounting.GaussianMechanism(2 / square**0.5), draws=1, rate=rate)
+    spent = accounting.epsilon([(step, 24)], 1e-5)
+    assert model.record_.epsilon == pytest.approx(spent)
+    assert spent < 0.9
+    # The loop of the paper on the same hypotheses and answers, with D L = 1.
+    seen, answers = [], [test.value for test in result.estimates]
+    assert min(answers) > 3 * alpha
+
+    def learn(mu):
+        seen.append(mu)
+        return len(seen) - 1
+
+    accepted, last = weights.run_printed(
+        learn, lambda h: hypotheses[h][1].losses(X, y), lambda h: [*answers, 0][h], n,
+        eta=alpha / 8, kappa=kappa, rounds=4, threshold=3 * alpha,
+    )  # fmt: skip
+    assert (accepted, last, result.stopped) == (3, 4, "rounds")
+    assert np.ptp(seen[3] * n) > 1e-3
+    assert model._weights.probabilities() == pytest.approx(seen[3], rel=2.0**-11)
+
+
+REFUSED_STEPS = {
+    "steps": ({"steps": None}, {}, "learner.steps = None"),
+    "batch": ({"batch_size": 2}, {}, "learner.batch_size = 2"),
+    "epsilon": ({}, {"epsilon": 1.5}, "epsilon = 1.5"),
+    "delta": ({}, {"delta": 0.3}, "delta = 0.3"),
+    "no privacy": ({}, {"epsilon": math.inf, "delta": None}, "learner = "),
+}
+
+
+@each_case("learner, change, message", REFUSED_STEPS.values(), ids=REFUSED_STEPS)
+def test_printed_run_of_sgd_refuses_by_name_what_algorithm_4_does_not_state(
+    learner, change, message
+):
+    sgd = learners.PrivateSGD(**{"loss": "hinge", "steps": 2, "epsilon": 1.0, **learner})
+    settings = {**PRINTED, "epsilon": 0.9, "agents_epsilon": 1.0, **change}
+    with pytest.raises(ParameterError, match=message):
+        plan_rounds(sgd, **settings)
+
+
+@QUIET
+def test_printed_run_without_privacy_is_algorithm_1_with_tau_alpha():
+    X, y, T, labels = draw_records(60, 4)
+    settings = {**PRINTED, "epsilon": math.inf, "delta": None}
+    asked = []
+
+    class Oracle:
+        def query(self, question, tau):
+            asked.append(tau)
+            return 0.36001 if len(asked) < 3 else 0.36
+
+    model = SubsampleTestReweigh(LEARNER, **settings).fit(X, y, Oracle(), random_state=1)
+    # 2 alpha + tau = 0.36 is accepted, a little more is not.
+    assert (model.result_.rounds, asked, model.record_) == (3, [0.12] * 3, None)
+    plan = SubsampleTestReweigh(LEARNER, **{**settings, "rounds": "auto"}).plan(60)
+    assert plan.rounds == math.ceil(32 * math.log2(8 / 0.12**2) / 0.12**2)
+    assert (plan.kappa, plan.eta, plan.draws, plan.N) == (None, 0.12 / 8, 3, 0)
+    with pytest.raises(ParameterError, match="asks an SQ oracle"):
+        SubsampleTestReweigh(LEARNER, **settings).fit(X, y, local.Agents(T, labels, epsilon=1.0))
+
+
+class Share:
+    """A hypothesis whose loss on everybody is the same."""
+
+    hypothesis = None
+    losses = staticmethod(lambda X, y: np.full(len(y), 0.25))
+    predict = staticmethod(lambda X: np.zeros(len(X), np.uint8))
+
+
+def test_agents_send_the_reports_of_the_randomizer_that_they_agree_to_and_of_no_other():
+    _, _, T, labels = draw_records(1, 5000)
+    agents = local.Agents(T, labels, epsilon=2.0, delta=1e-5)
+    printed = local.GaussianRandomizer.printed(2.0, 1e-5, (0, 1))
+    found = agents.test(Share(), 4000, randomizer=printed, random_state=7)
+    assert (found == printed.sample(np.full(4000, 0.25), random_state=7)).all()
+    # The printed variance, to within five standard deviations.
+    log2_steps = round(math.log2(printed._linear_map[1]))
+    contributions = found / 2**log2_steps
+    variance = 2 * math.log(2 / 1e-5) / 2.0**2
+    assert contributions.var() == pytest.approx(variance, rel=5 * math.sqrt(2 / 4000))
+    assert abs(contributions.mean() - 0.25) < 5 * math.sqrt(variance / 4000)
+    for other, message in (
+        (local.GaussianRandomizer.printed(2.5, 1e-5, (0, 1)), "epsilon = 2"),
+        (local.GaussianRandomizer.printed(2.0, 1e-4, (0, 1)), "delta = 1e-05"),
+        (local.GaussianRandomizer.printed(2.0, 1e-5, (0, 2)), r"bounds must be \(0, 1\)"),
+        (local.BinaryResponse(1.0, bounds=(0, 1)), "must be a GaussianRandomizer"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            agents.test(Share(), 10, randomizer=other)
+    assert agents.remaining == 1000
+    assert set(agents.test(Share(), 1000)) <= {0, 1}

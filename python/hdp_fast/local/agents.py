@@ -32,6 +32,7 @@ from .pool import (
     find_mistakes,
     rehearse,
 )
+from .randomizers.noisy import GaussianRandomizer
 
 
 class Agents(AgentPool):
@@ -48,7 +49,8 @@ class Agents(AgentPool):
             missing or not.
         y: Labels 0 and 1 of shape (N,), bool, integers or floats.
         epsilon: Privacy parameter of each answer, a finite number above 0.
-        delta: A number in [0, 1). It is accepted and not used, since the answers are pure.
+        delta: Largest delta of an answer that an agent sends, in [0, 1). Answers are pure, but for
+            those that `test` is given a randomizer for.
 
     Raises:
         ShapeError: X has not two dimensions, y has not one, or their lengths differ.
@@ -58,7 +60,8 @@ class Agents(AgentPool):
 
     Guarantee:
         Each answer is pure epsilon-DP with respect to the agent's record, against everybody, the
-        curator included. The random draws are exact.
+        curator included; (epsilon, delta)-DP where `test` is given a randomizer. The random draws
+        are exact.
 
     Source:
         Warner 1965; Kohen and Sheffet 2022, Section 2.
@@ -77,28 +80,34 @@ class Agents(AgentPool):
     def __init__(
         self, X: ArrayLike | BitMatrix, y: ArrayLike, *, epsilon: float, delta: float = 0.0
     ):
-        probability("delta", delta, zero=True)
+        allowed = probability("delta", delta, zero=True)
         records: Any = X if isinstance(X, BitMatrix) else array("X", X)
         labels = bits("y", y)
         if len(records.shape) != 2 or labels.shape != records.shape[:1]:
             shapes = f"X has shape {records.shape} and y {labels.shape}"
             raise ShapeError(f"{shapes}, but they must be (N, d) and (N,)")
         super().__init__(len(labels), epsilon)
-        self._d = int(records.shape[1])
+        self._d, self._delta = int(records.shape[1]), float(allowed)
         self._made_up = _make_up(records)
 
         # The records live in these three functions alone: whoever holds the object gets answers.
         def respond(
-            question: QuestionFunction, part: slice, share: float, random_state: RandomState
-        ) -> Bits:
-            count, share = part.stop - part.start, min(share, epsilon)
+            question: QuestionFunction,
+            part: slice,
+            law: float | GaussianRandomizer,
+            random_state: RandomState,
+        ) -> NDArray[Any]:
+            count = part.stop - part.start
             # A copy is needed: the base of a view would be the records of all agents.
             X = records[part]
             features = X if isinstance(X, BitMatrix) else freeze(X.copy())
             with silence():
                 answers = question(features, freeze(labels[part].copy()))
                 true = checked_answers("answers", answers, count)
-            return _core.randomized_response(true, share, make_key(random_state))
+            if isinstance(law, GaussianRandomizer):
+                _check_randomizer(law, epsilon, allowed)
+                return law.sample(true, random_state=random_state)
+            return _core.randomized_response(true, min(law, epsilon), make_key(random_state))
 
         def require_bits() -> None:
             if not isinstance(records, BitMatrix):
@@ -115,6 +124,11 @@ class Agents(AgentPool):
     def d(self) -> int:
         """The number of features of an agent."""
         return self._d
+
+    @property
+    def delta(self) -> float:
+        """The largest delta of an answer that an agent sends."""
+        return self._delta
 
     @keep_result
     def ask(
@@ -158,10 +172,19 @@ class Agents(AgentPool):
         Source:
             Warner 1965.
         """
+        return self._ask(question, count, self._epsilon, random_state)
+
+    def _ask(
+        self,
+        question: QuestionFunction,
+        count: int,
+        law: float | GaussianRandomizer,
+        random_state: RandomState,
+    ) -> NDArray[Any]:
         check_random_state(random_state)
         check_question(question, self._d)
         start = self._reserve(count)
-        return self._respond(question, slice(start, start + count), self._epsilon, random_state)
+        return self._respond(question, slice(start, start + count), law, random_state)
 
     @keep_result
     def ask_several(
@@ -227,7 +250,14 @@ class Agents(AgentPool):
         return np.stack([self._respond(question, part, share, rng) for question, share in pairs])
 
     @keep_result
-    def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
+    def test(
+        self,
+        learned: Hypothesis,
+        count: int,
+        *,
+        randomizer: GaussianRandomizer | None = None,
+        random_state: RandomState = None,
+    ) -> NDArray[Any]:
         """Asks the next agents whether a hypothesis is wrong about them, or for its loss on them.
 
         A hypothesis with a method `losses` is asked for losses, any other one for predictions. Each
@@ -243,15 +273,18 @@ class Agents(AgentPool):
                 Each agent answers from its own record, as a device does: one that the hypothesis
                 fails on, whatever it raises, counts as wrong.
             count: Number of agents to ask, at least 0.
+            randomizer: None for one randomized bit. Or a GaussianRandomizer of bounds (0, 1), of at
+                most the agents' epsilon and delta, which adds noise to the loss instead.
             random_state: As for `ask`.
 
         Returns:
-            The randomized answers, uint8 of shape (count,), in which 1 stands for an error.
+            The randomized answers, uint8 of shape (count,), in which 1 stands for an error; or the
+            reports of the randomizer, int64, of which its `aggregate` estimates the mean loss.
 
         Raises:
             AgentsExhausted: Fewer than `count` agents are left. No one is asked.
-            ParameterError: count or random_state is out of range, or the process is a forked child.
-                No one is asked.
+            ParameterError: count, randomizer or random_state is out of range, or the process is a
+                forked child. No one is asked.
             ShapeError: predict or losses return anything but one number for a made-up record.
                 No one is asked.
             Exception: What the hypothesis itself raises about made-up records, as `rehearse` runs
@@ -259,7 +292,7 @@ class Agents(AgentPool):
 
         Guarantee:
             Pure epsilon-DP for each agent, if the prediction or loss for an agent depends on no
-            record but its own.
+            record but its own; that of the randomizer where there is one.
 
         Cost:
             The cost of predict or losses, and `O(count d)` for a copy of the records.
@@ -267,6 +300,8 @@ class Agents(AgentPool):
         Source:
             Kohen and Sheffet 2022, Algorithm 2.
         """
+        if randomizer is not None:
+            _check_randomizer(randomizer, self._epsilon, self._delta)
 
         def compute_losses(X: Any, y: Bits) -> NDArray[Any]:
             if hasattr(learned, "losses"):
@@ -281,7 +316,9 @@ class Agents(AgentPool):
         self.rehearse(compute_losses)
         if not hasattr(learned, "losses"):
             check_description(learned, self._d)
-        return self.ask(find_losses, count, random_state=random_state)
+        if randomizer is None:
+            return self.ask(find_losses, count, random_state=random_state)
+        return self._ask(find_losses, count, randomizer, random_state)
 
     def rehearse(self, question: QuestionFunction) -> None:
         """Refuses a question that fails on every record, before anybody is asked.
@@ -348,6 +385,17 @@ def _make_up(records: Any) -> list[Any]:
     if records.dtype.kind not in "buif":
         return []
     return [np.zeros(shape, records.dtype), np.ones(shape, records.dtype)]
+
+
+def _check_randomizer(randomizer: Any, epsilon: float, delta: float) -> None:
+    """Refuses what does not protect the agents as they were promised."""
+    if type(randomizer) is not GaussianRandomizer:
+        refuse("randomizer", randomizer, "it must be a GaussianRandomizer")
+    if randomizer.bounds != (0.0, 1.0):
+        refuse("randomizer", randomizer, "losses lie in [0, 1]: its bounds must be (0, 1)")
+    if not (randomizer.epsilon <= epsilon and randomizer.delta <= delta):
+        rule = f"agents answer with epsilon = {epsilon:g} and delta = {delta:g} at most"
+        refuse("randomizer", randomizer, rule)
 
 
 def _check_questions(questions: Any) -> None:

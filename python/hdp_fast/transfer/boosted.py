@@ -63,6 +63,7 @@ class BoostedPlan(Plan):
         weigh_by: "errors".
         added_error: About how much larger an error on its draws privacy makes a round's hypothesis.
         chosen: No names, since all settings follow from the promise.
+        variant: "tight".
         source_error: Error on the source that is small enough, above kappa.
 
     Source:

@@ -17,7 +17,7 @@ from .._support.notes import keep_result, note, note_large_delta
 from .._support.parameters import SettableParameters
 from .._support.progress import log_stage
 from .._support.random_state import check_random_state
-from .._support.types import Bits, RandomState
+from .._support.types import Bits, RandomState, Variant
 from .._support.validate import refuse
 from ..budget.account import Budget, spend
 from ..exceptions import (
@@ -35,6 +35,7 @@ from .learner import Learner, adapt, composes
 from .plans import Auto, Output, Plan, Schedule, WeighBy, is_auto, is_private, validate_goal
 from .preparation import (
     calibrate_learner,
+    check_printed_answers,
     count_offered,
     is_oracle,
     make_record,
@@ -101,6 +102,12 @@ class SubsampleTestReweigh(SettableParameters):
             vote of all rounds, without agents. It takes error, chi2, epsilon, delta, beta and opt,
             and promises the error if the class is boostable. None tests hypotheses by agents.
         error: Error on the target to promise, in (0, 1), with assume="boostable"; None else.
+        variant: "tight", or "paper" for Algorithm 2 as printed, for epsilon = math.inf Algorithm 1,
+            and for a PrivateSGD Algorithm 4, as `transfer.plan_rounds` says. It takes alpha, beta,
+            chi2, opt and rounds, and `local.Agents` of a delta at least as large as this one: each
+            answers with the printed Gaussian noise. No one is asked about the constants. For other
+            hypotheses that have losses of their own, weigh_by = "losses" uses these in tests and
+            weights, and "errors" uses them in neither.
 
     Attributes:
         result_: What `fit` released.
@@ -111,7 +118,10 @@ class SubsampleTestReweigh(SettableParameters):
         (epsilon, delta)-DP for each record of the curator, under "replace_one"; all planned rounds
         are counted, whether they run or not. For each agent, locally, the guarantee of its own
         answer. The numerics are exact where those of the learner are. epsilon = math.inf protects
-        the agents only.
+        the agents only. With variant = "paper" the noise does not go with epsilon, and record_
+        states, and a budget is charged, what the printed rounds really spend on the records of this
+        fit: at most epsilon, or the fit is refused, and with `plan_.paper.n` records far less.
+        Answers of agents are then (epsilon of the agents, delta)-DP.
 
     Source:
         Kohen and Sheffet 2022, Algorithms 1 and 2.
@@ -148,6 +158,7 @@ class SubsampleTestReweigh(SettableParameters):
     checkpoint: str | None = None
     assume: Literal["boostable"] | None = None
     error: float | None = None
+    variant: Variant = "tight"
     result_: TransferResult = field(init=False)
     record_: PrivacyRecord | None = field(init=False)
     plan_: Plan = field(init=False)
@@ -379,8 +390,10 @@ class SubsampleTestReweigh(SettableParameters):
         plan = self._plan_run(records, agents)
         learner = adapt(self.learner)
         weights = self._begin_weights(plan, records, start)
+        spent = plan.epsilon
         if is_private(self.epsilon):
-            learner = adapt(self._make_private(plan, records, weights, start))
+            private, spent = self._make_private(plan, records, weights, start)
+            learner = adapt(private)
         if records.become_bits(learner) and isinstance(agents, local.Agents):
             agents.require_bits()
         if weights.updates_left < plan.rounds:
@@ -390,13 +403,15 @@ class SubsampleTestReweigh(SettableParameters):
         self._require_agents(plan, agents)
         journal = open_journal(self.checkpoint, self.learner, plan, records, agents, random_state)
         pass_over_asked(agents, journal)
-        record = make_record(self.learner, plan, journal.settings["run"], random_state)
+        record = make_record(self.learner, plan, journal.settings["run"], random_state, spent)
         note_useless(plan)
         return Run(plan, learner, weights, journal, record)
 
     def _plan(self, n: int, agents: dict[str, Any], draws: int | None) -> Plan:
         """The plan for n records, and for agents of whom it is told what `plan_rounds` takes."""
         if self.assume is not None:
+            if self.variant != "tight":
+                refuse("variant", self.variant, "with assume = 'boostable' it must be 'tight'")
             return self._plan_vote()
         if self.error is not None:
             refuse("error", self.error, "it is promised with assume = 'boostable' only")
@@ -427,6 +442,7 @@ class SubsampleTestReweigh(SettableParameters):
         asked = self._describe(agents)
         n, draws = len(records), self.draws
         says_draws = hasattr(self.learner, "sample_size") or composes(self.learner)
+        says_draws = says_draws or self.variant == "paper"
         if not (is_private(self.epsilon) or draws is not None or says_draws):
             # The paper's experiments draw this number.
             first = self._plan(n, asked, 1)
@@ -476,14 +492,16 @@ class SubsampleTestReweigh(SettableParameters):
         records: RunRecords,
         weights: DenseWeights,
         start: SubsampleTestReweigh | ReleasedRounds | None,
-    ) -> Any:
-        """The learner with the noise of the plan, once all rounds are proved to be private."""
+    ) -> tuple[Any, float]:
+        """The learner with the noise of the plan, once all rounds are proved to be private.
+
+        Beside it stands the epsilon of the record.
+        """
         # Weights from hypotheses that nothing protects depend on everybody's records.
         if isinstance(start, SubsampleTestReweigh) and start.record_ is None:
             refuse("start", start, "a private run can only go on from a private one")
         learner = calibrate_learner(self.learner, plan, len(records))
-        verify_privacy(learner, plan, weights)
-        return learner
+        return learner, verify_privacy(learner, plan, weights)
 
     def _check_agents(self, agents: Any, records: RunRecords) -> None:
         untested = self.assume is not None or self.schedule == "never"
@@ -502,6 +520,8 @@ class SubsampleTestReweigh(SettableParameters):
         elif isinstance(agents, local.Agents) and (agents.d,) != records.shape:
             rule = f"X has shape {(len(records), *records.shape)}"
             raise ShapeError(f"agents have {agents.d} features, but {rule}")
+        if self.variant == "paper" and agents is not None:
+            check_printed_answers(agents, self.delta)
 
     def _require_agents(self, plan: Plan, agents: Any) -> None:
         """Refuses to begin a run whose tests need more agents than there are.

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from .._support.json_text import JsonText
 from .._support.parameters import Rules, optional
+from .._support.types import VARIANTS, Variant
 from .._support.validate import (
     finite_nonnegative,
     nonnegative_int,
@@ -30,7 +31,7 @@ SCHEDULES: tuple[Schedule, ...] = ("every", "geometric", "final", "never")
 OUTPUTS: tuple[Output, ...] = ("tested", "smallest", "majority")
 _KEPT_BY_PLANS = (
     "alpha", "beta", "opt", "epsilon", "delta", "agents_epsilon", "response_rate", "chi2",
-    "schedule", "output", "rounds", "kappa", "eta", "weigh_by",
+    "schedule", "output", "rounds", "kappa", "eta", "weigh_by", "variant",
 )  # fmt: skip
 # What may be left to rules, in the order in which a plan names what they chose.
 SETTINGS = ("alpha", "kappa", "eta", "rounds", "schedule", "output")
@@ -45,6 +46,7 @@ _RULES: Rules = {
     "opt": partial(probability, zero=True),
     "draws": optional(nonnegative_int),
     "weigh_by": partial(one_of, allowed=("errors", "losses")),
+    "variant": partial(one_of, allowed=VARIANTS),
 }
 
 
@@ -72,6 +74,7 @@ class RunGoal(NamedTuple):
     draws: int | None = None
     weigh_by: WeighBy = "errors"
     response_rate: float = 1.0
+    variant: Variant = "tight"
 
     def plan_fields(self) -> dict[str, Any]:
         """What a plan keeps of a settled goal, by name."""
@@ -276,6 +279,8 @@ class Plan(JsonText):
             2 ln|H| / (draws learner_epsilon). It should be well below the error of a constant.
             None for a run that is not private and for a learner of no finite class.
         chosen: Names of the settings that were chosen automatically.
+        variant: "tight", or "paper" for what Kohen and Sheffet print, with agents who send Gaussian
+            answers of epsilon `agents_epsilon` and delta `delta`.
 
     Examples:
         >>> from hdp_fast import learners, transfer
@@ -314,6 +319,7 @@ class Plan(JsonText):
     weigh_by: WeighBy = "errors"
     added_error: float | None = None
     chosen: tuple[str, ...] = ()
+    variant: Variant = "tight"
 
     def __repr__(self) -> str:
         kappa = "no projection" if self.kappa is None else f"kappa={self.kappa:.3g}"

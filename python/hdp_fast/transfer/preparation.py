@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
+import math
 import os
 import pickle
 import secrets
@@ -15,39 +17,87 @@ import numpy as np
 from .. import accounting, local
 from .._support.random_state import make_key
 from .._support.types import RandomState
+from .._support.validate import refuse
 from ..exceptions import CheckpointError, ParameterError
+from ..local.randomizers.noisy import GaussianRandomizer
 from ..record import PrivacyRecord, rng_of
 from ..weights import DenseWeights
 from .checkpoint import Journal
 from .learner import account_round, composes
 from .plans import Plan
+from .printed import count_square
 from .run_records import RunRecords
 
-_SOURCE = (
-    "Kohen and Sheffet 2022, Algorithm 2 and Theorem 4.2, by advanced joint convexity and PLDs"
-)
+_BY = "by advanced joint convexity and PLDs"
+_SOURCES = {
+    "tight": f"Kohen and Sheffet 2022, Algorithm 2 and Theorem 4.2, {_BY}",
+    "paper": f"Kohen and Sheffet 2022, Algorithm 2 or 4 as printed, {_BY}",
+}
+# A printed run of so many records that its delta alone is a guarantee.
+_LEAST_EPSILON = 1e-9
 
 
 def calibrate_learner(learner: Any, plan: Plan, n: int) -> Any:
     """The learner with the noise of the plan."""
     if not composes(learner):
         return learner.with_epsilon(plan.learner_epsilon)
+    if plan.variant == "paper":
+        assert plan.kappa is not None
+        assert plan.delta is not None
+        noise = math.sqrt(count_square(plan.kappa * n, plan.epsilon, plan.delta))
+        return dataclasses.replace(learner, epsilon=None, noise_multiplier=noise)
     return learner.calibrate(
         epsilon=plan.epsilon, delta=plan.delta, n=n, kappa=plan.kappa, rounds=plan.rounds
     )
 
 
-def verify_privacy(learner: Any, plan: Plan, weights: DenseWeights) -> None:
+def verify_privacy(learner: Any, plan: Plan, weights: DenseWeights) -> float:
     """Accounts for the weights that are really drawn from, whatever was planned.
+
+    Returns: The epsilon to state: that of the plan, or what a printed run, whose noise does not
+        depend on it, really spends.
 
     Raises:
         ParameterError: All rounds together are less private than promised.
     """
     mechanism, times = account_round(learner, plan.draws, weights.rate)
     assert plan.delta is not None
-    spent = accounting.delta([(mechanism, times * plan.rounds)], plan.epsilon)
+    terms = [(mechanism, times * plan.rounds)]
+    spent = accounting.delta(terms, plan.epsilon)
     if not spent <= plan.delta:
         raise ParameterError(f"delta = {plan.delta}, but {plan.rounds} rounds need {spent}")
+    if plan.variant == "tight":
+        return plan.epsilon
+    return min(plan.epsilon, max(accounting.epsilon(terms, plan.delta), _LEAST_EPSILON))
+
+
+def check_printed_answers(agents: Any, delta: float | None) -> None:
+    """Refuses agents who cannot answer as Algorithm 1 or 2 prints it.
+
+    Raises:
+        ParameterError: Private records come with agents other than `local.Agents`, who do not agree
+            to delta, or whom the printed noise does not protect.
+    """
+    if delta is None:
+        if not is_oracle(agents):
+            refuse("agents", agents, "Algorithm 1, variant = 'paper', asks an SQ oracle")
+        return
+    if not isinstance(agents, local.Agents):
+        rule = "variant = 'paper' needs Gaussian answers, which only local.Agents send"
+        refuse("agents", agents, rule)
+    if agents.delta < delta:
+        rule = f"printed answers have delta = {delta:g}: make the agents with it"
+        raise ParameterError(f"agents have delta = {agents.delta:g}, but {rule}")
+    printed_answers(agents, delta)
+
+
+def printed_answers(agents: local.Agents, delta: float) -> GaussianRandomizer:
+    """The printed randomizer of these agents' losses.
+
+    Raises:
+        ParameterError: It does not keep their epsilon and delta.
+    """
+    return GaussianRandomizer.printed(agents.epsilon, delta, (0, 1))
 
 
 def open_journal(
@@ -94,16 +144,19 @@ def pass_over_asked(agents: Any, journal: Journal) -> None:
 
 
 def make_record(
-    learner: Any, plan: Plan, run: str, random_state: RandomState
+    learner: Any, plan: Plan, run: str, random_state: RandomState, epsilon: float
 ) -> PrivacyRecord | None:
-    """The privacy record of the curator's data; None for a plan that protects no one."""
+    """The privacy record of the curator's data; None for a plan that protects no one.
+
+    epsilon is what `verify_privacy` states.
+    """
     if plan.delta is None:
         return None
     return PrivacyRecord(
         mechanism=f"transfer.SubsampleTestReweigh, run {run}",
-        source=_SOURCE,
+        source=_SOURCES[plan.variant],
         neighbors="replace_one",
-        epsilon=plan.epsilon,
+        epsilon=epsilon,
         delta=plan.delta,
         noise="the learner's, on records drawn from kappa-dense weights",
         numerics=getattr(learner, "numerics", "idealized"),

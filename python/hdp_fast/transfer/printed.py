@@ -6,6 +6,7 @@ printed number is too small for what it promises, the corrected one stands besid
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -20,11 +21,14 @@ from .._support.validate import (
     refuse,
 )
 from ..exceptions import ParameterError
+from ..learners.noisy_steps import NoisySteps
+from .learner import composes
+from .plans import RunGoal, is_auto, validate_rounds, validate_tests
 
 # Above which no number of records is counted.
 _MOST = 1 << 62
 # Noise that Algorithm 4 adds at least, in squares of the Lipschitz constant.
-_LEAST_SQUARE = 20.0
+LEAST_SQUARE = 20.0
 
 
 class PaperSteps(NamedTuple):
@@ -283,8 +287,7 @@ def paper_descent(
 
     def settle(n: int) -> tuple[float, int, float]:
         """The noise and steps for n records, and the records that these need."""
-        logarithm = math.log(kappa * n)
-        square = max(_LEAST_SQUARE, (16 * math.log(1 / failing) / wanted + 8) / logarithm)
+        square = count_square(kappa * n, wanted, failing)
         made = given
         if made is None:
             made = paper_steps(
@@ -306,6 +309,58 @@ def paper_descent(
     omega = square * math.log(kappa * high) / 8
     shown = rho * omega + math.log(1 / failing) / (omega - 1)
     return PaperDescent(high, rounds, made, kappa, math.sqrt(square), rho, omega, shown)
+
+
+def count_square(mass: float, epsilon: float, delta: float) -> float:
+    """(sigma / L)**2 as Algorithm 4 prints it, for kappa n = mass."""
+    return max(LEAST_SQUARE, (16 * math.log(1 / delta) / epsilon + 8) / math.log(mass))
+
+
+def settle_printed(goal: RunGoal) -> RunGoal:
+    """The goal with the settings that Algorithm 2 prints, or Algorithm 1 for epsilon = inf.
+
+    The rounds may be fewer. Algorithm 1 is that of an SQ oracle with tau = alpha.
+
+    Raises:
+        ParameterError: Another setting was passed, or a parameter is outside what the paper states.
+    """
+    for name in ("kappa", "eta", "schedule", "output", "draws"):
+        value = getattr(goal, name)
+        if not (value is None or is_auto(value) or (name == "eta" and value == "paper")):
+            refuse(name, value, "variant = 'paper' takes what is printed: leave it out")
+    chi2 = goal.chi2
+    if chi2 is None:
+        refuse("chi2", None, "what is printed with variant = 'paper' follows from it")
+    alpha, private = _small("alpha", goal.alpha), goal.is_private
+    _small("beta", goal.beta)
+    if composes(goal.learner):
+        goal = _settle_descent(goal)
+    printed = paper_rounds(alpha=alpha, chi2=chi2, private=private)
+    left = goal.rounds is None or is_auto(goal.rounds)
+    rounds = printed if left else validate_rounds(goal.rounds)
+    if rounds > printed:
+        refuse("rounds", rounds, f"variant = 'paper' has at most the printed {printed:,}")
+    kappa = alpha / (8 * (1 + chi2)) if private else None
+    settled = goal._replace(alpha=alpha, eta=alpha / 8, rounds=rounds, kappa=kappa)
+    return validate_tests(settled._replace(schedule="every", output="tested"))
+
+
+def _settle_descent(goal: RunGoal) -> RunGoal:
+    """The goal of Algorithm 4, with the least noise that it prints; losses are shares of L D."""
+    learner = goal.learner
+    if not goal.is_private:
+        refuse("learner", learner, "Algorithm 1 takes one that learns from drawn records")
+    if not isinstance(learner, NoisySteps):
+        refuse("learner", learner, "Algorithm 4 takes a PrivateSGD")
+    if learner.steps is None:
+        refuse("learner.steps", None, "transfer.paper_steps prints it, from the columns")
+    if learner.batch_size != 1:
+        refuse("learner.batch_size", learner.batch_size, "Algorithm 4 draws single records")
+    _below("epsilon", goal.epsilon, 1.0)
+    _below("delta", goal.delta, 0.25)
+    least = math.sqrt(LEAST_SQUARE)
+    learner = dataclasses.replace(learner, epsilon=None, noise_multiplier=least)
+    return goal._replace(learner=learner, weigh_by="losses")
 
 
 def _solve(X: float) -> float:

@@ -128,8 +128,8 @@ class TransferResult:
             rounds first, then those of the end.
         constants: Errors of always 0 and always 1, with which every estimate is to be compared.
             None where they are not known: without agents; for an SQ oracle, which is asked the
-            tests only; if no agent was left, or remote agents could not read the constant; and for
-            losses other than those of a linear model of labels 0 and 1.
+            tests only; if no agent was left, or remote agents could not read the constant; in a
+            printed run; and for losses other than those of a linear model of labels 0 and 1.
         stopped: Why the run ended. "accepted": a test accepted the hypothesis. "threshold": a test
             accepted it, but it is not shown to be better than a constant. "rounds": the planned
             rounds were over.

@@ -19,12 +19,13 @@ from .._support.types import Bits
 from ..exceptions import AgentsExhausted, ParameterError, ShapeError
 from ..local.estimation import half_width
 from ..local.pool import Hypothesis, falls_short
+from ..local.randomizers.noisy import GaussianRandomizer
 from ..record import PrivacyRecord
 from ..weights import DenseWeights
 from .checkpoint import Journal
 from .learner import Learner
 from .plans import Plan
-from .preparation import is_oracle
+from .preparation import is_oracle, printed_answers
 from .results import Constants, RoundResult, Stopped, TransferResult, constant_loss, read_constants
 from .run_records import RunRecords, StoredRecords
 
@@ -138,7 +139,7 @@ class Run:
             if place in self.journal.answers:
                 result = RoundResult(*self.journal.answers[place])
             elif is_oracle(agents):
-                result = _query(number, hypothesis, agents, self.plan.alpha)
+                result = _query(number, self._to_ask(hypothesis), agents, self.plan.alpha)
                 self.journal.end_test(place, dataclasses.astuple(result))
             else:
                 result = self._ask(place, number, hypothesis, agents)
@@ -168,6 +169,7 @@ class Run:
 
         It is None if no one has answered.
         """
+        printed = self._printed_answers(agents)
         answers = agents.recall(hypothesis, self.journal.begun.get(place, size))
         if answers.size:
             # Those agents have been counted.
@@ -175,13 +177,38 @@ class Run:
         else:
             self._require_agents(agents, size)
             self.journal.begin_test(place, size)
-            answers = agents.test(hypothesis, size, random_state=self._seed_for("agents", place))
+            seed, asked = self._seed_for("agents", place), self._to_ask(hypothesis)
+            how = {} if printed is None else {"randomizer": printed}
+            answers = agents.test(asked, size, random_state=seed, **how)
         if not answers.size:
             return None
-        estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
+        if printed is not None:
+            estimate = local.Estimate(*printed.aggregate(answers).estimate(beta))
+        else:
+            estimate = local.estimate_mean(answers, beta=beta, epsilon=agents.epsilon)
         result = RoundResult(number, *estimate, answers.size)
         self.journal.end_test(place, dataclasses.astuple(result))
         return result
+
+    def _to_ask(self, hypothesis: Hypothesis) -> Hypothesis:
+        """The hypothesis as it is tested; one of a printed run by what its weights follow."""
+        by_errors = self.plan.variant == "paper" and self.plan.weigh_by == "errors"
+        if by_errors and hasattr(hypothesis, "losses"):
+            return _Predictor(hypothesis)
+        return hypothesis
+
+    def _printed_answers(self, agents: Any) -> GaussianRandomizer | None:
+        """What printed agents randomize their losses by; None for others."""
+        if self.plan.variant == "tight" or self.plan.delta is None:
+            return None
+        return printed_answers(agents, self.plan.delta)
+
+    def _describe_answers(self, agents: Any) -> PrivacyRecord | None:
+        """The privacy record of the agents' answers; None for an oracle."""
+        if is_oracle(agents):
+            return None
+        answering = self._printed_answers(agents) or agents
+        return answering.record(self._seed_for("agents", 0))
 
     def _require_agents(self, agents: Any, size: int) -> None:
         if agents.remaining < size:
@@ -212,7 +239,7 @@ class Run:
             rounds=rounds,
             plan=self.plan,
             record=self.record,
-            agents_record=None if is_oracle(agents) else agents.record(self._seed_for("agents", 0)),
+            agents_record=self._describe_answers(agents),
             weights=self.weights.probabilities() if self.record is None else None,
             _hypothesis=hypothesis,
         )
@@ -222,6 +249,8 @@ class Run:
 
     def _measure_constants(self, hypothesis: Hypothesis, agents: Any) -> Constants | None:
         """The errors of the constants, by agents planned for this or not asked by any test."""
+        if self.plan.variant == "paper":
+            return None
         if hasattr(hypothesis, "losses"):
             return constant_loss(hypothesis)
         place, constant = self.plan.tests, AlwaysOne(hypothesis)
@@ -243,6 +272,13 @@ class Run:
             return None
         text = f"{self._seed} {purpose} {number}".encode()
         return int.from_bytes(hashlib.sha256(text).digest()[:16], "big")
+
+
+class _Predictor:
+    """A hypothesis without the losses that it may have of its own."""
+
+    def __init__(self, hypothesis: Hypothesis):
+        self.hypothesis, self.predict = hypothesis.hypothesis, hypothesis.predict
 
 
 class Vote:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any, Literal
 
-from .. import _core
+from .. import _core, accounting
 from .._support.notes import note
+from .._support.types import Variant
 from .._support.validate import number, probability_or_one, refuse
+from ..accounting.calibration import WINDOW
 from ..exceptions import ParameterError
+from ..local.randomizers.noisy import GaussianRandomizer
 from .automatic import (
     added_error,
     count_paper_rounds,
@@ -18,7 +21,14 @@ from .automatic import (
     size_tests,
     use_all_agents,
 )
-from .learner import composes, compute_sample_size, serve_promise, serve_records, validate_steps
+from .learner import (
+    check_private,
+    composes,
+    compute_sample_size,
+    serve_promise,
+    serve_records,
+    validate_steps,
+)
 from .plans import (
     Auto,
     Output,
@@ -30,6 +40,7 @@ from .plans import (
     validate_rounds,
     validate_tests,
 )
+from .printed import paper_rounds, settle_printed
 from .source_plan import plan_source
 
 
@@ -53,6 +64,7 @@ def plan_rounds(
     draws: int | None = None,
     weigh_by: WeighBy = "errors",
     response_rate: float = 1.0,
+    variant: Variant = "tight",
 ) -> Plan:
     """Computes all parameters of SubsampleTestReweigh, and the paper's for comparison.
 
@@ -113,6 +125,15 @@ def plan_rounds(
         response_rate: Public share of the agents asked who will answer, in (0, 1]; that of
             `local.RemoteAgents`. More agents are asked accordingly. What is promised presumes that
             each agent answers with at least this probability, whatever the answer.
+        variant: "tight", or "paper" for Algorithm 2 as printed, for epsilon = inf Algorithm 1, and
+            for a PrivateSGD of batch_size 1 Algorithm 4 with the steps R that the learner has, the
+            printed noise, and losses as shares of the largest, which stands for L D:
+            kappa, eta, the draws of a learner of epsilon 1, the agents of a test and its threshold.
+            alpha and beta lie in (0, 1/8), chi2 must be given, and rounds may be fewer than
+            printed, but then no error is promised. Agents send Gaussian answers with the noise that
+            is printed for agents_epsilon and delta. The records n are the fewest with which the
+            printed rounds are (epsilon, delta)-DP; `paper.n` is what is printed. A response rate
+            below 1 is refused.
 
     Returns:
         The plan, whose attributes n, N, error and failure say what it needs and promises.
@@ -120,7 +141,8 @@ def plan_rounds(
     Raises:
         ParameterError: A parameter is out of range, lacks another one that it needs, or excludes
             another one; the learner is none of the two kinds; no number of draws is private for n
-            records; or `2**62` records would not do.
+            records; `2**62` records would not do; or the printed answers do not keep agents_epsilon
+            and delta.
 
     Guarantee:
         A run of SubsampleTestReweigh with this plan is (epsilon, delta)-DP under "replace_one" for
@@ -160,6 +182,8 @@ def make_plan(goal: RunGoal) -> Plan:
     Raises:
         ParameterError: As for `plan_rounds`.
     """
+    if goal.variant == "paper":
+        return _plan_printed(goal)
     goal, chosen = settle(goal)
     goal = validate_tests(goal)
     derived = (
@@ -194,6 +218,82 @@ def make_plan(goal: RunGoal) -> Plan:
         added_error=added_error(goal.learner, draws, learner_epsilon),
         chosen=chosen,
     )
+
+
+def _plan_printed(goal: RunGoal) -> Plan:
+    """The plan of Algorithm 1, 2 or 4 as printed."""
+    goal, n = settle_printed(goal), goal.n
+    assert goal.chi2 is not None
+    printed = paper_rounds(alpha=goal.alpha, chi2=goal.chi2, private=goal.is_private)
+    epsilon = None
+    if goal.is_private:
+        epsilon = _check_answers(goal)
+    elif goal.agents_epsilon is not None:
+        refuse("agents_epsilon", goal.agents_epsilon, "Algorithm 1 asks an SQ oracle alone")
+    paper = plan_paper(goal)
+    if paper is None:
+        draws = compute_sample_size(goal.learner, goal.alpha, goal.beta / printed)
+        records, agents = n or 1, 0
+    else:
+        draws, agents = paper.draws, paper.agents_per_test
+        records = _records_of_printed(goal, draws)
+        _core.check_weights(max(records, n or 0), goal.density, goal.eta, goal.rounds)
+    is_whole = goal.rounds == printed and not goal.opt and not composes(goal.learner)
+    is_kept = is_whole and _keeps_promise(goal, draws, agents)
+    enough = _records_of_lemma(goal) if is_kept else None
+    return Plan(
+        **goal.plan_fields(),
+        n=records,
+        N=agents * goal.rounds,
+        draws=draws,
+        learner_epsilon=epsilon,
+        tests=goal.rounds,
+        agents_per_test=agents,
+        agents_for_constants=0,
+        error=goal.error if enough and (n or records) >= enough else None,
+        failure=goal.failure,
+        paper=paper,
+        added_error=added_error(goal.learner, draws, epsilon),
+    )
+
+
+def _check_answers(goal: RunGoal) -> float | None:
+    """The printed epsilon of the learner on its draws; None for one with steps.
+
+    Raises:
+        ParameterError: The printed answers do not protect the agents.
+    """
+    if goal.agents_epsilon is None:
+        refuse("agents_epsilon", None, "the printed answers need it")
+    if goal.response_rate < 1:
+        refuse("response_rate", goal.response_rate, "variant = 'paper' needs all answers")
+    assert goal.delta is not None
+    GaussianRandomizer.printed(goal.agents_epsilon, goal.delta, (0, 1))
+    return None if composes(goal.learner) else 1.0
+
+
+def _records_of_printed(goal: RunGoal, draws: int) -> int:
+    """The fewest records with which all rounds, as printed, are private by the accountant."""
+    if composes(goal.learner):
+        # The paper has ln(kappa n) at least ln 4; what is printed there is at least this noise.
+        return max(_records_of_steps(goal), math.ceil(4 / goal.density))
+    check_private(goal.learner)
+    (epsilon, delta), base = goal.loss, goal.learner.with_epsilon(1.0).privacy
+    rate = accounting.largest_rate(
+        base, draws=draws, rounds=goal.rounds, epsilon=epsilon, delta=delta
+    )
+    return math.ceil(1.0001 / (goal.density * WINDOW * rate))
+
+
+def _keeps_promise(goal: RunGoal, draws: int, agents: int) -> bool:
+    """Whether the printed draws and agents are proved to be enough."""
+    beta = goal.beta / goal.rounds
+    if compute_sample_size(goal.learner, goal.alpha, beta) > draws:
+        return False
+    if goal.agents_epsilon is None or goal.delta is None:
+        return True
+    answers = GaussianRandomizer.printed(goal.agents_epsilon, goal.delta, (0, 1))
+    return answers.agents_needed(alpha=goal.alpha, beta=beta) <= agents
 
 
 def _note_source(learner: Any, made: Plan) -> None:
