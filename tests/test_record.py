@@ -157,6 +157,7 @@ def test_a_record_of_shuffled_reports_has_both_epsilons():
         assert mixed.version == "0.0.9"
         assert PrivacyRecord.from_json(mixed.to_json()) == mixed
     assert tell_both(mixed).startswith("epsilon 3 against the shuffler, 0.")
+    assert str(mixed).endswith(", the shuffler's 0.905")
     # One report hides behind no other; where delta covers everything, some epsilon is left.
     assert record.shuffled(1, delta=1e-12).epsilon == pytest.approx(3.0)
     assert 0 < record.shuffled(10**6, delta=0.1).epsilon < 1e-6
@@ -176,8 +177,10 @@ def test_a_budget_pays_for_shuffled_reports_with_their_delta():
         {"trust": "nobody"},
         {"trust": "local"},
         {"trust": "curator", "local_epsilon": 1.0},
-        {"trust": "shuffler"},
-        {"trust": "shuffler", "local_epsilon": 0.05},
+        {"trust": "shuffler", "neighbors": "replace_one"},
+        {"trust": "shuffler", "neighbors": "replace_one", "local_epsilon": 0.05},
+        {"trust": "shuffler", "local_epsilon": 3.0, "neighbors": "add_remove"},
+        {"trust": "shuffler", "local_epsilon": 3.0, "neighbors": "replace_person"},
         {"local_epsilon": 1.0},
     ],
     ids=str,

@@ -113,6 +113,8 @@ class PrivacyRecord:
             if self.local_epsilon is not None:
                 refuse("local_epsilon", self.local_epsilon, "only shuffled reports have one")
             return
+        if self.neighbors != "replace_one":
+            refuse("trust", self.trust, "it is known of the relation replace_one alone")
         of_report = positive("local_epsilon", self.local_epsilon)
         if of_report < self.epsilon:
             rule = f"it must be at least that of the shuffled reports, {self.epsilon}"
@@ -142,7 +144,8 @@ class PrivacyRecord:
         """The largest advantage of an attacker who is to tell two neighbors apart, in (0, 1].
 
         It is the true positive rate of an attack minus its false positive rate, and computed from
-        the law of the record: `accounting.attack_advantage` tells what it means.
+        the law of the record: `accounting.attack_advantage` tells what it means. Of shuffled
+        reports it is that of everybody but the shuffler.
         """
         bound = attack_advantage(self.epsilon, self.delta)
         return bound if self.mu is None else min(bound, gaussian_delta(self.mu, 0.0))
@@ -153,6 +156,8 @@ class PrivacyRecord:
         if self.trust == "shuffler":
             price = tell_both(self)
         told = f"an attacker's advantage is at most {self.attack_advantage:.3g}"
+        if self.local_epsilon is not None:
+            told += f", the shuffler's {attack_advantage(self.local_epsilon):.3g}"
         return f"{self.mechanism}: {price}; {told}"
 
     def shuffled(self, n: int, *, delta: float, categories: int | None = None) -> PrivacyRecord:

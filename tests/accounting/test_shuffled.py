@@ -250,6 +250,7 @@ def test_nobody_hides_one_person_and_the_mechanism_stays_pure(local_epsilon):
         assert accounting.pure_epsilon(mechanism) == local_epsilon
         assert accounting.epsilon(mechanism, delta=1e-300) <= max(local_epsilon, 1e-9)
         assert accounting.delta(mechanism, max(local_epsilon, 1e-9)) <= 1e-300
+        assert accounting.delta(mechanism, 0.0) <= 1
     alone = accounting.delta(Shuffled(local_epsilon, 1), local_epsilon / 2)
     pure = accounting.delta(Pure(local_epsilon), local_epsilon / 2)
     assert pure * (1 - 1e-6) <= max(alone, 1e-12)

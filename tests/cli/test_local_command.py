@@ -575,6 +575,9 @@ def test_shuffled_lines_are_told_with_both_epsilons(capsys, monkeypatch, options
     assert PrivacyRecord(**made["record"]) == mixed
     assert made["privacy"].startswith("epsilon 1 against the shuffler, 0.2")
     fails(capsys, "local", *argv, "1.5")
+    found(capsys, *argv[:4], "--aggregate", "monday.npz")
+    for several in (["collect", "lines", *argv[1:]], [*argv[:4], "--merge", "monday.npz", argv[4]]):
+        assert "not one mix" in fails(capsys, "local", *several, "1e-6")
     Path("lines").write_text("x\n")
     assert main(["local", *argv, "1e-6"]) == 1
     capsys.readouterr()

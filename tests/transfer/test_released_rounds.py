@@ -109,6 +109,25 @@ def test_handed_weights_are_a_function_of_the_record_alone():
     assert len(X) == len(y) == 4
 
 
+def test_no_value_of_a_record_is_told_by_an_error_about_handed_rounds():
+    learner = learners.PrivateSGD(loss="logistic", epsilon=1.0, steps=3, batch_size=9)
+    X, y = people(0, 400)
+    bits = X.astype(float)
+    number = bits.copy()
+    number[17, 2] = 0.5
+    conjunction = LEARNER.hypotheses.hypothesis(40)
+    line = {"kind": "linear", "weights": [1.0] * 6, "bias": -2.0}
+    for rounds in (conjunction, {"kind": "vote", "hypotheses": [conjunction, line]}, line):
+        start = ReleasedRounds([rounds], [1.0])
+        made = [
+            compute_weights(start, validate_records(rows, y, learner), 0.01).probabilities()
+            for rows in (bits, number)
+        ]
+        # Where it takes no such number it is wrong about the record, which then weighs most.
+        assert rounds is line or made[1][17] == made[1].max()
+        assert np.delete(made[1], 17) == pytest.approx(np.delete(made[0], 17), rel=0.02)
+
+
 def test_hand_over_is_refused_where_hypotheses_are_not_released():
     with pytest.raises(HdpFastError, match="call fit"):
         SubsampleTestReweigh(LEARNER, **GOAL).hand_over()

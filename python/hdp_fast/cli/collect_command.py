@@ -67,8 +67,8 @@ accepted, and there is no estimate. It holds ids and reports in
 memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
 the lines, and --merge takes it for them, duplicates across files included. With --shuffled the
 record tells what holds against everybody who saw the lines only after a shuffler had mixed them,
-and what holds against the shuffler: all accepted lines are taken to be of people who follow the
-protocol."""
+and what holds against the shuffler: the lines must be one mix, and so one file, and all that are
+accepted are taken to be of people who follow the protocol."""
 
 
 _LINES = "file of lines"
@@ -304,7 +304,7 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     aggregate_file = _check_aggregate(arguments.aggregate)
     check_outputs(arguments, [arguments.output, aggregate_file, arguments.plot])
     question = read_question(arguments.question)
-    _check_shuffled(arguments.shuffled, question)
+    _check_shuffled(arguments, question)
     collection = Collection(question)
     try:
         for path in arguments.merge:
@@ -332,11 +332,16 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     return ExitCode.NOTHING_USEFUL
 
 
-def _check_shuffled(delta: float | None, question: Question) -> None:
-    if delta is not None:
-        probability("--shuffled", delta)
-        if question.randomizer.delta:
-            refuse("--shuffled", delta, "only reports of pure randomizers can be shuffled")
+def _check_shuffled(arguments: argparse.Namespace, question: Question) -> None:
+    delta = arguments.shuffled
+    if delta is None:
+        return
+    probability("--shuffled", delta)
+    if question.randomizer.delta:
+        refuse("--shuffled", delta, "only reports of pure randomizers can be shuffled")
+    # Whose line is in which file is known: lines hide among those of their own file alone.
+    if len(arguments.files) + len(arguments.merge) > 1:
+        refuse("--shuffled", delta, "there must be one file: those of several were not one mix")
 
 
 def _protection(collection: Collection, shuffled: float | None) -> dict[str, Any]:

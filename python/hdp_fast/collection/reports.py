@@ -228,9 +228,10 @@ class Collection:
         Args:
             shuffled: Delta of all accepted reports behind a shuffler, strictly between 0 and 1, if
                 one mixed them before they came here: lines in an order that tells nothing, without
-                names, addresses or times. Where some may be an attacker's, only
-                `record().shuffled(n, delta=...)` with the number n of the others holds. None tells
-                what holds against everybody.
+                names, addresses or times. All must be of one mix: files that were mixed one by one,
+                such as those of two days, have a collection each. Where some may be an attacker's,
+                only `record().shuffled(n, delta=...)` with the number n of the others holds. None
+                tells what holds against everybody.
 
         Returns:
             A PrivacyRecord whose rng is "the clients' own"; with `shuffled` it has both epsilons.

@@ -201,8 +201,8 @@ def certify(
         count: Number of agents to ask, at least 2; None asks all that are left.
         beta: Probability with which the interval may miss, in (0, 1).
         shuffled: Delta of the answers behind a shuffler, strictly between 0 and 1, if one mixes
-            them before they arrive: those about the model, and apart from them the labels. None
-            tells the epsilon of an answer alone.
+            them before they arrive: all those about the model at once, not batch by batch, and
+            apart from them the labels. None tells the epsilon of an answer alone.
         random_state: As for Agents.ask.
 
     Returns:

@@ -89,6 +89,9 @@ class ReleasedRounds(JsonObject):
 def compute_weights(start: ReleasedRounds, records: RunRecords, kappa: float) -> DenseWeights:
     """The weights that released hypotheses make of these records.
 
+    A hypothesis is wrong about a record with an entry that it does not take: were it refused, the
+    refusal would tell that there is such a record.
+
     Raises:
         ShapeError: A hypothesis is of other features.
     """
@@ -96,12 +99,31 @@ def compute_weights(start: ReleasedRounds, records: RunRecords, kappa: float) ->
     for hypothesis, eta in zip(start.hypotheses, start.etas, strict=True):
         if eta != weights.eta:
             weights = weights.with_parameters(kappa, eta)
-        weights.update(records.measure(partial(_find_errors, predictor(hypothesis))))
+        predict = predictor(hypothesis)
+        # What does not fit the columns is refused by made-up records alone.
+        predict(np.zeros((1, *records.shape), np.uint8))
+        takes_bits = _refuses(predict, np.full((1, *records.shape), 0.5))
+        weights.update(records.measure(partial(_find_errors, predict, takes_bits)))
     return weights
 
 
-def _find_errors(predict: Any, X: Any, y: Bits) -> NDArray[np.bool_]:
-    wrong: NDArray[np.bool_] = np.asarray(predict(X)) != y
+def _refuses(predict: Any, X: Any) -> bool:
+    try:
+        predict(X)
+    except ParameterError:
+        return True
+    return False
+
+
+def _find_errors(predict: Any, takes_bits: bool, X: Any, y: Bits) -> NDArray[np.bool_]:
+    if not isinstance(X, np.ndarray) or X.dtype.kind not in "biuf":
+        found: NDArray[np.bool_] = np.asarray(predict(X)) != y
+        return found
+    entries = (X == 0) | (X == 1) if takes_bits else np.isfinite(X)
+    fits = entries.reshape(len(X), -1).all(axis=1)
+    wrong = np.ones(len(X), np.bool_)
+    if fits.any():
+        wrong[fits] = np.asarray(predict(X if fits.all() else X[fits])) != y[fits]
     return wrong
 
 

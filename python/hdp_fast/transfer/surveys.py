@@ -260,9 +260,10 @@ def survey(
             its stratum counts for. One exact interval then stands for all strata, and is narrower.
         beta: Probability with which an interval may miss, in (0, 1).
         shuffled: Delta of the answers behind a shuffler, strictly between 0 and 1, if one mixes
-            them before they arrive. Whom a question goes to is public, so that it mixes the answers
-            to each question by themselves: the record is that of the question with the fewest.
-            None tells the epsilon of an answer alone.
+            them before they arrive, all to a question at once and not batch by batch. Whom a
+            question goes to is public, so that it mixes the answers to each question by themselves:
+            the record is that of the question with the fewest. None tells the epsilon of an answer
+            alone.
         random_state: As for Agents.ask; it also draws the public order.
 
     Returns:

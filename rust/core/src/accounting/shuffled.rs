@@ -196,7 +196,7 @@ fn alone(largest: f64, epsilon: f64) -> f64 {
         return 0.0;
     }
     // (E - w) / (E + 1) without forming either.
-    -(epsilon - largest).exp_m1() / (1.0 + (-largest).exp()) * (1.0 + 8.0 * U)
+    (-(epsilon - largest).exp_m1() / (1.0 + (-largest).exp()) * (1.0 + 8.0 * U)).min(1.0)
 }
 
 /// The weight of an outcome.
