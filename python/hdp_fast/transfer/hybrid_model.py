@@ -171,7 +171,8 @@ class HybridModel(JsonText):
     def panel_predictor(self) -> Predictor:
         """The log-odds by the panel's model in the units of the table.
 
-        A named tuple of an intercept and coefficients by the names of features.
+        A named tuple of an intercept and coefficients by the names of features; for an additive
+        model of its cuts, such as "age>=40", and of categories.
         """
         model = self.panel_model
         return model.rows.to_units(model.weights[:, 1] - model.weights[:, 0])
