@@ -157,7 +157,7 @@ def test_a_record_of_shuffled_reports_has_both_epsilons():
         assert mixed.version == "0.0.9"
         assert PrivacyRecord.from_json(mixed.to_json()) == mixed
     assert tell_both(mixed).startswith("epsilon 3 against the shuffler, 0.")
-    assert str(mixed).endswith(", the shuffler's 0.905")
+    assert str(mixed).endswith(", the shuffler's 0.906")
     # One report hides behind no other; where delta covers everything, some epsilon is left.
     assert record.shuffled(1, delta=1e-12).epsilon == pytest.approx(3.0)
     assert 0 < record.shuffled(10**6, delta=0.1).epsilon < 1e-6

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._core import __version__
+from ._support.numbers import round_up
 from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.composition import epsilon as composed_epsilon
 from .accounting.conversion import attack_advantage, gaussian_delta, gaussian_mu
@@ -155,9 +155,9 @@ class PrivacyRecord:
         price = f"epsilon {self.epsilon:g}, delta {self.delta:g} ({self.neighbors})"
         if self.trust == "shuffler":
             price = tell_both(self)
-        told = f"an attacker's advantage is at most {self.attack_advantage:.3g}"
+        told = f"an attacker's advantage is at most {round_up(self.attack_advantage):g}"
         if self.local_epsilon is not None:
-            told += f", the shuffler's {attack_advantage(self.local_epsilon):.3g}"
+            told += f", the shuffler's {round_up(attack_advantage(self.local_epsilon)):g}"
         return f"{self.mechanism}: {price}; {told}"
 
     def shuffled(self, n: int, *, delta: float, categories: int | None = None) -> PrivacyRecord:
@@ -292,18 +292,11 @@ def _find_event(name: str) -> Any:
 
 def tell_both(record: PrivacyRecord) -> str:
     """Both epsilons of shuffled reports in words, rounded up to three digits."""
-    of_report, mixed = (_round_up(value) for value in (record.local_epsilon, record.epsilon))
+    of_report, mixed = (round_up(value) for value in (record.local_epsilon, record.epsilon))
     return (
         f"epsilon {of_report:g} against the shuffler, {mixed:g} against everybody else "
         f"(delta {record.delta:g})"
     )
-
-
-def _round_up(value: float | None) -> float:
-    if not value:
-        return 0.0
-    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
-    return float(f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}")
 
 
 def gaussian_law(epsilon: float, delta: float) -> dict[str, Any]:

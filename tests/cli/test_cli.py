@@ -589,7 +589,7 @@ def test_people_read_short_numbers_and_pipelines_all_digits(capsys):
         "limit     epsilon = 2",
         "shares    0: 0.25, always 1: 0.75",
         "interval  [0, 0.666667]",
-        "record    epsilon = 1, delta = 1e-06, attacker's advantage at most 0.462; "
+        "record    epsilon = 1, delta = 1e-06, attacker's advantage at most 0.463; "
         "neighbors local, numerics exact, rng operating system entropy; m",
     ]
     show(summary, as_json=True)

@@ -47,6 +47,14 @@ def _float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
+def round_up(value: float | None) -> float:
+    """The number with three digits, not below it: a bound stays one. None is 0."""
+    if not value:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(value)) - 2)
+    return float(f"{math.ceil(value / unit * (1 - 1e-12)) * unit:.3g}")
+
+
 def real_array(name: str, value: ArrayLike) -> NDArray[Any]:
     """The value as an array of a type of real numbers, with NaN for objects that are none.
 

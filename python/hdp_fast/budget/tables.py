@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 
+from .._support.numbers import round_up
 from .._support.sqlite import FileFormat, Statements
 from .._support.validate import positive, probability
 from ..exceptions import BudgetExceeded, ParameterError
@@ -328,7 +329,7 @@ def _describe_scope(scope: Account, path: str, relation: str) -> Entry:
 
 def _cells(entry: Entry) -> tuple[str, ...]:
     record, time = entry.record, f"{entry.time:%Y-%m-%d %H:%M:%S}"
-    amounts = f"{record.epsilon:g}", f"{record.delta:g}", f"{record.attack_advantage:.3g}"
+    amounts = f"{record.epsilon:g}", f"{record.delta:g}", f"{round_up(record.attack_advantage):g}"
     return (time, entry.scope, record.mechanism, *amounts, entry.state)
 
 

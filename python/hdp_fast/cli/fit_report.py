@@ -185,8 +185,7 @@ def _protection(page: Page) -> Iterator[Item]:
         )
     names = ("mechanism", "neighbors", "noise", "numerics", "rng", "source", "version")
     rows = [[name, page.show(f"record.{name}")] for name in names]
-    advantage = advantage_of(page.find("record"))
-    rows.insert(1, [ADVANTAGE, f"{advantage:.3g}"])
+    rows.insert(1, [ADVANTAGE, f"{advantage_of(page.find('record')):g}"])
     yield PageTable("Record of privacy", ["part", "value"], rows)
     if page.find("settings.budget") is not None:
         yield f"It was charged to the ledger {page.show('settings.budget')}."

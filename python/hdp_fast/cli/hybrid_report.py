@@ -242,7 +242,7 @@ def _records(page: Page) -> Iterator[Item]:
         )
         epsilon, delta = page.show(f"{p}.epsilon", 0), page.show(f"{p}.delta", 0)
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
-        told = (epsilon, delta, f"{advantage_of(record):.3g}")
+        told = (epsilon, delta, f"{advantage_of(record):g}")
         rows.append([write_name(record["mechanism"]), whom, *told, *rest])
     heads = ["mechanism", "protects", "epsilon", "delta", ADVANTAGE, "numerics", "coins"]
     yield PageTable("Records of privacy", heads, rows)

@@ -33,10 +33,11 @@ def record_of(record: PrivacyRecord | None) -> Any:
 
 
 def advantage_of(record: Mapping[str, Any]) -> float:
-    """The largest advantage of an attacker, which the dict of a privacy record implies."""
-    from ..record import PrivacyRecord  # Whoever sees no record does not wait for it.
+    """The largest advantage of an attacker that the dict of a record implies, rounded up."""
+    from .._support.numbers import round_up  # Whoever sees no record does not wait for these.
+    from ..record import PrivacyRecord
 
-    return PrivacyRecord.from_json(json.dumps(record)).attack_advantage
+    return round_up(PrivacyRecord.from_json(json.dumps(record)).attack_advantage)
 
 
 def is_standard(path: Path | None) -> bool:
@@ -434,6 +435,6 @@ def _part(value: Any) -> str:
 def _record_text(record: Mapping[str, Any]) -> str:
     """What protects, what can be told apart at most, and what did it."""
     privacy = f"epsilon = {record['epsilon']:g}, delta = {record['delta']:g}"
-    privacy += f", attacker's advantage at most {advantage_of(record):.3g}"
+    privacy += f", attacker's advantage at most {advantage_of(record):g}"
     how = f"neighbors {record['neighbors']}, numerics {record['numerics']}, rng {record['rng']}"
     return f"{privacy}; {how}; {record['mechanism']}"

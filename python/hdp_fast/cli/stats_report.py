@@ -189,7 +189,7 @@ def _records(page: Page) -> Iterator[Item]:
         [
             write_name(record["mechanism"]),
             *(page.show(f"records.{i}.{name}", 0) for name in ("epsilon", "delta")),
-            f"{advantage_of(record):.3g}",
+            f"{advantage_of(record):g}",
             *(page.show(f"records.{i}.{name}") for name in ("noise", "numerics", "rng")),
         ]
         for i, record in enumerate(page.find("records"))
