@@ -49,8 +49,9 @@ def test_a_short_call_is_repeated_after_one_that_wakes_the_caches(race):
     race.numpy("short", lambda: calls.append(1))
     race.run()
     (route,) = race.routes
-    assert route.calls == 200
-    assert len(calls) == 1 + len(route.times) * 201
+    # How many depends on the time of one, which another process may have made longer.
+    assert 1 < route.calls <= 200
+    assert len(calls) == 1 + len(route.times) * (route.calls + 1)
 
 
 def test_threads_are_those_of_the_route_and_then_as_before(race, monkeypatch):

@@ -45,7 +45,7 @@ class Effect(NamedTuple):
         >>> bought = ["no", "yes"] * 5_000
         >>> people = {"age": [20, 70] * 5_000, "size": [5] * 10_000, "bought": bought}
         >>> schema = Schema(Label("bought", positive=("yes",)), columns)
-        >>> learner = CenteredLinear(schema, epsilon=1.0, delta=1e-6, method="statistics")
+        >>> learner = CenteredLinear(schema, epsilon=1.0, delta=1e-6)
         >>> age = learner.learn(people).told_effects().effects[0]
         >>> age.name, age.told, age.weights[0] > 0
         ('age', True, True)
