@@ -481,7 +481,7 @@ AUDITS = [
     Audit(
         "transfer: whole private run", TRANSFER.promised_epsilon(0.02), whole_run(TRANSFER),
         ((0, 0), (0, 1)), ((0, 1), (0, 1)),
-        whole_run(replace(TRANSFER, epsilon=8.0)), "a learner of four times the epsilon",
+        whole_run(replace(TRANSFER, epsilon=16.0)), "a learner of eight times the epsilon",
         0.1, delta=0.02, runs=5_000, fewer=2,
     ),
     # Of two draws a step the accountant allows for the worst of all zCDP mechanisms, and for a last
