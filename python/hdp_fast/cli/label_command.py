@@ -31,6 +31,7 @@ from .label_statistics import (
 from .label_task import LabelPlaces, LabelTask, passed, place_results, read_task
 from .output import (
     Watch,
+    add_plot,
     inform,
     note_swapped,
     record_of,
@@ -110,7 +111,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
         help="in PUBLIC's format, - prints it [PUBLIC.labeled...]",
     )
     add("--record", type=Path, metavar="FILE", help="new, JSON, nothing private [OUTPUT.json]")
-    add("--plot", type=Path, metavar="FILE", help="draw answers and bottoms as .png, .svg or .pdf")
+    add_plot(parser, "answers and bottoms")
     add(
         "--save", type=Path, metavar="FILE", help="keep members or model, or go on with those in it"
     )

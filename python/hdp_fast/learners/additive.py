@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _core, noise
+from .. import _core
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers
 from ..budget.account import check_charge, spend
@@ -41,7 +41,7 @@ from .additive_shapes import (
     scale_slope,
     weigh_priors,
 )
-from .additive_start import Start, start_classes, start_target
+from .additive_start import Start, add_rounded, start_classes, start_target
 from .centered_rows import PartedRows, WholeRows, bound_norm
 from .linear_model import LinearLoss, LinearModel
 from .target_model import TargetModel
@@ -206,9 +206,7 @@ class _Run:
         return self._describe(unit, start, bins, shapes, covariances, scale)
 
     def _add_noise(self, sums: Integers, sigma: Fraction | None) -> Floats:
-        if sigma is not None:
-            sums = sums + noise.rounded_gaussian(sigma, sums.shape, random_state=self.stream)
-        return sums.astype(np.float64)
+        return add_rounded(sums, sigma, self.stream)
 
     def _release_bins(self) -> list[Bins]:
         plan = self.plan

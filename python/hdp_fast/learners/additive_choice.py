@@ -10,14 +10,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import noise
 from .._support.random_state import make_stream
-from .._support.types import Floats, Integers
+from .._support.types import Floats
 from ..budget.account import spend
 from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
@@ -26,7 +26,7 @@ from .additive import ReleasedAdditive, learn_additive
 from .additive_columns import Bins, Cells, choose_bins, count_cells, gather_cells, lay_out
 from .additive_plan import ONE, AdditivePlan, Shares, can_be_additive, plan_additive
 from .additive_shapes import bend_chance, explain, make_prior, weigh_priors
-from .additive_start import AddNoise, Start, start_classes
+from .additive_start import AddNoise, Start, add_rounded, start_classes
 from .centered_classes import ReleasedClasses, learn_classes, plan_classes, release_center
 from .centered_rows import PartedRows, WholeRows, pair_rows
 
@@ -128,14 +128,8 @@ def choose_additive(
     stream: np.random.Generator | None,
 ) -> bool:
     """Whether a look says so, with its share of the square of mu of a plan. Nothing is charged."""
-
-    def add_noise(sums: Integers, sigma: Fraction | None) -> Floats:
-        assert sigma is not None
-        drawn = noise.rounded_gaussian(sigma, sums.shape, random_state=stream)
-        return (sums + drawn).astype(np.float64)
-
     with np.errstate(all="ignore"):
-        look = measure_columns(plan_look(plan, unit), records, add_noise)
+        look = measure_columns(plan_look(plan, unit), records, partial(add_rounded, stream=stream))
     return look.is_for_additive(plan.clear)
 
 

@@ -16,9 +16,9 @@ from .._support.types import Floats
 from .._support.validate import refuse
 from ..data.goal import Goal
 from ..data.rows import Rows
-from ..record import PrivacyRecord, gaussian_law, rng_of
+from ..record import PrivacyRecord
 from .additive_columns import FINE_CELLS, Cells, lay_out
-from .noisy_descent import find_sigma
+from .noisy_descent import find_sigma, record_gaussians
 
 # Integers that make up 1, of scores and residuals.
 ONE = 1 << 16
@@ -175,18 +175,7 @@ def plan_additive(unit: Rows, n: int, goal: Goal, *, name: str, target: bool) ->
         what = "the base alone" if not most else f"counts of cells, base, {most} rounds, scale"
         if adds:
             what = f"number of records, counts of cells, base, at most {most} rounds, scale"
-        record = goal.persons.state(
-            PrivacyRecord(
-                mechanism=f"{name}, additive model of {count} columns: {what}",
-                source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
-                neighbors=goal.neighbors,
-                epsilon=goal.epsilon,
-                delta=goal.settled_delta,
-                noise="rounded normal on integers",
-                rng=rng_of(goal.random_state),
-                **gaussian_law(*goal.price),
-            )
-        )
+        record = record_gaussians(f"{name}, additive model of {count} columns: {what}", goal)
         # No distance is longer, and no share smaller.
         longest = 16 * ONE**2 * max(most, 1) * count
         if not square or longest / (square * _OF_BASE) > _MOST_NOISE**2:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import noise
 from .._support.types import Floats, Integers
 from .additive_plan import ONE, AdditivePlan
 from .target_model import TargetLaw
@@ -20,6 +21,15 @@ AddNoise = Callable[[Integers, Fraction | None], Floats]
 # No base is nearer to a sure class.
 _LEAST_SHARE = 0.005
 _TARGET_CELLS, _LEAST_ROOT, _TAIL, _MOST = 64, 1 / 64, 0.002, 0.9
+
+
+def add_rounded(
+    sums: Integers, sigma: Fraction | None, stream: np.random.Generator | None
+) -> Floats:
+    """The sums with rounded normal noise of this deviation; None for none."""
+    if sigma is not None:
+        sums = sums + noise.rounded_gaussian(sigma, sums.shape, random_state=stream)
+    return sums.astype(np.float64)
 
 
 class Start(NamedTuple):

@@ -18,7 +18,7 @@ from ..budget.account import check_charge, spend
 from ..data.goal import Goal
 from ..data.rows import PlainRows, Rows
 from ..exceptions import ShapeError
-from ..record import PrivacyRecord, gaussian_law, rng_of
+from ..record import PrivacyRecord
 from .centered_rows import (
     Cut,
     PartedRows,
@@ -54,6 +54,7 @@ from .noisy_descent import (
     descend,
     find_sigma,
     plan_descent,
+    record_gaussians,
 )
 from .statistics_noise import note_few
 
@@ -217,22 +218,15 @@ def plan_classes(
         epsilon, delta = goal.price
         refuse("epsilon", epsilon, f"at delta = {delta:g} it needs more noise than is drawn")
     squares, centers = squares and means is not None, centers and means is not None
-    record = PrivacyRecord(
-        mechanism=f"{name}, {d + numbers * squares} columns, {'means, ' if means else ''}"
+    record = record_gaussians(
+        f"{name}, {d + numbers * squares} columns, {'means, ' if means else ''}"
         f"class counts, {descent.steps} steps on all records, margins",
-        source="composition of Gaussian mechanisms (Dong, Roth and Su 2022)",
-        neighbors=goal.neighbors,
-        epsilon=goal.epsilon,
-        delta=goal.settled_delta,
-        noise="rounded normal on integers",
-        rng=rng_of(goal.random_state),
-        **gaussian_law(*goal.price),
+        goal,
     )
     of_classes = find_sigma(1 if classes == 2 else 2, square * _OF_CLASSES)
     margins = find_sigma(2 * (classes - 1) ** 2, square * _OF_MARGINS)
-    stated = goal.persons.state(record)
     return ClassesPlan(
-        classes, squares, means, centers, descent, grid, of_classes, margins, clear, stated
+        classes, squares, means, centers, descent, grid, of_classes, margins, clear, record
     )
 
 
