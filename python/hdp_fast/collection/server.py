@@ -23,7 +23,7 @@ from ..exceptions import HdpFastError
 from .endpoints import ENDING, ENDPOINTS, HEADERS, MOST_BODY, MOST_HEADERS, NO_STORE, PAGE, TEXTS, openapi
 from .reports import LineForm
 from .store import Answer, Desk, Outcome, PublishedStage, hash_token
-from .study import Study, read_envelope, stage_of
+from .study import Study, read_envelope
 
 _LOGGER = logging.getLogger("hdp_fast")
 _BODY_SECONDS = 10.0
@@ -236,8 +236,7 @@ class _Collector:
     def _open(self, stage: PublishedStage) -> _Served:
         envelope = self._desk.read_envelope(stage.number)
         question = read_envelope(envelope)
-        asked = stage_of(question)
-        places = None if asked is None else asked.places()
+        places = None if question.stage is None else question.stage.places()
         return _Served(stage, envelope.encode(), LineForm(question), places)
 
 

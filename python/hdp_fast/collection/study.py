@@ -8,27 +8,28 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
 from urllib.parse import urlencode, urlsplit
 
 from .. import _core
-from .._support.parameters import Checked, Rules
+from .._support.parameters import Checked, Rules, store
 from .._support.validate import file_path, from_json, positive, positive_int, refuse, take_form
 from ..data.reading import open_regular, parse_file, read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.bounded import BinaryResponse
-from .questions import Question
-from ..local.stages import Stage, is_stage
+from .questions import Question, printable
 from .store import AnswerStore, Desk, PublishedStage
 
 _FORM = {"format": "hdp_fast.study", "version": 1}
 _FACTS, _KEY, _INVITATIONS, _ANSWERS = "study.json", "signing.key", "invitations.csv", "collector.db"
 _MOST_PEOPLE = 10_000_000
 _ID_BYTES, _TOKEN_BYTES, _SECRET_BYTES = 8, 16, 32
+_LONGEST_ASKER = 200
 _SIGNED = b"hdp_fast.question\n"
 _HOSTS_WITHOUT_TLS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -37,14 +38,6 @@ def _check_hexadecimal(name: str, value: Any, length: int) -> str:
     digits = set("0123456789abcdef")
     if not isinstance(value, str) or len(value) != length or not set(value) <= digits:
         refuse(name, value, f"it must have {length} hexadecimal digits")
-    return value
-
-
-def _check_asker(name: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        refuse(name, value, "it must say who asks, in a printable text")
-    if len(value) > 200:
-        refuse(name, value, "it must have at most 200 characters")
     return value
 
 
@@ -86,7 +79,8 @@ class Study(Checked):
         url: Where people open the page: https:// and a host.
         public_key: The Ed25519 key that checks the questions, 64 hexadecimal digits.
         created: The day on which it was made.
-        form: What the page asks for, so that it can work out an answer; None if it asks nothing.
+        form: What the page asks for, so that it can work out an answer, as JSON; None if it asks
+            for nothing.
 
     Raises:
         ParameterError: An attribute breaks its rule.
@@ -111,7 +105,7 @@ class Study(Checked):
     RULES: ClassVar[Rules] = {
         "path": file_path,
         "id": lambda name, value: _check_hexadecimal(name, value, 2 * _ID_BYTES),
-        "asker": _check_asker,
+        "asker": partial(printable, longest=_LONGEST_ASKER),
         "epsilon": positive,
         "people": lambda name, value: positive_int(name, value, _MOST_PEOPLE),
         "url": _check_url,
@@ -126,12 +120,13 @@ class Study(Checked):
     url: str
     public_key: str
     created: str
-    form: Mapping[str, Any] | None = field(default=None, repr=False)
+    form: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Validate the attributes, and that questions can be made of them."""
         super().__post_init__()
-        self._make_question("trial", "{}")
+        # A form is kept as questions have it.
+        store(self, form=self._make_question("trial", "{}").form)
 
     @classmethod
     def create(
@@ -142,7 +137,7 @@ class Study(Checked):
         epsilon: float,
         people: int,
         url: str,
-        form: Mapping[str, Any] | None = None,
+        form: str | None = None,
     ) -> Study:
         """Makes the folder of a new study, whole or not at all.
 
@@ -152,7 +147,7 @@ class Study(Checked):
             epsilon: Privacy parameter of every answer, at least 1e-9.
             people: Number of people, from 1 to 10 million.
             url: Where people open the page: https:// and a host, or http://localhost for a trial.
-            form: What the page asks for; see the specification of questions.
+            form: What the page asks for, as JSON; see the specification of questions.
 
         Returns:
             The study.
@@ -201,7 +196,9 @@ class Study(Checked):
 
         def make(fields: dict[str, Any]) -> Study:
             take_form("study", fields, _FORM)
-            return cls(path=place, **fields)
+            form = fields.pop("form")
+            text = None if form is None else json.dumps(form)
+            return cls(path=place, form=text, **fields)
 
         def read(text: str) -> Study:
             return from_json("study", text, "hdp-fast survey create", make)
@@ -260,7 +257,7 @@ class Study(Checked):
 
     def _agree(self, name: str, value: int | None, hypothesis: str) -> int | None:
         """The value of an argument that the hypothesis tells, too, if it is a stage."""
-        stage = stage_of(self._make_question("trial", hypothesis))
+        stage = self._make_question("trial", hypothesis).stage
         told = None if stage is None else getattr(stage, name)
         if None not in (value, told) and value != told:
             refuse(name, value, f"the stage says {told}")
@@ -336,8 +333,14 @@ class Study(Checked):
 
     def _make_question(self, name: str, hypothesis: str) -> Question:
         randomizer = BinaryResponse(self.epsilon, (0.0, 1.0))
-        more = {"study": self.id, "asker": self.asker, "form": self.form}
-        return Question(name, randomizer, hypothesis=hypothesis, **more)
+        return Question(
+            name,
+            randomizer,
+            hypothesis=hypothesis,
+            study=self.id,
+            asker=self.asker,
+            form=self.form,
+        )
 
     def _read_secret(self) -> bytes:
         path, kind = self.path / _KEY, "key that hdp-fast survey create wrote"
@@ -357,7 +360,8 @@ class Study(Checked):
         tokens = [secrets.token_bytes(_TOKEN_BYTES) for _ in range(self.people)]
         facts = {**_FORM, "id": self.id, "asker": self.asker, "epsilon": self.epsilon}
         facts |= {"people": self.people, "url": self.url, "public_key": self.public_key}
-        facts |= {"created": self.created, "form": self.form}
+        form = None if self.form is None else json.loads(self.form)
+        facts |= {"created": self.created, "form": form}
         _write(folder / _FACTS, lambda out: out.write(json.dumps(facts, indent=2).encode() + b"\n"))
         _write(folder / _KEY, lambda out: out.write(f"{secret.hex()}\n".encode()))
         _write(folder / _INVITATIONS, lambda out: self._write_links(out, tokens))
@@ -386,12 +390,6 @@ class Study(Checked):
 def read_envelope(text: str) -> Question:
     """The question in an envelope that `Study.publish` made."""
     return Question.from_json(json.loads(text)["question"])
-
-
-def stage_of(question: Question) -> Stage | None:
-    """The stage that a question is about; None if it is about one hypothesis or query."""
-    text = question.hypothesis
-    return Stage.from_json(text) if text and is_stage(json.loads(text)) else None
 
 
 def _make_folder(place: Path, fill: Callable[[Path], None]) -> None:
