@@ -161,7 +161,11 @@ def make_requests(
         links = [parse_qs(row["link"].partition("#")[2]) for row in csv.DictReader(table)]
     facts = {"signed": envelope, "key": study.public_key, "study": study.id, "epsilon": EPSILON}
     for number, (link, record) in enumerate(zip(links, truths.tolist(), strict=True), start=1):
-        person = {**facts, "number": number, "record": {"features": list(map(float, record)), "label": 0.0}}
+        person = {
+            **facts,
+            "number": number,
+            "record": {"features": list(map(float, record)), "label": 0.0},
+        }
         line = json.loads(device_answer(json.dumps(person)))["line"]
         address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"
         head = f"Host: localhost\r\nAuthorization: Bearer {link['token'][0]}\r\n"

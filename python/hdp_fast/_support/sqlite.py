@@ -386,8 +386,13 @@ class StateFile:
     def _connect(
         self, how: str, patience: float = 0.0, *, threads: bool = False
     ) -> sqlite3.Connection:
-        options: dict[str, Any] = {"isolation_level": None, "check_same_thread": not threads}
-        return sqlite3.connect(f"{self.path.as_uri()}?{how}", uri=True, timeout=patience, **options)
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?{how}",
+            uri=True,
+            timeout=patience,
+            isolation_level=None,
+            check_same_thread=not threads,
+        )
 
     def _read_status(self) -> os.stat_result:
         """Raises an error of the format unless there is a regular file with one name."""

@@ -95,5 +95,3 @@ def _serve(arguments: argparse.Namespace) -> None:
             describe=arguments.openapi,
             announce=announce,
         )
-
-

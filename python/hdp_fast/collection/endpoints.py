@@ -97,7 +97,9 @@ ENDPOINTS = (
         },
         has_body=True,
     ),
-    Endpoint("GET", "/health", "Whether the server runs.", {200: "It runs.", 431: _SHARED[431]}, False),
+    Endpoint(
+        "GET", "/health", "Whether the server runs.", {200: "It runs.", 431: _SHARED[431]}, False
+    ),
 )
 
 

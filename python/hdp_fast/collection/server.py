@@ -20,7 +20,17 @@ from typing import Any, NamedTuple
 
 from .._support.validate import instance, nonnegative_int
 from ..exceptions import HdpFastError
-from .endpoints import ENDING, ENDPOINTS, HEADERS, MOST_BODY, MOST_HEADERS, NO_STORE, PAGE, TEXTS, openapi
+from .endpoints import (
+    ENDING,
+    ENDPOINTS,
+    HEADERS,
+    MOST_BODY,
+    MOST_HEADERS,
+    NO_STORE,
+    PAGE,
+    TEXTS,
+    openapi,
+)
 from .reports import LineForm
 from .store import Answer, Desk, Outcome, PublishedStage, hash_token
 from .study import Study, read_envelope
@@ -34,6 +44,7 @@ _QUIET_SECONDS = 0.5
 _FRESH_SECONDS = 0.25
 _LIMIT_SECONDS = 60.0
 _MOST_KEYS = 200_000
+
 
 class _Refused(Exception):
     """A request that is answered with an error."""

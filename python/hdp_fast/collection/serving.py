@@ -119,7 +119,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _make_protocol(base: type[Any]) -> type[Any]:
     """The protocol of a connection that ends if requests come too slowly, or have large heads."""
 
-    class Bounded(base):
+    class Bounded(base):  # type: ignore[misc]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._head, self._timer = 0, None

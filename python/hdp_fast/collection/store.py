@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -44,7 +45,8 @@ _STAGES = "SELECT number, first, count, closed, published FROM stage ORDER BY nu
 _ATTEMPTS, _PAUSE_SECONDS = 50, 0.02
 
 
-class PublishedStage(NamedTuple):
+@dataclass(frozen=True)
+class PublishedStage:
     """A stage that has gone out.
 
     Attributes:
@@ -150,7 +152,9 @@ class AnswerStore:
             free = max((stage.first + stage.count for stage in stages), default=1)
             start = free if first is None else first
             if start < free:
-                refuse("first", start, f"everybody below {free:,} was invited before: none is twice")
+                refuse(
+                    "first", start, f"everybody below {free:,} was invited before: none is twice"
+                )
             if start + count - 1 > people:
                 left = max(people - start + 1, 0)
                 refuse("count", count, f"the study has {left:,} people from number {start:,} on")
@@ -321,12 +325,12 @@ def empty_log(statements: Statements) -> bool:
 
 
 def _read_stages(statements: Statements) -> list[PublishedStage]:
-    rows = statements.rows(_STAGES)
-    return [PublishedStage(*row[:3], bool(row[3]), row[4]) for row in rows]
+    return [
+        PublishedStage(number, first, count, bool(closed), published)
+        for number, first, count, closed, published in statements.rows(_STAGES)
+    ]
 
 
 def _count(statements: Statements, query: str, *values: object) -> int:
     ((count,),) = statements.rows(query, *values)
     return int(count)
-
-

@@ -26,7 +26,12 @@ from .questions import Question, printable
 from .store import AnswerStore, Desk, PublishedStage
 
 _FORM = {"format": "hdp_fast.study", "version": 1}
-_FACTS, _KEY, _INVITATIONS, _ANSWERS = "study.json", "signing.key", "invitations.csv", "collector.db"
+_FACTS, _KEY, _INVITATIONS, _ANSWERS = (
+    "study.json",
+    "signing.key",
+    "invitations.csv",
+    "collector.db",
+)
 _MOST_PEOPLE = 10_000_000
 _ID_BYTES, _TOKEN_BYTES, _SECRET_BYTES = 8, 16, 32
 _LONGEST_ASKER = 200

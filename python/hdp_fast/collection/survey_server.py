@@ -1,4 +1,4 @@
-"""The way from RemoteAgents to people: stages go out through a study, whose server takes answers."""
+"""The way from RemoteAgents to people: a study, whose server hands out stages, takes answers."""
 
 from __future__ import annotations
 
