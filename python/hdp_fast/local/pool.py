@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +64,9 @@ class AgentPool(Uncopyable, ABC):
     @property
     def remaining(self) -> int:
         """The number of agents that have not been asked yet."""
+        script = self._script
+        if script is not None and script.left is not None:
+            return script.left.remaining
         return self._size - self._asked
 
     @property
@@ -190,10 +193,11 @@ class AgentPool(Uncopyable, ABC):
         check_random_state(random_state)
         with self.keep_answers():
             scripts = [self._begin_call(call) for call in sequence("calls", calls)]
+            left = _Left(self.remaining, self.available)
             pairs = [pair for questions, _ in scripts for pair in questions]
             answers = iter(self.ask_together(pairs, random_state=random_state))
             return [
-                self._end_call(call, questions, [next(answers) for _ in questions], result)
+                self._end_call(call, questions, [next(answers) for _ in questions], left, result)
                 for call, (questions, result) in zip(calls, scripts, strict=True)
             ]
 
@@ -210,11 +214,12 @@ class AgentPool(Uncopyable, ABC):
         call: Callable[[], R],
         questions: list[tuple[Any, int]],
         answers: list[Answered],
+        left: _Left,
         result: R | None,
     ) -> R:
         if not questions:
             return result  # type: ignore[return-value]
-        with self._play(_Script(answers, [count for _, count in questions])):
+        with self._play(_Script(answers, [count for _, count in questions], left)):
             return call()
 
     @contextmanager
@@ -355,12 +360,21 @@ class AgentPool(Uncopyable, ABC):
         return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
 
 
+class _Left(NamedTuple):
+    """The agents who were left before a round."""
+
+    remaining: int
+    available: int
+
+
 @dataclass
 class _Script:
     """What a call of in_one_round gets for its questions; None, if they are to be found out."""
 
     answers: list[Answered] | None = None
     counts: list[int] | None = None
+    # As many as there were, when a call is made again.
+    left: _Left | None = None
     is_read: bool = False
 
 

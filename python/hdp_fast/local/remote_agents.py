@@ -338,6 +338,9 @@ class RemoteAgents(AgentPool):
     @property
     def available(self) -> int:
         """Those who have not been asked, and those of questions that were interrupted."""
+        script = self._script
+        if script is not None and script.left is not None:
+            return script.left.available
         return self.remaining + self._inquiries.open_agents
 
     def require(self, questions: Sequence[tuple[Any, int]]) -> None:
