@@ -30,3 +30,8 @@ impl fmt::Display for Refusal {
 }
 
 impl core::error::Error for Refusal {}
+
+/// Refuses unless a condition holds.
+pub(crate) fn require(holds: bool, name: &str, rule: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Refusal::new(name, rule)) }
+}
