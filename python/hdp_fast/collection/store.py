@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .._support.sqlite import FileFormat, StateFile, Statements
-from .._support.validate import refuse
+from .._support.validate import refuse, shorten
 from ..exceptions import HdpFastError, NeverAsked, ParameterError
 
 _FORMAT = FileFormat(
@@ -55,6 +55,15 @@ class PublishedStage:
         count: Number of people who were; their numbers follow one another.
         closed: Whether answers are refused by now.
         published: When it went out, in seconds since 1970, by the clock of the machine.
+
+    Examples:
+        >>> from hdp_fast import collection
+        >>> study = collection.Study.create(
+        ...     "study", asker="City of Example", epsilon=1.0, people=9, url="https://example.org"
+        ... )
+        >>> stage = study.publish('{"kind": "query", "terms": []}', 4)
+        >>> stage.number, stage.first, stage.count, stage.closed
+        (1, 1, 4, False)
     """
 
     number: int
@@ -174,7 +183,8 @@ class AnswerStore:
         for new, first, count, closed, published, *_ in reversed(rows):
             if number in (None, new):
                 return PublishedStage(new, first, count, bool(closed), published)
-        raise NeverAsked(f"number = {number}, but no such stage is in {self._file.path}")
+        text = f"hypothesis = {shorten(hypothesis)} and number = {number}"
+        raise NeverAsked(f"{text}, but no such stage is in {self._file.path}")
 
     def close(self, number: int) -> None:
         """Closes a stage: no answer to it is accepted any more."""

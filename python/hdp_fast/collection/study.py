@@ -18,7 +18,15 @@ from urllib.parse import urlencode, urlsplit
 
 from .. import _core
 from .._support.parameters import Checked, Rules, store
-from .._support.validate import file_path, from_json, positive, positive_int, refuse, take_form
+from .._support.validate import (
+    file_path,
+    from_json,
+    instance,
+    positive,
+    positive_int,
+    refuse,
+    take_form,
+)
 from ..data.reading import open_regular, parse_file, read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.bounded import BinaryResponse
@@ -32,7 +40,7 @@ _FACTS, _KEY, _INVITATIONS, _ANSWERS = (
     "invitations.csv",
     "collector.db",
 )
-_MOST_PEOPLE = 10_000_000
+_MOST_PEOPLE, _MOST_STAGES = 10_000_000, 1 << 53
 _ID_BYTES, _TOKEN_BYTES, _SECRET_BYTES = 8, 16, 32
 _LONGEST_ASKER = 200
 _SIGNED = b"hdp_fast.question\n"
@@ -109,12 +117,12 @@ class Study(Checked):
 
     RULES: ClassVar[Rules] = {
         "path": file_path,
-        "id": lambda name, value: _check_hexadecimal(name, value, 2 * _ID_BYTES),
+        "id": partial(_check_hexadecimal, length=2 * _ID_BYTES),
         "asker": partial(printable, longest=_LONGEST_ASKER),
         "epsilon": positive,
-        "people": lambda name, value: positive_int(name, value, _MOST_PEOPLE),
+        "people": partial(positive_int, most=_MOST_PEOPLE),
         "url": _check_url,
-        "public_key": lambda name, value: _check_hexadecimal(name, value, 2 * _SECRET_BYTES),
+        "public_key": partial(_check_hexadecimal, length=2 * _SECRET_BYTES),
     }
 
     path: Path
@@ -241,7 +249,7 @@ class Study(Checked):
         """
         positive_int("count", count, _MOST_PEOPLE)
         if number is not None:
-            positive_int("number", number, 1 << 53)
+            positive_int("number", number, _MOST_STAGES)
         if first is not None:
             positive_int("first", first, _MOST_PEOPLE)
         start = self._agree("first", first, hypothesis)
@@ -280,8 +288,11 @@ class Study(Checked):
 
         Raises:
             NeverAsked: There is none.
+            ParameterError: hypothesis is no text, or number no number.
         """
-        return self._store.find(hypothesis, number)
+        instance("hypothesis", hypothesis, str, "a text")
+        wanted = None if number is None else positive_int("number", number, _MOST_STAGES)
+        return self._store.find(hypothesis, wanted)
 
     def stages(self) -> list[PublishedStage]:
         """Lists all stages.
@@ -299,8 +310,11 @@ class Study(Checked):
 
         Args:
             number: Number of the stage.
+
+        Raises:
+            ParameterError: There is no such stage.
         """
-        self._store.close(number)
+        self._store.close(self._check_stage(number))
 
     def answers(self, number: int) -> list[tuple[str, int]]:
         """Reads the answers to a stage that were accepted.
@@ -310,8 +324,11 @@ class Study(Checked):
 
         Returns:
             Pairs of a random id, which devices draw, and a report, by their ids.
+
+        Raises:
+            ParameterError: There is no such stage.
         """
-        return self._store.answers(number)
+        return self._store.answers(self._check_stage(number))
 
     def counts(self, number: int | None = None) -> dict[str, int]:
         """Counts people; all of it is public.
@@ -321,12 +338,21 @@ class Study(Checked):
 
         Returns:
             A dict with the keys "invited" and "answered".
+
+        Raises:
+            ParameterError: There is no such stage.
         """
-        stages = [stage for stage in self.stages() if number in (None, stage.number)]
-        invited = sum(stage.count for stage in stages)
+        asked = None if number is None else self._check_stage(number)
+        invited = sum(stage.count for stage in self.stages() if asked in (None, stage.number))
         store = self._store
-        answered = store.count_burned() if number is None else store.count(number)
+        answered = store.count_burned() if asked is None else store.count(asked)
         return {"invited": invited, "answered": answered}
+
+    def _check_stage(self, value: Any) -> int:
+        number = positive_int("number", value, _MOST_STAGES)
+        if all(stage.number != number for stage in self.stages()):
+            refuse("number", number, "the study has no stage of it")
+        return number
 
     def open_desk(self) -> AbstractContextManager[Desk]:
         """Opens the study for a server.
@@ -375,18 +401,10 @@ class Study(Checked):
     def _write_links(self, out: IO[bytes], tokens: list[bytes]) -> None:
         out.write(b"number,link\n")
         for number, token in enumerate(tokens, start=1):
-            out.write(f"{number},{self.link(number, token)}\n".encode())
+            out.write(f"{number},{self._link(number, token)}\n".encode())
 
-    def link(self, number: int, token: bytes) -> str:
-        """Writes an invitation: what stands behind # never reaches a server.
-
-        Args:
-            number: Number of the person.
-            token: The token of the person, 16 bytes.
-
-        Returns:
-            The link.
-        """
+    def _link(self, number: int, token: bytes) -> str:
+        """An invitation: what stands behind # never reaches a server."""
         parts = {"study": self.id, "number": number, "token": token.hex()}
         parts |= {"key": self.public_key, "epsilon": repr(self.epsilon)}
         return f"{self.url}/#{urlencode(parts)}"
