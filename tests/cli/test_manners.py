@@ -58,6 +58,11 @@ VERBS = {
     ("local", "question", "frequency"): ("pay", "--k", "3", "--epsilon", "1"),
     ("local", "randomize"): ("1", "--question", "q.json"),
     ("local", "collect"): ("--question", "q.json"),
+    ("survey", "create"): (
+        *("town", "--asker", "me", "--epsilon", "1", "--people", "3"),
+        *("--url", "https://example.org"),
+    ),
+    ("survey", "serve"): ("town",),
     ("budget",): ("ledger",),
     ("bench",): (),
     ("version",): (),
