@@ -212,6 +212,8 @@ OUTPUTS = [
         ("label",),
         ("predict",),
         ("local", "randomize"),
+        ("survey", "create"),
+        ("survey", "serve"),
         ("budget",),
         ("bench",),
         ("version",),
