@@ -9,6 +9,7 @@ behind local.RemoteAgents with such files.
 from .._support.lazy import list_only
 from .device import answer_once
 from .folder import ReportFolder
+from .forms import form_of
 from .questions import (
     Question,
     frequency_question,
@@ -23,6 +24,7 @@ __all__ = [
     "Question",
     "ReportFolder",
     "answer_once",
+    "form_of",
     "frequency_question",
     "hypothesis_line",
     "hypothesis_question",
