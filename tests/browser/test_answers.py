@@ -85,7 +85,7 @@ def test_coins_are_those_of_the_browser_and_fall_as_the_page_says(collector, per
     count = 20_000
     result = page.evaluate(
         """async ([link, signed, count]) => {
-            const { Device, readInvitation } = await import("./page.js?again");
+            const { Device, readInvitation } = await import("./page.js");
             const bytes = await (await fetch("device.wasm")).arrayBuffer();
             const device = await Device.load(bytes);
             const { study, number, key, epsilon } = readInvitation(link);
@@ -258,7 +258,7 @@ def test_fields_that_are_missing_or_no_numbers_are_named_beside_them(collector, 
         assert page.get_by_text("This is no number.").is_visible()
     read = page.evaluate(
         """async (texts) => {
-            const { readNumber } = await import("./page.js?again");
+            const { readNumber } = await import("./page.js");
             return texts.map(readNumber);
         }""",
         ["44,5", " 44.5 ", "+44", "-5", "\u22125", ".5", "1500", "1,500", "", "1.2.3"],

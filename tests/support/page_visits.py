@@ -66,7 +66,7 @@ class Collector:
 
     def __init__(self):
         self.question, self.reply = (200, sign(ask())), (200, '{"accepted":true}')
-        self.files = {}
+        self.files, self.page = {}, PAGE
         # The paths that were asked for, and the tokens and bodies that came.
         self.seen, self.came = [], []
         collector = self
