@@ -28,6 +28,9 @@ MODULE := python/hdp_fast/_core.abi3.so
 MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
 # A release build of these sources is as good for tests.
 RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
+# What a page runs, and the programs that try it.
+DEVICE := python/hdp_fast/collection/page/device.wasm
+NODE = $(shell command -v node || echo $(BIN)/node)
 TESTS ?= tests
 BENCH ?= benches
 MIXTURES ?= 100000
@@ -64,7 +67,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -127,6 +130,17 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 
 mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
 	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
+
+device: $(STAMPS)/venv ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
+	bash rust/device/build.sh $(DEVICE)
+	cd $(dir $(DEVICE)) && sha256sum $(notdir $(DEVICE)) > $(notdir $(DEVICE)).sha256
+	@echo "$$(stat --format=%s $(DEVICE)) bytes, $$(gzip --best --stdout $(DEVICE) | wc --bytes) gzipped"
+	$(NODE) tests/device/run.mjs --speed $(DEVICE) tests/vectors/device.json
+
+device-check: ## build that module again, elsewhere: its bytes must be those that are stored
+	@mkdir -p build/device
+	bash rust/device/build.sh build/device/device.wasm
+	cd build/device && sha256sum --check $(CURDIR)/$(DEVICE).sha256
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \

@@ -6,50 +6,60 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::error::{Refusal, Result, require};
-use crate::json::{self, Object, quoted};
+use crate::json::{self, Object, decimal, quoted};
 use crate::probability::TWO_64;
 use crate::query::Record;
 use crate::question::{Asked, LONGEST, Question, digest, open, read_record};
 use crate::randomizer::{Entropy, Randomizer};
 use crate::signature::to_hex;
-use crate::text::number_of;
+use crate::text::{number_of, number_text};
 
 /// The format of a report.
 const FORM: &str = "{\"format\":\"hdp_fast.report\",\"version\":2,\"question\":";
 
+/// The names in an input that say who was invited to what.
+const INVITATION: [&str; 4] = ["signed", "key", "study", "epsilon"];
+
+/// What is done with a question once all of it is understood.
+type Work<'a> = &'a mut dyn FnMut(&Known<'_>) -> Result<String>;
+
 /// Describes a signed question to the person who was invited; JSON in, JSON out.
 pub fn describe(input: &str) -> String {
-    answered(input, |input| {
+    reply(input, &mut |input| {
         input.check_names("input", &INVITATION, &["number"])?;
-        invited(input, |known| Ok(known.describe()))
+        invited(input, &mut |known| Ok(known.describe()))
     })
 }
 
 /// Answers a signed question; JSON in, JSON out. Everything is checked before random bytes are asked for.
 pub fn answer(input: &str, random: Entropy<'_>) -> String {
-    answered(input, |input| {
+    reply(input, &mut |input| {
         input.check_names("input", &INVITATION, &["number", "answers", "record", "value"])?;
-        invited(input, |known| {
-            let truth = known.truth(Source::read(input)?)?;
-            let (line, report) = known.line(truth, random)?;
-            Ok(format!("{{\"line\":{},\"report\":{report},\"truth\":{truth:?}}}", quoted(&line)))
+        let record = input.some("record").map(read_record).transpose()?;
+        let source = match (input.some("answers"), &record, input.some("value")) {
+            (Some(answers), None, None) => Source::Answers(answers.object("answers")?),
+            (None, Some(record), None) => Source::Record(record),
+            (None, None, Some(value)) => Source::Value(value.text("value")?),
+            _ => return Err(Refusal::new("input", "it must have one of answers, record and value")),
+        };
+        invited(input, &mut |known| {
+            let truth = known.truth(&source)?;
+            let (line, report) = known.line(truth.value, random)?;
+            Ok(format!("{{\"line\":{},\"report\":{report},\"truth\":{}}}", quoted(&line), truth.text))
         })
     })
 }
 
 /// The line that answers a question that is trusted as it is, such as one from a file, about a record. `number` is that of
 /// the person's invitation, which a stage needs.
-pub fn line(question: &str, number: Option<u64>, record: Record, random: Entropy<'_>) -> Result<String> {
-    understood(question, number, |known| {
-        let truth = known.truth(Source::Record(record))?;
-        known.line(truth, random).map(|(line, _)| line)
+pub fn line(question: &str, number: Option<u64>, record: &Record, random: Entropy<'_>) -> Result<String> {
+    understood(question, number, &mut |known| {
+        let truth = known.truth(&Source::Record(record))?;
+        Ok(known.line(truth.value, random)?.0)
     })
 }
 
-/// The names in an input that say who was invited to what.
-const INVITATION: [&str; 4] = ["signed", "key", "study", "epsilon"];
-
-fn answered(input: &str, work: impl FnOnce(&Object<'_>) -> Result<String>) -> String {
+fn reply(input: &str, work: &mut dyn FnMut(&Object<'_>) -> Result<String>) -> String {
     let length = require(input.len() <= 2 * LONGEST, "input", "it must have at most 16 MiB");
     let result = length.and_then(|()| work(&json::parse_object("input", input)?));
     result.unwrap_or_else(|refusal| {
@@ -59,12 +69,12 @@ fn answered(input: &str, work: impl FnOnce(&Object<'_>) -> Result<String>) -> St
 }
 
 /// Does the work for a question whose signature, study and epsilon are those of the invitation.
-fn invited<T>(input: &Object<'_>, work: impl FnOnce(&Known<'_>) -> Result<T>) -> Result<T> {
+fn invited(input: &Object<'_>, work: Work<'_>) -> Result<String> {
     let question = open(input.text("signed")?, input.text("key")?)?;
     let study = input.some("study").map(|study| study.text("study")).transpose()?;
     let epsilon = input.number("epsilon")?;
     let number = input.some("number").map(|number| number.integer("number")).transpose()?;
-    understood(&question, number, |known| {
+    understood(&question, number, &mut |known| {
         require(known.question.study == study, "study", "the question is not of the invitation's study")?;
         let promised = known.question.randomizer.epsilon() == epsilon;
         require(promised, "epsilon", "the question has another epsilon than the invitation")?;
@@ -73,7 +83,7 @@ fn invited<T>(input: &Object<'_>, work: impl FnOnce(&Known<'_>) -> Result<T>) ->
 }
 
 /// Does the work for a question, once all of it is understood.
-fn understood<T>(text: &str, number: Option<u64>, work: impl FnOnce(&Known<'_>) -> Result<T>) -> Result<T> {
+fn understood(text: &str, number: Option<u64>, work: Work<'_>) -> Result<String> {
     require(text.len() <= LONGEST, "question", "it must have at most 8 MiB")?;
     let fields = json::parse_object("question", text)?;
     let question = Question::read(&fields)?;
@@ -92,51 +102,60 @@ struct Known<'a> {
 /// What a person answers from.
 enum Source<'a> {
     Answers(&'a Object<'a>),
-    Record(Record),
+    Record(&'a Record),
     Value(&'a str),
 }
 
-impl<'a> Source<'a> {
-    fn read(input: &'a Object<'a>) -> Result<Source<'a>> {
-        match ["answers", "record", "value"].map(|name| input.some(name)) {
-            [Some(answers), None, None] => Ok(Source::Answers(answers.object("answers")?)),
-            [None, Some(record), None] => read_record(record).map(Source::Record),
-            [None, None, Some(value)] => value.text("value").map(Source::Value),
-            _ => Err(Refusal::new("input", "it must have one of answers, record and value")),
-        }
+/// The true answer, for the randomizer and for the person's eyes.
+struct Truth {
+    value: f64,
+    text: String,
+}
+
+impl Truth {
+    /// An answer in [0, 1].
+    fn share(value: f64) -> Truth {
+        Truth { value, text: decimal(value) }
+    }
+
+    /// The place of a category.
+    fn place(place: u64) -> Truth {
+        Truth { value: place as f64, text: format!("{place}") }
     }
 }
 
 impl Known<'_> {
-    /// The true answer: in [0, 1] about a record, or the value or the place of the category.
-    fn truth(&self, source: Source<'_>) -> Result<f64> {
+    /// The true answer: in [0, 1] about a record, or the value, or the place of the category.
+    fn truth(&self, source: &Source<'_>) -> Result<Truth> {
         match (&self.asked, source) {
-            (Some(asked), Source::Record(record)) => Ok(asked.inquiry.answer(&record)),
+            (Some(asked), Source::Record(record)) => Ok(Truth::share(asked.inquiry.answer(record))),
             (Some(asked), Source::Answers(answers)) => {
                 let form = self.question.form.as_ref();
                 let (_, form) = form.ok_or_else(|| Refusal::new("answers", "the question has no form"))?;
-                Ok(asked.inquiry.answer(&form.record(&asked.inquiry, answers)?))
+                Ok(Truth::share(asked.inquiry.answer(&form.record(&asked.inquiry, answers)?)))
             }
-            (None, Source::Value(value)) => self.value(value),
+            (None, Source::Value(value)) => self.value(value.trim_matches(' ')),
             (Some(_), Source::Value(_)) => Err(Refusal::new("value", "the question is about a record")),
             (None, _) => Err(Refusal::new("value", "the question is about a value")),
         }
     }
 
-    fn value(&self, text: &str) -> Result<f64> {
+    fn value(&self, text: &str) -> Result<Truth> {
         let refusal = |rule: &str| Refusal::new("value", rule);
         match (&self.question.categories, &self.question.randomizer) {
             (Some(categories), _) => {
-                let place = categories.iter().position(|category| category == text.trim_matches(' '));
-                place.map(|place| place as f64).ok_or_else(|| refusal("it must be one of the categories"))
+                let place = categories.iter().position(|category| category == text);
+                place.map(|place| Truth::place(place as u64)).ok_or_else(|| refusal("it must be one of the categories"))
             }
             (None, Randomizer::Kary { k, .. }) => {
-                let text = text.trim_matches(' ');
-                let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-                let place = text.parse::<u64>().ok().filter(|place| digits && place < k);
-                place.map(|place| place as f64).ok_or_else(|| refusal("it must be a category, an integer below k"))
+                let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+                let place = text.parse().ok().filter(|place| digits && place < k);
+                place.map(Truth::place).ok_or_else(|| refusal("it must be a category, an integer below k"))
             }
-            (None, Randomizer::Binary { .. }) => number_of(text).ok_or_else(|| refusal("it must be a number")),
+            (None, Randomizer::Binary { .. }) => {
+                let value = number_of(text).ok_or_else(|| refusal("it must be a number"))?;
+                Ok(Truth { value, text: number_text(text) })
+            }
         }
     }
 
@@ -152,41 +171,57 @@ impl Known<'_> {
     }
 
     fn describe(&self) -> String {
-        let question = &self.question;
-        let words = |text: Option<&str>| text.map_or(Cow::Borrowed("null"), |text| Cow::Owned(quoted(text)));
-        let asked = self.asked.as_ref();
+        let (question, asked) = (&self.question, self.asked.as_ref());
+        let mut fields = Fields(String::new());
+        fields.put("study", &quoted_or_null(question.study));
+        fields.put("asker", &quoted_or_null(question.asker));
+        fields.put("text", &quoted_or_null(question.text));
+        fields.put("id", &quoted(question.id));
+        fields.put("digest", &quoted(&self.digest));
+        fields.put("kind", &quoted(question.kind));
+        fields.put("epsilon", question.epsilon);
+        fields.put("keep", &decimal(question.randomizer.keep() as f64 / TWO_64));
+        fields.put("randomizer", question.parameters);
+        let categories = question.categories.as_ref();
+        fields
+            .put("categories", &categories.map_or("null".into(), |texts| list(texts.iter().map(|text| quoted(text)))));
         let place = asked.and_then(|asked| asked.place);
-        let place = place.map_or(Cow::Borrowed("null"), |place| Cow::Owned(format!("{place}")));
-        let form = question.form.as_ref();
-        let needed: Vec<bool> = match (asked, form) {
+        fields.put("place", &place.map_or("null".into(), |place| format!("{place}")));
+        fields.put("queries", &format!("{}", asked.map_or(0, |asked| asked.queries)));
+        fields.put("query", asked.map_or("null", |asked| asked.text));
+        let needed = match (asked, &question.form) {
             (Some(asked), Some((_, form))) => form.needed(&asked.inquiry),
             _ => Vec::new(),
         };
-        let inputs = needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(i, _)| format!("{i}"));
-        format!(
-            "{{\"study\":{},\"asker\":{},\"text\":{},\"id\":{},\"digest\":\"{}\",\"kind\":\"{}\",\"epsilon\":{:?},\
-             \"keep\":{:?},\"place\":{place},\"queries\":{},\"query\":{},\"inputs\":[{}],\"form\":{},\"categories\":{},\
-             \"bounds\":{}}}",
-            words(question.study),
-            words(question.asker),
-            words(question.text),
-            quoted(question.id),
-            self.digest,
-            question.kind,
-            question.randomizer.epsilon(),
-            question.randomizer.keep() as f64 / TWO_64,
-            asked.map_or(0, |asked| asked.queries),
-            asked.map_or("null", |asked| asked.text),
-            inputs.collect::<Vec<_>>().join(","),
-            form.map_or("null", |(text, _)| *text),
-            question.categories.as_ref().map_or(Cow::Borrowed("null"), |categories| {
-                let texts: Vec<String> = categories.iter().map(|text| quoted(text)).collect();
-                Cow::Owned(format!("[{}]", texts.join(",")))
-            }),
-            match question.randomizer {
-                Randomizer::Binary { low, high, .. } => format!("[{low:?},{high:?}]"),
-                Randomizer::Kary { .. } => "null".into(),
-            },
-        )
+        let needed = needed.iter().enumerate().filter(|(_, needed)| **needed);
+        fields.put("inputs", &list(needed.map(|(i, _)| format!("{i}"))));
+        fields.put("form", question.form.as_ref().map_or("null", |(text, _)| text));
+        fields.0.push('}');
+        fields.0
     }
+}
+
+/// The fields of an object that is being written.
+struct Fields(String);
+
+impl Fields {
+    fn put(&mut self, name: &str, value: &str) {
+        self.0.push(if self.0.is_empty() { '{' } else { ',' });
+        self.0.push_str(&quoted(name));
+        self.0.push(':');
+        self.0.push_str(value);
+    }
+}
+
+fn quoted_or_null(text: Option<&str>) -> Cow<'static, str> {
+    text.map_or(Cow::Borrowed("null"), |text| Cow::Owned(quoted(text)))
+}
+
+fn list(entries: impl Iterator<Item = String>) -> String {
+    let mut text = String::new();
+    for entry in entries {
+        text.push(if text.is_empty() { '[' } else { ',' });
+        text.push_str(&entry);
+    }
+    if text.is_empty() { "[]".into() } else { text + "]" }
 }

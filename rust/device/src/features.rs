@@ -136,7 +136,7 @@ fn matrix(object: &Object<'_>, d: usize) -> Result<Option<Matrix>> {
         require(object.some("offset").is_none(), "offset", "without a matrix it must be null")?;
         return Ok(None);
     };
-    let rows: Vec<Vec<f64>> = rows.list("matrix")?.iter().map(|row| row.numbers("matrix")).collect::<Result<_>>()?;
+    let rows: Vec<Vec<f64>> = rows.each("matrix", &mut |row| row.numbers("matrix"))?;
     let outputs = rows.first().map_or(0, Vec::len);
     let even = rows.len() == d && outputs > 0 && rows.iter().all(|row| row.len() == outputs);
     require(even, "matrix", "there must be a row for each entry of origin, all of one length")?;

@@ -53,18 +53,16 @@ impl Form {
     /// Reads a form.
     pub fn read(object: &Object<'_>) -> Result<Form> {
         object.check_names("form", &["inputs", "features", "label"], &[])?;
-        let (inputs, features) = (object.list("inputs")?, object.list("features")?);
+        let inputs = object.each("inputs", &mut |input| Input::read(input.object("inputs")?))?;
         require(inputs.len() <= MOST_INPUTS, "inputs", "there must be at most 1,000")?;
-        require(features.len() <= MOST_COLUMNS, "features", "there must be at most 100,000")?;
-        let inputs: Vec<Input> =
-            inputs.iter().map(|input| Input::read(input.object("inputs")?)).collect::<Result<_>>()?;
+        require(object.list("features")?.len() <= MOST_COLUMNS, "features", "there must be at most 100,000")?;
         for (i, input) in inputs.iter().enumerate() {
             let before = inputs.iter().take(i);
             require(before.into_iter().all(|other| other.name != input.name), "inputs", "their names must differ")?;
         }
         let part = |value: &Json<'_>, name: &str| Part::read(value.object(name)?, &inputs);
         let label = object.some("label").map(|value| part(value, "label")).transpose()?;
-        let features = features.iter().map(|value| part(value, "features")).collect::<Result<_>>()?;
+        let features = object.each("features", &mut |value| part(value, "features"))?;
         Ok(Form { inputs, features, label })
     }
 
@@ -84,12 +82,10 @@ impl Form {
 
     /// The record of a person who has answered the inputs that are needed. A column whose input is not needed is 0.
     pub fn record(&self, inquiry: &Inquiry, answers: &Object<'_>) -> Result<Record> {
-        let replies: Vec<Option<Reply>> = self
-            .needed(inquiry)
-            .into_iter()
-            .zip(&self.inputs)
-            .map(|(needed, input)| needed.then(|| input.reply(answers)).transpose())
-            .collect::<Result<_>>()?;
+        let mut replies = Vec::new();
+        for (needed, input) in self.needed(inquiry).into_iter().zip(&self.inputs) {
+            replies.push(if needed { Some(input.reply(answers)?) } else { None });
+        }
         let value = |part: &Part| match replies.get(part.input) {
             Some(Some(reply)) => part.value(self.inputs.get(part.input), reply),
             _ => 0.0,
@@ -164,9 +160,7 @@ impl Part {
             }
             Kind::Choice(choices) => {
                 object.check_names("feature", &["input", "values"], &[])?;
-                let values = object.list("values")?.iter();
-                let values: Vec<String> =
-                    values.map(|value| value.text("values").map(ToString::to_string)).collect::<Result<_>>()?;
+                let values = object.each("values", &mut |value| Ok(String::from(value.text("values")?)))?;
                 let known = values.iter().all(|value| choices.contains(value));
                 require(known, "values", "each must be the value of a choice")?;
                 Rule::OneOf(values)

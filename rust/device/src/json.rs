@@ -48,10 +48,10 @@ pub fn parse<'a>(name: &str, text: &'a str) -> Result<Json<'a>> {
     reader.skip_space();
     match value {
         Some(value) if reader.at == text.len() => Ok(value),
-        _ => Err(Refusal::new(
-            name,
-            format!("it must be JSON, without a name twice, but is not from byte {}", reader.at),
-        )),
+        _ => {
+            let rule = format!("it must be JSON, without a name twice, but is not from byte {}", reader.at);
+            Err(Refusal::new(name, &rule))
+        }
     }
 }
 
@@ -83,11 +83,11 @@ impl<'a> Object<'a> {
     pub fn check_names(&self, whole: &str, needed: &[&str], allowed: &[&str]) -> Result<()> {
         for (name, _) in &self.fields {
             if !needed.iter().chain(allowed).any(|known| known == name) {
-                return Err(Refusal::new(whole, format!("this device does not know its field {}", quoted(name))));
+                return Err(Refusal::new(whole, &format!("this device does not know its field {}", quoted(name))));
             }
         }
         match needed.iter().find(|&&name| self.get(name).is_none()) {
-            Some(name) => Err(Refusal::new(whole, format!("its field {name} is missing"))),
+            Some(name) => Err(Refusal::new(whole, &format!("its field {name} is missing"))),
             None => Ok(()),
         }
     }
@@ -118,6 +118,19 @@ impl<'a> Object<'a> {
     /// The list of that name, which must be there.
     pub fn list(&self, name: &str) -> Result<&[Json<'a>]> {
         self.need(name)?.list(name)
+    }
+
+    /// The number of that name as it is written.
+    pub fn written(&self, name: &str) -> &str {
+        match self.get(name) {
+            Some(Json::Number(text)) => text,
+            _ => "null",
+        }
+    }
+
+    /// What is made of each entry of the list of that name.
+    pub fn each<T>(&self, name: &str, make: &mut dyn FnMut(&Json<'a>) -> Result<T>) -> Result<Vec<T>> {
+        self.need(name)?.each(name, make)
     }
 
     /// The finite numbers of that name.
@@ -161,9 +174,18 @@ impl<'a> Json<'a> {
         }
     }
 
+    /// What is made of each entry of the value, a list. The code of the loop is there once for each type.
+    pub fn each<T>(&self, name: &str, make: &mut dyn FnMut(&Json<'a>) -> Result<T>) -> Result<Vec<T>> {
+        let mut made = Vec::new();
+        for entry in self.list(name)? {
+            made.push(make(entry)?);
+        }
+        Ok(made)
+    }
+
     /// The value as a list of finite numbers.
     pub fn numbers(&self, name: &str) -> Result<Vec<f64>> {
-        self.list(name)?.iter().map(|entry| entry.number(name)).collect()
+        self.each(name, &mut |entry| entry.number(name))
     }
 
     /// The value as an object.
@@ -361,6 +383,17 @@ impl<'a> Reader<'a> {
         self.at += 4;
         u32::from_str_radix(digits, 16).ok()
     }
+}
+
+/// A number in [0, 1] with at most 16 decimals.
+pub fn decimal(number: f64) -> String {
+    const ONE: u64 = 10_000_000_000_000_000;
+    let units = (number * ONE as f64 + 0.5) as u64;
+    if units >= ONE {
+        return "1".to_owned();
+    }
+    let digits = format!("0.{units:016}");
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 /// A text as JSON writes it in ASCII, with the escapes of Python's json.dumps.

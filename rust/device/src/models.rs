@@ -4,7 +4,6 @@
 //! no prediction, and no score.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -22,7 +21,7 @@ pub enum Hypothesis {
     /// Whether some bits have their values, or the opposite.
     Conjunction(Literals, bool),
     /// The sum of some bits over GF(2), plus a constant.
-    Parity(BTreeSet<u64>, bool),
+    Parity(Vec<u64>, bool),
     /// Whether so many literals hold.
     AtLeast(u64, Literals),
     /// Whether weights times the record plus a bias is at least 0.
@@ -76,17 +75,17 @@ pub struct Shift {
 const FEATURES: &str = "features";
 
 fn columns(object: &Object<'_>) -> Result<Vec<u64>> {
-    object.list(FEATURES)?.iter().map(|entry| entry.integer(FEATURES)).collect()
+    object.each(FEATURES, &mut |entry| entry.integer(FEATURES))
 }
 
 fn literals(object: &Object<'_>) -> Result<Literals> {
-    let (features, values) = (columns(object)?, object.list("values")?);
-    require(features.len() == values.len(), "values", "there must be one for each of the features")?;
-    let bit = |value: &Json<'_>| match value.integer("values") {
+    let mut bit = |value: &Json<'_>| match value.integer("values") {
         Ok(bit @ 0..=1) => Ok(bit == 1),
         _ => Err(Refusal::new("values", "each must be 0 or 1")),
     };
-    features.into_iter().zip(values).map(|(feature, value)| Ok((feature, bit(value)?))).collect()
+    let (features, values) = (columns(object)?, object.each("values", &mut bit)?);
+    require(features.len() == values.len(), "values", "there must be one for each of the features")?;
+    Ok(features.into_iter().zip(values).collect())
 }
 
 fn some_numbers(name: &str, value: &Json<'_>) -> Result<Vec<f64>> {
@@ -107,21 +106,22 @@ impl Shift {
 
 impl Additive {
     fn read(object: &Object<'_>) -> Result<Additive> {
-        let (cuts, weights) = (object.list("cuts")?, object.list("weights")?);
+        let cuts = object.each("cuts", &mut |cuts| cuts.numbers("cuts"))?;
+        let weights = object.each("weights", &mut |weights| weights.numbers("weights"))?;
         require(!cuts.is_empty() && cuts.len() == weights.len(), "cuts", "there must be a list for each feature")?;
-        let columns = cuts.iter().zip(weights).map(|(cuts, weights)| {
-            let (cuts, weights) = (cuts.numbers("cuts")?, weights.numbers("weights")?);
+        let mut columns = Vec::new();
+        for (cuts, weights) in cuts.into_iter().zip(weights) {
             require(cuts.windows(2).all(|pair| pair[0] <= pair[1]), "cuts", "those of a feature must not fall")?;
             require(cuts.len() == weights.len(), "weights", "there must be one for each cut of each feature")?;
             let mut sum = 0.0;
             let mut sums = vec![sum];
-            sums.extend(weights.iter().map(|weight| {
+            for weight in weights {
                 sum += weight;
-                sum
-            }));
-            Ok((cuts, sums))
-        });
-        Ok(Additive { columns: columns.collect::<Result<_>>()?, bias: object.number("bias")? })
+                sums.push(sum);
+            }
+            columns.push((cuts, sums));
+        }
+        Ok(Additive { columns, bias: object.number("bias")? })
     }
 }
 
@@ -151,7 +151,7 @@ impl Hypothesis {
             }
             "parity" => {
                 names(&["features", "complement"])?;
-                Ok(Hypothesis::Parity(columns(object)?.into_iter().collect(), object.flag("complement")?))
+                Ok(Hypothesis::Parity(columns(object)?, object.flag("complement")?))
             }
             "at_least" => {
                 names(&["threshold", "features", "values"])?;
@@ -167,21 +167,20 @@ impl Hypothesis {
             }
             "softmax" => {
                 names(&["weights"])?;
-                let rows = object.list("weights")?.iter().map(|row| some_numbers("weights", row));
-                let rows: Vec<Vec<f64>> = rows.collect::<Result<_>>()?;
+                let rows = object.each("weights", &mut |row| some_numbers("weights", row))?;
                 let even = rows.windows(2).all(|pair| pair[0].len() == pair[1].len());
                 require(rows.len() >= 2 && even, "weights", "there must be as many for each of two classes or more")?;
                 Ok(Hypothesis::Softmax(rows))
             }
             "vote" => {
                 names(&["hypotheses"])?;
-                let voters = object.list("hypotheses")?;
+                let mut read = |voter: &Json<'_>| Hypothesis::read_kind(voter.object("hypotheses")?, true);
+                let voters = object.each("hypotheses", &mut read)?;
                 require(!voters.is_empty(), "hypotheses", "there must be one")?;
-                let read = |voter: &Json<'_>| Hypothesis::read_kind(voter.object("hypotheses")?, true);
-                Ok(Hypothesis::Vote(voters.iter().map(read).collect::<Result<_>>()?))
+                Ok(Hypothesis::Vote(voters))
             }
             "calibrated" => Ok(Hypothesis::Calibrated(Box::new(Score::read_kind(object, 0)?))),
-            _ => Err(Refusal::new("kind", format!("this device does not know the hypothesis {kind}"))),
+            _ => Err(Refusal::new("kind", &format!("this device does not know the hypothesis {kind}"))),
         }
     }
 }
@@ -280,7 +279,10 @@ impl Hypothesis {
             }
             Hypothesis::Parity(columns, complement) => {
                 bits(record)?;
-                columns.iter().fold(*complement, |sum, &column| sum != (bit(record, column) == Some(true)))
+                // A bit that is named twice counts once.
+                let mut named = vec![false; record.len()];
+                columns.iter().for_each(|&column| mark(column, &mut named));
+                record.iter().zip(named).fold(*complement, |sum, (&x, named)| sum != (named && x == 1.0))
             }
             Hypothesis::AtLeast(threshold, literals) => {
                 bits(record)?;

@@ -68,7 +68,7 @@ impl Query {
         require(object.text("kind")? == "query", "kind", "it must be query")?;
         let terms = object.list("terms")?;
         require(!terms.is_empty(), "terms", "there must be one")?;
-        terms.iter().map(|term| Term::read(term.object("terms")?)).collect::<Result<_>>().map(Query)
+        object.each("terms", &mut |term| Term::read(term.object("terms")?)).map(Query)
     }
 }
 
@@ -126,9 +126,9 @@ impl Term {
                 names(&["queries"])?;
                 let pairs = object.list("queries")?;
                 require(!pairs.is_empty(), "queries", "there must be one")?;
-                pairs.iter().map(Term::read_pair).collect::<Result<_>>().map(Term::Weighted)
+                object.each("queries", &mut Term::read_pair).map(Term::Weighted)
             }
-            _ => Err(Refusal::new("kind", alloc::format!("this device does not know the term {kind}"))),
+            _ => Err(Refusal::new("kind", &alloc::format!("this device does not know the term {kind}"))),
         }
     }
 

@@ -59,6 +59,10 @@ pub struct Question<'a> {
     pub categories: Option<Vec<String>>,
     /// What randomizes the answer.
     pub randomizer: Randomizer,
+    /// The same, as it is written.
+    pub parameters: &'a str,
+    /// Its epsilon, as it is written.
+    pub epsilon: &'a str,
 }
 
 impl<'a> Question<'a> {
@@ -73,7 +77,8 @@ impl<'a> Question<'a> {
             Some(value) => check_text(name, value.text(name)?, longest, lines).map(Some),
             None => Ok(None),
         };
-        let randomizer = Randomizer::read(fields.need("randomizer")?.object("randomizer")?)?;
+        let parameters = fields.need("randomizer")?.object("randomizer")?;
+        let randomizer = Randomizer::read(parameters)?;
         let categories = fields.get("categories").map(|value| read_categories(value, &randomizer)).transpose()?;
         let form = fields.get("form").map(|form| form.object("form")).transpose()?;
         let question = Question {
@@ -86,6 +91,8 @@ impl<'a> Question<'a> {
             hypothesis: fields.get("hypothesis").map(|text| text.text("hypothesis")).transpose()?,
             categories,
             randomizer,
+            parameters: parameters.text,
+            epsilon: parameters.written("epsilon"),
         };
         question.check_kind()?;
         Ok(question)
@@ -96,7 +103,7 @@ impl<'a> Question<'a> {
         match self.kind {
             "mean" | "stage" => require(binary, "kind", "its randomizer must be BinaryResponse")?,
             "frequency" => require(!binary, "kind", "its randomizer must be KaryResponse")?,
-            kind => return Err(Refusal::new("kind", format!("this device does not know a question about a {kind}"))),
+            kind => return Err(Refusal::new("kind", &format!("this device does not know a question about a {kind}"))),
         }
         let unit = matches!(self.randomizer, Randomizer::Binary { low: 0.0, high: 1.0, .. });
         require(self.hypothesis.is_none() || unit, "hypothesis", "its randomizer must be BinaryResponse on [0, 1]")?;
@@ -131,8 +138,8 @@ impl<'a> Asked<'a> {
         let (first, count) = (content.integer("first")?, content.integer("count")?);
         let last = first.checked_add(count).filter(|&end| end < 1 << 63 && first > 0 && count > 0);
         let end = last.ok_or_else(|| Refusal::new("stage", "its first number and its count must be at least 1"))?;
-        let (queries, shares) = (content.list("queries")?, content.list("shares")?);
-        let shares: Vec<u64> = shares.iter().map(|share| share.integer("shares")).collect::<Result<_>>()?;
+        let queries = content.list("queries")?;
+        let shares = content.each("shares", &mut |share| share.integer("shares"))?;
         require(queries.len() == shares.len(), "shares", "there must be one for each of the queries")?;
         let shares = Shares::new(key, &shares)?;
         let number = number.ok_or_else(|| Refusal::new("number", "a stage needs that of the invitation"))?;
@@ -155,10 +162,10 @@ impl<'a> Asked<'a> {
 pub(crate) fn read_record(value: &Json<'_>) -> Result<crate::query::Record> {
     let object = value.object("record")?;
     object.check_names("record", &["features"], &["label"])?;
-    let entry = |value: &Json<'_>| match value {
+    let mut entry = |value: &Json<'_>| match value {
         Json::Null => Ok(f64::NAN),
         value => value.number("record"),
     };
-    let features = object.list("features")?.iter().map(entry).collect::<Result<_>>()?;
+    let features = object.each("features", &mut entry)?;
     Ok(crate::query::Record { features, label: object.get("label").map_or(Ok(f64::NAN), entry)? })
 }

@@ -64,7 +64,7 @@ impl Randomizer {
                 require((2..=MOST_CATEGORIES).contains(&k), "k", "there must be from 2 to 2**31 categories")?;
                 Ok(Randomizer::Kary { epsilon: epsilon(object)?, k })
             }
-            _ => Err(Refusal::new("randomizer", alloc::format!("this device does not know {name}"))),
+            _ => Err(Refusal::new("randomizer", &alloc::format!("this device does not know {name}"))),
         }
     }
 

@@ -74,7 +74,7 @@ pub fn device_line(
     features: Vec<f64>,
     label: f64,
 ) -> PyResult<String> {
-    py.detach(|| device::line(question, number, Record { features, label }, &mut fill)).map_err(raise_refusal)
+    py.detach(|| device::line(question, number, &Record { features, label }, &mut fill)).map_err(raise_refusal)
 }
 
 fn fill(bytes: &mut [u8]) -> Result<(), Refusal> {
