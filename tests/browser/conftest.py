@@ -1,10 +1,9 @@
 """Headless Chromium, a server of the respondent's page, and people with a browser each."""
 
-import shutil
 from contextlib import suppress
 
 import pytest
-from page_visits import Collector, Person
+from page_visits import Collector, Person, open_chromium
 from playwright.sync_api import sync_playwright
 
 
@@ -17,12 +16,8 @@ def collector():
 
 @pytest.fixture(scope="session")
 def chromium():
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    assert program, "no Chromium: apt-get install chromium"
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+    with sync_playwright() as play, open_chromium(play.chromium) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture

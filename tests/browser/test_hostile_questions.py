@@ -151,7 +151,8 @@ def test_a_browser_that_keeps_nothing_draws_nothing(collector, person):
 def test_a_disk_that_is_full_at_the_draw_leaves_nothing_to_send(collector, person):
     one = person()
     page = one.open(collector.link(), READY)
-    page.evaluate("IDBObjectStore.prototype.put = () => { throw new DOMException('full'); }")
+    full = "IDBObjectStore.prototype.put = () => { throw new DOMException('full'); }"
+    page.evaluate(f"void ({full})")
     one.type()
     one.click("Randomize my answer")
     one.expect("This browser lets the page keep nothing")
@@ -165,7 +166,7 @@ def test_markup_in_any_field_is_shown_as_it_stands(collector, person, markup):
     inputs[0] = {**inputs[0], "name": f"age {markup}", "text": f"How old? {markup}"}
     for place in (1, 2, 3):
         choices = [dict(choice) for choice in inputs[place]["choices"]]
-        choices[0] = {"value": f"first {markup}", "text": f"This {markup}"}
+        choices[-1] = {"value": f"last {markup}", "text": f"This {markup}"}
         inputs[place] = {**inputs[place], "choices": choices, "text": f"Which? {place} {markup}"}
     form = {**FORM, "inputs": inputs}
     fields = {name: f"{name} {markup}" for name in ("study", "asker", "text", "id")}
@@ -178,8 +179,8 @@ def test_markup_in_any_field_is_shown_as_it_stands(collector, person, markup):
         assert text in shown
     page.get_by_label("How old?").fill("44")
     for legend in page.locator("fieldset").all():
-        legend.get_by_role("radio").first.check()
-    page.locator("select").select_option(index=1)
+        legend.get_by_role("radio").last.check()
+    page.locator("select").select_option(label=f"This {markup}")
     one.click("Randomize my answer")
     assert json.loads(one.line())["question"] == fields["id"]
     one.click("Send this line")
@@ -208,8 +209,7 @@ def test_code_of_other_origins_and_inline_code_does_not_run(collector, person):
     page.evaluate(
         """() => {
             const script = document.createElement("script");
-            script.textContent = "hacked()";
-            try { document.head.append(script); } catch {}
+            try { script.textContent = "hacked()"; document.head.append(script); } catch {}
             try { document.body.innerHTML = "<img src=x onerror=hacked()>"; } catch {}
             const image = document.createElement("img");
             image.src = "http://127.0.0.1:9/leak";

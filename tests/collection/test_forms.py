@@ -1,12 +1,18 @@
 """Forms of a schema: a page's answers make the features that the schema makes of the record."""
 
+import json
+
 import numpy as np
 import pytest
 
-from hdp_fast.collection import form_of
+from hdp_fast import _core
+from hdp_fast.collection import Question, form_of
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError
+from hdp_fast.local import BinaryResponse, Query
 
+SECRET = bytes(range(32))
+KEY = _core.ed25519_public(SECRET).hex()
 WORDS = ("own", "rent", "other", "other_", "10 & more", "<b>", "né")
 
 
@@ -73,6 +79,39 @@ def test_a_form_makes_the_features_and_the_label_of_its_schema():
             assert labels == schema.labels(frame).tolist()
 
 
+def on_device(form, query, typed):
+    """The true answer to a query, as a device works it out from what a person types."""
+    randomizer = BinaryResponse(1.0, (0.0, 1.0))
+    hypothesis = json.dumps(query.hypothesis)
+    asked = {"study": "town", "form": json.dumps(form), "hypothesis": hypothesis}
+    question = Question("town-1", randomizer, **asked).to_json()
+    signature = _core.ed25519_sign(SECRET, b"hdp_fast.question\n" + question.encode()).hex()
+    envelope = {"format": "hdp_fast.signed", "version": 1}
+    signed = json.dumps({**envelope, "question": question, "signature": signature})
+    invitation = {"signed": signed, "key": KEY, "study": "town", "epsilon": 1.0, "number": 1}
+    shown = json.loads(_core.device_describe(json.dumps(invitation)))
+    needed = {form["inputs"][place]["name"]: typed[place] for place in shown["inputs"]}
+    answers = {name: text if isinstance(text, str) else repr(text) for name, text in needed.items()}
+    output = json.loads(_core.device_answer(json.dumps({**invitation, "answers": answers})))
+    return output["truth"]
+
+
+def test_a_device_works_out_the_features_and_the_label_of_the_schema():
+    rng = np.random.default_rng(3)
+    for _ in range(12):
+        schema = draw_schema(rng)
+        record = draw_record(rng, schema)
+        frame = {name: [value] for name, value in record.items()}
+        for features, make in (("bits", schema.bits), ("numbers", schema.floats)):
+            form = form_of(schema, features=features)
+            typed, values = answer(form, record), make(frame)[0]
+            made = [
+                on_device(form, Query.value(place, 0.0, 1.0), typed) for place in range(len(values))
+            ]
+            assert np.abs(np.array(made) - values).max() <= (1e-7 if features == "numbers" else 0)
+            assert on_device(form, Query.label(), typed) == schema.labels(frame)[0]
+
+
 def test_a_number_is_scaled_to_the_last_digits_where_its_bounds_are_no_wider_than_its_values():
     rng, kind = np.random.default_rng(2), Number(18, 90)
     (rule,) = form_of(Schema(None, {"age": kind}), features="numbers")["features"]
@@ -111,5 +150,11 @@ def test_what_a_page_cannot_ask_is_refused():
         form_of(Schema(Label("income", bounds=(0, 1)), columns), features="bits")
     with pytest.raises(ParameterError, match="bounds of column 'age'"):
         form_of(Schema(None, {"age": Number(0, 1e-310)}), features="numbers")
+    for name in ("", "x" * 101, "a\nb"):
+        with pytest.raises(ParameterError, match="schema = "):
+            form_of(Schema(None, {"way": Category((name, "bus"))}), features="bits")
+    many = Schema(None, {"way": Category(tuple(map(str, range(1000))))})
+    with pytest.raises(ParameterError, match="1,000 values"):
+        form_of(many, features="bits")
     with pytest.raises(ParameterError, match="features"):
         form_of(Schema(None, columns), features="floats")

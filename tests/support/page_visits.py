@@ -1,6 +1,7 @@
 """A server of the respondent's page with what a test chooses, and people with a browser each."""
 
 import json
+import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
@@ -119,6 +120,13 @@ class Collector:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+def open_chromium(kind):
+    """Starts the Chromium of the system, headless."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    assert program, "no Chromium: apt-get install chromium"
+    return kind.launch(executable_path=program, args=["--no-sandbox"])
 
 
 class Person:

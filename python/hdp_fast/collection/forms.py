@@ -12,6 +12,8 @@ from ..data.column_kinds import label_texts
 from ..exceptions import ParameterError
 
 _NONE_OF_THESE = "none of these"
+# What devices read: the longest name, and the longest text; how many inputs, and choices of one.
+_LONGEST_NAME, _LONGEST_TEXT, _MOST = 100, 2000, 1000
 
 
 def form_of(
@@ -39,8 +41,8 @@ def form_of(
         and the `label`, or None.
 
     Raises:
-        ParameterError: The label is a number, bounds are too far apart for floats, or a text is of
-            no column and no choice.
+        ParameterError: The label is a number, bounds are too far apart for floats, a text is of no
+            column and no choice, or a name, a value or a text is none that devices take.
 
     Guarantee:
         The form is made of the schema alone, which is public.
@@ -77,6 +79,9 @@ def form_of(
         label = {"input": len(inputs), "values": list(_label_values(schema.label))}
         inputs.append(words.label(schema.label))
     words.finish()
+    if len(inputs) > _MOST:
+        rule = f"a device takes at most {_MOST:,}"
+        raise ParameterError(f"schema makes {len(inputs):,} inputs, but {rule}")
     return {"inputs": inputs, "features": rules, "label": label}
 
 
@@ -100,6 +105,14 @@ def _label_values(label: Label) -> tuple[str, ...]:
     return ("1",) if label.positive is None else label.positive
 
 
+def _check_name(name: str) -> str:
+    """A name of a column or a value, as devices take it."""
+    if not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        rule = f"names and values of a form must be printable, 1 to {_LONGEST_NAME} characters"
+        refuse("schema", name, rule)
+    return name
+
+
 class _Words:
     """The texts of a form, and which of them were used."""
 
@@ -110,6 +123,9 @@ class _Words:
         for name, text in given.items():
             if not isinstance(name, str) or not isinstance(text, str) or not text.strip():
                 refuse("texts", {name: text}, "names and texts must be texts, no text empty")
+            if len(text) > _LONGEST_TEXT or not text.replace("\n", "").isprintable():
+                rule = f"it must be printable, at most {_LONGEST_TEXT:,} characters"
+                refuse(f"texts[{name!r}]", text, rule)
         self._texts, self._known = given, set[str]()
 
     def _say(self, name: str, otherwise: str) -> str:
@@ -117,18 +133,21 @@ class _Words:
         return self._texts.get(name, otherwise)
 
     def number(self, name: str, kind: Number) -> dict[str, Any]:
-        asked = {"name": name, "text": self._say(name, name)}
+        asked = {"name": _check_name(name), "text": self._say(name, name)}
         return {**asked, "kind": "number", "low": kind.low, "high": kind.high}
 
     def choice(
         self, name: str, choices: Mapping[str, str], rest: str | None = _NONE_OF_THESE
     ) -> dict[str, Any]:
         """An input with these choices by their values, and one for the rest unless it is None."""
-        asked = {"name": name, "text": self._say(name, name), "kind": "choice"}
+        asked = {"name": _check_name(name), "text": self._say(name, name), "kind": "choice"}
         offered = [
-            {"value": value, "text": self._say(f"{name}={value}", text)}
+            {"value": _check_name(value), "text": self._say(f"{name}={value}", text)}
             for value, text in choices.items()
         ]
+        if len(offered) >= _MOST:
+            rule = f"a device takes fewer than {_MOST:,}"
+            raise ParameterError(f"column {name!r} has {len(offered):,} values, but {rule}")
         if rest is not None:
             other = "other"
             while other in choices:

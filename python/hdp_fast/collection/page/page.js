@@ -303,7 +303,7 @@ export class Page {
 
   async build() {
     WORDS = await this.load("texts.json", (response) => response.json());
-    const level = this.field === null ? 1 : 3;
+    const level = this.field === null ? 1 : 2;
     this.heading = (below) => `h${level + below}`;
     this.status = make("p", { class: "status", role: "status", "aria-live": "polite", tabindex: "-1" }, say("loading"));
     this.title = make(this.heading(0), {}, say("title"));
