@@ -223,7 +223,7 @@ class Crowd:
                 except OSError:
                     # The server was killed: the same line once more.
                     connection = None
-                    await asyncio.sleep(0.02)
+                    await asyncio.sleep(0.1)
                     continue
                 self.waits.append(time.monotonic() - start)
                 if status != 200:

@@ -160,7 +160,6 @@ class _Collector:
         self._study = study
         self._addresses, self._tokens = _Limiter(per_address), _Limiter(per_token)
         self._served: dict[int, _Served] = {}
-        self._firsts: list[int] = []
         self._stages: list[PublishedStage] = []
         self._fresh_until = 0.0
         self._desk: Desk
@@ -230,19 +229,24 @@ class _Collector:
     def _find(self, number: int) -> _Served:
         """The stage that a person is invited to."""
         now = asyncio.get_running_loop().time()
-        if now >= self._fresh_until:
-            self._stages, self._fresh_until = self._desk.stages(), now + _FRESH_SECONDS
-            self._stages.sort(key=lambda stage: stage.first)
-            self._firsts = [stage.first for stage in self._stages]
-        at = bisect.bisect_right(self._firsts, number) - 1
-        if at < 0 or number >= self._firsts[at] + self._stages[at].count:
+        stage = self._stage_of(number) if now < self._fresh_until else None
+        if stage is None:
+            # One that went out a moment ago is known at once, one that was closed soon.
+            self._stages = sorted(self._desk.stages(), key=lambda stage: stage.first)
+            self._fresh_until = now + _FRESH_SECONDS
+            stage = self._stage_of(number)
+        if stage is None:
             raise _Refused(404, "no question yet")
-        stage = self._stages[at]
         served = self._served.get(stage.number)
         if served is None or served.stage != stage:
             served = served._replace(stage=stage) if served else self._open(stage)
             self._served[stage.number] = served
         return served
+
+    def _stage_of(self, number: int) -> PublishedStage | None:
+        at = bisect.bisect_right(self._stages, number, key=lambda stage: stage.first) - 1
+        stage = self._stages[at] if at >= 0 else None
+        return stage if stage is not None and number < stage.first + stage.count else None
 
     def _open(self, stage: PublishedStage) -> _Served:
         envelope = self._desk.read_envelope(stage.number)
