@@ -67,7 +67,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -127,6 +127,12 @@ engines: develop $(STAMPS)/dev $(STAMPS)/engines ## one fold by joblib, dask, Sp
 
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
+
+people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its server killed every few seconds; two minutes (PEOPLE_ARGS=--visits)
+	$(BIN)/python benches/collector.py --kills 4 $(PEOPLE_ARGS)
+
+fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
+	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
 
 mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
 	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)

@@ -79,6 +79,18 @@ def test_a_token_opens_a_question_and_counts_once(study):
     assert study.counts() == {"invited": 10, "answered": 1}
 
 
+def test_a_server_needs_neither_the_key_nor_the_invitations(study):
+    key, (line,) = tokens(study)[0], lines(study, 1, [1])
+    for name in ("signing.key", "invitations.csv"):
+        (study.path / name).unlink()
+
+    async def play(visitor):
+        replies = [await visitor.get("/question", key), await visitor.post(key, line)]
+        return [reply.status for reply in replies]
+
+    assert visit(collection.Study.open(study.path), play) == [200, 200]
+
+
 def test_nobody_answers_in_place_of_another_or_once_it_is_closed(study):
     key, (line, *_) = tokens(study)[0], lines(study, 1, [1])
 

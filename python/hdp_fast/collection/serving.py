@@ -11,7 +11,6 @@ from typing import Any
 
 from .._support.validate import nonnegative_int, refuse
 from ..exceptions import ParameterError
-from .endpoints import MOST_HEADERS
 from .server import survey_app
 from .study import Study
 
@@ -20,6 +19,8 @@ _MOST_PORT = (1 << 16) - 1
 _REQUEST_SECONDS = 20.0
 _IDLE_SECONDS = 20
 _MOST_CONNECTIONS = 2_000
+# Bytes that come after a request was answered, and requests that come before replies are read.
+_MOST_SPARE, _MOST_WAITING = 16_384, 16
 _BACKLOG = 2_048
 _END_SECONDS = 5
 
@@ -75,7 +76,9 @@ def serve_survey(
             http=protocol,
             ws="none",
             lifespan="on",
+            # What clients do wrong is no news, and would fill a disk.
             log_config=None,
+            log_level="error",
             access_log=False,
             server_header=False,
             timeout_keep_alive=_IDLE_SECONDS,
@@ -117,12 +120,15 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _make_protocol(base: type[Any]) -> type[Any]:
-    """The protocol of a connection that ends if requests come too slowly, or have large heads."""
+    """The protocol of a connection, which is ended where requests are too slow or have no end."""
 
     class Bounded(base):  # type: ignore[misc]
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._head, self._timer = 0, None
+            # Bytes of a head so far, and of a request that was answered before its end.
+            self._head = self._spare = 0
+            self._timer: Any = None
+            self._has_begun = False
             self._watch()
 
         def connection_lost(self, error: Exception | None) -> None:
@@ -131,28 +137,35 @@ def _make_protocol(base: type[Any]) -> type[Any]:
 
         def data_received(self, data: bytes) -> None:
             self._head += len(data)
+            if self._has_begun and self.cycle is not None and self.cycle.response_complete:
+                self._spare += len(data)
             # Also for what begins no request, such as empty lines.
             self._watch()
-            super().data_received(data)
+            if self._spare <= _MOST_SPARE:
+                super().data_received(data)
             # Heads that are whole are measured by the application.
-            if self._head > 2 * MOST_HEADERS:
+            if max(self._head // 2, self._spare) > _MOST_SPARE:
                 self.transport.abort()
 
         def on_message_begin(self) -> None:
+            if len(self.pipeline) > _MOST_WAITING:
+                raise ValueError("so many requests wait for their replies")
             super().on_message_begin()
+            self._has_begun, self._spare = True, 0
             self._watch()
 
         def on_headers_complete(self) -> None:
             self._head = 0
             super().on_headers_complete()
 
-        def on_message_complete(self) -> None:
-            self._rest()
-            super().on_message_complete()
-
         def on_body(self, body: bytes) -> None:
             self._head = 0
             super().on_body(body)
+
+        def on_message_complete(self) -> None:
+            self._has_begun = False
+            self._rest()
+            super().on_message_complete()
 
         def _watch(self) -> None:
             if self._timer is None:
