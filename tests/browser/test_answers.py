@@ -283,6 +283,8 @@ def test_a_question_asks_only_for_what_it_needs(collector, person, query, asked)
     labels = page.locator("form legend, form .field > label").all_inner_texts()
     assert labels == asked
     assert page.locator("section li").count() == (2 if len(asked) == 2 else 1)
+    is_between = asked == ["How old are you?"]
+    assert ("lies between yes and no" in page.locator("main").inner_text()) == is_between
 
 
 def test_a_stage_asks_the_query_of_the_number_of_an_invitation(collector, person):
@@ -327,6 +329,7 @@ def test_plain_questions_ask_for_a_value(collector, person):
     collector.question = (200, sign(ask(**{**plain, "randomizer": choices, **ways})))
     one = person()
     page = one.open(collector.link(), READY)
+    assert "With probability 0.36 it is yours" in page.locator("main").inner_text()
     page.get_by_role("radio", name="bicycle").check()
     one.click("Randomize my answer")
     assert json.loads(one.line())["report"] in (0, 1, 2)

@@ -435,23 +435,24 @@ export class Page {
   /** Epsilon in words. */
   protection() {
     const { epsilon, keep } = this.asked;
-    const flip = this.isBit() ? 1 - keep : null;
-    const parts = flip === null ? [say("protects_any")] : [say("protects_bit", { flip, times: 100 * flip })];
+    const parts = [say("protects_choice", { keep })];
+    if (this.isBit()) parts[0] = say("protects_bit", { flip: 1 - keep, times: 100 * (1 - keep) });
     if (this.isBetween()) parts.push(say("protects_round"));
     parts.push(say("nobody_knows"), say("epsilon_is", { epsilon, factor: Math.exp(epsilon) }));
     return make("section", {}, make(this.heading(1), {}, say("protection")), ...parts.map((part) => make("p", {}, part)));
   }
 
-  /** Whether what leaves is one bit that is kept or turned round. */
+  /** Whether what leaves is one bit that is kept or turned round, and not one of several categories. */
   isBit() {
-    return typeof this.asked.keep === "number" && this.asked.keep >= 0.5 && this.plainText.randomizer?.randomizer === "BinaryResponse";
+    return this.plainText.randomizer.randomizer === "BinaryResponse";
   }
 
   /** Whether the answer may lie between the two. */
   isBetween() {
-    const { query, kind } = this.asked;
+    const { query, kind, form } = this.asked;
     if (!query) return kind === "mean" && this.isBit();
-    return (query.terms ?? []).some((term) => ["value", "worse", "loss_saved", "weighted"].includes(term.kind));
+    const isScaled = (term) => "scale" in (form?.features?.[term.column] ?? { scale: 1 });
+    return (query.terms ?? []).some((term) => ["worse", "loss_saved", "weighted"].includes(term.kind) || (term.kind === "value" && isScaled(term)));
   }
 
   details() {

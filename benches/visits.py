@@ -1,6 +1,6 @@
 """A study from advice to report whose people answer on the page, in headless Chromium.
 
-python benches/people.py [--people 300] [--epsilon 4] [--beta .05] [--pictures build/people]
+python benches/visits.py [--people 300] [--epsilon 4] [--beta .05] [--pictures build/visits]
 
 A made-up panel and town, whose truth is known. `hdp-fast advise` and `hdp-fast survey create` and
 `serve` run as processes of their own; Python learns the panel's model, and asks people what moved,
@@ -200,7 +200,7 @@ def truths(
             rows.append((f"shift of {shift.name}", shift.low, shift.high, truth))
     models = {"before": result.panel_model, "after": result.model}
     for when, certificate in result.certificates.items():
-        wrong = float((np.array(models[when].predict(town)) != town["bought"]).mean())
+        wrong = float((np.array(models[when].predict(town)) != labels).mean())
         rows.append((f"error {when} the calibration", certificate.low, certificate.high, wrong))
     constants = certificate.constants
     if constants is not None:
@@ -276,6 +276,6 @@ if __name__ == "__main__":
     parser.add_argument("--people", type=int, default=300)
     parser.add_argument("--epsilon", type=float, default=4.0)
     parser.add_argument("--beta", type=float, default=0.05)
-    parser.add_argument("--pictures", type=Path, default=Path("build/people"))
+    parser.add_argument("--pictures", type=Path, default=Path("build/visits"))
     options = parser.parse_args()
     sys.exit(main(options.people, options.epsilon, options.beta, options.pictures.resolve()))
