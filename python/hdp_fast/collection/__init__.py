@@ -13,6 +13,7 @@ from .._support.lazy import list_only
 from .device import answer_once
 from .endpoints import openapi
 from .folder import ReportFolder
+from .forms import form_of
 from .questions import (
     Question,
     frequency_question,
@@ -35,6 +36,7 @@ __all__ = [
     "Study",
     "SurveyServer",
     "answer_once",
+    "form_of",
     "frequency_question",
     "hypothesis_line",
     "hypothesis_question",
