@@ -13,7 +13,7 @@ questions pays.
 from .._support.lazy import list_only
 from .agents import Agents
 from .descent import learn_by_descent
-from .estimation import agents_needed, estimate_mean, randomized_response
+from .estimation import agents_needed, estimate_mean, largest_distortion, randomized_response
 from .masked_parity.concepts import (
     MaskedParity,
     WeakMaskedParity,
@@ -90,6 +90,7 @@ __all__ = [
     "best_frequency",
     "best_randomizer",
     "estimate_mean",
+    "largest_distortion",
     "learn_by_descent",
     "learn_by_votes",
     "learn_masked_parity",
