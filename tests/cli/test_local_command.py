@@ -266,7 +266,7 @@ def test_a_question_says_all_that_both_sides_need(capsys):
     "change",
     [
         {"format": "hdp_fast.schema"},
-        {"version": 2},
+        {"version": 3},
         {"kind": "mean"},
         {"id": ""},
         {"id": 3},

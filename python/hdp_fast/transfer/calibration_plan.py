@@ -93,13 +93,13 @@ class Questions:
         return Query.label() & above if self.labeled[place] else above
 
     def ask(self, model: ScoredModel, agents: Any, count: int, random_state: RandomState) -> Counts:
-        """Ask the next agents, and count the answers that arrive."""
-        sizes, ones = [], []
-        for place, size in enumerate(self.sizes(count).tolist()):
-            answers = ask(self.query(model, place), agents, size, random_state)
-            sizes.append(len(answers))
-            ones.append(int(answers.sum()))
-        return Counts(self.thresholds, self.labeled, np.array(sizes), np.array(ones))
+        """Ask the next agents, all in one round, and count the answers that arrive."""
+        sizes = self.sizes(count).tolist()
+        asked = [(self.query(model, place), size) for place, size in enumerate(sizes)]
+        answers = agents.ask_together(asked, random_state=random_state)
+        came = np.array([len(bits) for _, bits in answers])
+        ones = np.array([int(bits.sum()) for _, bits in answers])
+        return Counts(self.thresholds, self.labeled, came, ones)
 
 
 def ask(query: Query, agents: Any, size: int, random_state: RandomState) -> NDArray[np.uint8]:

@@ -281,20 +281,18 @@ def ask_certificate(
     size = _check_count(count, agents, measure.needs_labels)
     rng = make_stream(random_state)
     labels = size // AGENTS_PER_LABEL if measure.needs_labels else 0
-    questions = [(measure.question, size - labels)]
-    agents.require(questions + ([(local.Query.label(), labels)] if labels else []))
-    with agents.keep_answers():
-        answers = measure.ask(agents, size - labels, rng)
-        if not answers.size:
-            rule = "there is nothing to certify from: ask others"
-            raise AgentsExhausted(f"agents: none of {size - labels:,} has answered, {rule}")
-        constants, told = measure.constants, np.zeros(0, np.uint8)
-        if labels:
-            told = agents.ask(local.Query.label(), labels, random_state=rng)
-            constants = find_constants(int(told.sum()), len(told), failure, agents.epsilon)
+    measure.rehearse(agents)
+    questions = [(measure.question, size - labels), (local.Query.label(), labels)]
+    (asked, answers), (_, told) = agents.ask_together(questions, random_state=rng)
+    if not answers.size:
+        rule = "there is nothing to certify from: ask others"
+        raise AgentsExhausted(f"agents: none of {asked:,} has answered, {rule}")
+    constants = measure.constants
+    if labels:
+        constants = find_constants(int(told.sum()), len(told), failure, agents.epsilon)
     estimate = _estimate(answers, failure, agents.epsilon)
     ones, law = int(answers.sum()), {"beta": failure, "epsilon": agents.epsilon}
-    any_ends = bound_all(ones, len(answers), size - labels, **law, liars=liars)
+    any_ends = bound_all(ones, len(answers), asked, **law, liars=liars)
     value, low, high, low_any, high_any = map(measure.scale, (*estimate, *any_ends))
     certificate = Certificate(
         measured=measure.measured,
@@ -305,7 +303,7 @@ def ask_certificate(
         high_any=high_any,
         beta=failure,
         agents=len(answers),
-        asked=size - labels,
+        asked=asked,
         constants=constants,
         agents_record=agents.record(random_state),
         liars=liars,
@@ -347,17 +345,16 @@ class _Measure:
             return self._losses_of_model
         return local.Query.worse(self._model, self._other) if self._is_remote else self._compare
 
-    def ask(self, agents: AgentPool, count: int, random_state: RandomState) -> Bits:
-        """The randomized answers of the next agents."""
-        question = self.question
-        if question is self._model:
-            return agents.test(question, count, random_state=random_state)
-        if isinstance(question, local.Query):
-            return agents.ask(question, count)
-        for model in (self._model, self._other):
-            if model is not None:
-                agents.rehearse(partial(self._compute_losses, model))
-        return agents.ask(question, count, random_state=random_state)
+    def rehearse(self, agents: AgentPool) -> None:
+        """Refuses models that fail on every record, before anybody is asked; `test` does so, too.
+
+        Raises:
+            Exception: What a model or the loss raises about made-up records.
+        """
+        if self.question is not self._model and not isinstance(self.question, local.Query):
+            for model in (self._model, self._other):
+                if model is not None:
+                    agents.rehearse(partial(self._compute_losses, model))
 
     def scale(self, mean: float) -> float:
         """What is measured, where the answers have this mean."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
@@ -277,10 +278,12 @@ def repair(
         if calibrated.outcome == "calibrated":
             models["after"] = calibrated
         each = certify_count // len(models)
-        asked = {
-            name: ask_certificate(one, agents, None, None, each, beta, random_state)
-            for name, one in models.items()
-        }
+        calls = [
+            partial(ask_certificate, one, agents, None, None, each, beta, random_state)
+            for one in models.values()
+        ]
+        told = agents.in_one_round(calls, random_state=random_state)
+        asked = dict(zip(models, told, strict=True))
     certificates = _share_constants(calibrated, asked, beta)
     doubt = describe_doubt(certificates[list(models)[-1]])
     if doubt is not None:

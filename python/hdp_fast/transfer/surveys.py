@@ -327,9 +327,8 @@ def survey(
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
     counts = _divide(plan.cells, size)
-    agents.require([(cell.query, some) for cell, some in zip(plan.cells, counts, strict=True)])
     if isinstance(agents, local.RemoteAgents):
-        results = _ask_in_turn(plan.cells, counts, agents)
+        results = _ask_people(plan.cells, counts, agents)
     else:
         results = _ask_at_random(plan.cells, counts, agents, make_stream(random_state))
     rows = plan.estimate(results, failure, agents.epsilon, lying)
@@ -620,15 +619,11 @@ def _divide(cells: list[_Cell], size: int) -> list[int]:
     return counts
 
 
-def _ask_in_turn(
+def _ask_people(
     cells: list[_Cell], counts: list[int], agents: local.RemoteAgents
 ) -> list[_Answers]:
-    with agents.keep_answers():
-        pairs = zip(cells, counts, strict=True)
-        bits = [agents.ask(cell.query, size) for cell, size in pairs]  # type: ignore[arg-type]
-    return [
-        _Answers(size, len(one), int(one.sum())) for size, one in zip(counts, bits, strict=True)
-    ]
+    told = agents.ask_together([(cell.query, k) for cell, k in zip(cells, counts, strict=True)])
+    return [_Answers(asked, len(bits), int(bits.sum())) for asked, bits in told]
 
 
 def _ask_at_random(

@@ -1,6 +1,7 @@
 //! Causes of failure as the exceptions of `hdp_fast.exceptions`.
 
 use hdp_fast_core::Error;
+use hdp_fast_device::Refusal;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 
@@ -27,4 +28,9 @@ pub fn raise(cause: Error) -> PyErr {
 /// A value outside the domain of its argument.
 pub fn parameter(name: &str, value: impl std::fmt::Display, rule: &str) -> PyErr {
     raise(Error::parameter(name, value, rule))
+}
+
+/// What the device's code refuses.
+pub fn raise_refusal(refusal: Refusal) -> PyErr {
+    raise(Error::Parameter(refusal.to_string()))
 }

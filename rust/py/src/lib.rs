@@ -7,6 +7,7 @@ mod adaptation;
 mod additive;
 mod array;
 mod calibration;
+mod device;
 mod error;
 mod features;
 mod full_batch;
@@ -61,6 +62,8 @@ mod _core {
     use additive::fit_additive;
     #[pymodule_export]
     use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
+    #[pymodule_export]
+    use device::{ed25519_public, ed25519_sign, ed25519_verify, stage_places};
     #[pymodule_export]
     use features::Features;
     #[pymodule_export]

@@ -1,0 +1,57 @@
+//! Glue of `hdp_fast.collection`: the device's code as every host runs it.
+
+use hdp_fast_core::memory::collected;
+use hdp_fast_device::signature;
+use hdp_fast_device::stage::{MOST_QUERIES, Shares};
+use pyo3::prelude::*;
+
+use crate::array::{Vector, returned};
+use crate::error::{parameter, raise, raise_refusal};
+
+/// Number of people whose places one call may ask for.
+const MOST_PEOPLE: usize = 1 << 32;
+
+/// The place of the query of each of the people first, ..., first + count - 1: uint32 (count,).
+#[pyfunction]
+pub fn stage_places<'py>(
+    py: Python<'py>,
+    key: &[u8],
+    first: u64,
+    count: usize,
+    shares: Vec<u64>,
+) -> PyResult<Vector<'py, u32>> {
+    if count > MOST_PEOPLE || first.checked_add(count as u64).is_none() {
+        return Err(parameter("count", count, "it must be at most 2**32"));
+    }
+    if shares.len() > MOST_QUERIES {
+        return Err(parameter("shares", format!("a list of {}", shares.len()), "there must be at most 10,000"));
+    }
+    let shares = Shares::new(bytes("key", key)?, &shares).map_err(raise_refusal)?;
+    let people = (0..count).map(|person| shares.place(first + person as u64) as u32);
+    let places = py.detach(|| collected(people)).map_err(raise)?;
+    Ok(returned(py, places))
+}
+
+/// The public Ed25519 key of a secret of 32 bytes.
+#[pyfunction]
+pub fn ed25519_public(secret: &[u8]) -> PyResult<[u8; 32]> {
+    Ok(signature::public(&bytes("secret", secret)?))
+}
+
+/// The Ed25519 signature of a message.
+#[pyfunction]
+pub fn ed25519_sign(secret: &[u8], message: &[u8]) -> PyResult<[u8; 64]> {
+    Ok(signature::sign(&bytes("secret", secret)?, message))
+}
+
+/// Whether the owner of a public key signed a message.
+#[pyfunction]
+pub fn ed25519_verify(public: &[u8], message: &[u8], signature: &[u8]) -> PyResult<bool> {
+    let (public, signature) = (bytes("public", public)?, bytes("signature", signature)?);
+    Ok(signature::verify(&public, message, &signature))
+}
+
+/// Exactly so many bytes. The bytes themselves may be a secret, and are not shown.
+fn bytes<const N: usize>(name: &str, value: &[u8]) -> PyResult<[u8; N]> {
+    value.try_into().map_err(|_| parameter(name, format!("{} bytes", value.len()), &format!("it must have {N}")))
+}
