@@ -277,7 +277,7 @@ def survey(
             the record is that of the question with the fewest. None tells the epsilon of an answer
             alone.
         liars: The most answers of the whole survey that may be anything, sent by people who do not
-            follow the protocol, each of whom answers the question that it was asked. `low_any` and
+            follow the protocol, even about a question that they were not asked. `low_any` and
             `high_any` then hold all the same.
         random_state: As for Agents.ask; it also draws the public order.
 
