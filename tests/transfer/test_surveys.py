@@ -392,7 +392,7 @@ def test_every_row_has_an_interval_that_holds_whoever_lies():
     """The first people who are asked, whoever they are, send a 1."""
     strata = {"left": Query.between(0, high=1), "right": Query.between(0, low=1)}
     groups = {"strata": strata, "weights": {"left": 0.5, "right": 0.5}}
-    rng, liars = np.random.default_rng(3), 2_400
+    rng, liars = np.random.default_rng(3), 6_000
 
     def ask(text, k):
         records = rng.integers(0, 2, (k, 2))
@@ -415,10 +415,10 @@ def test_every_row_has_an_interval_that_holds_whoever_lies():
         # A share is asked of 15,000 people or so, and all liars may be among them.
         if row.kind == "share of a stratum":
             assert found.high_any - found.low_any < row.high - row.low + 2.2 * liars / 15_000
-        ends = f"if up to 2,400 lie [{found.low_any:.4g}, {found.high_any:.4g}]"
+        ends = f"if up to 6,000 lie [{found.low_any:.4g}, {found.high_any:.4g}]"
         assert ends in repr(wide)
         assert "lie" not in repr(plain)
-    assert (plain.liars, wide.liars) == (0, 2_400)
+    assert (plain.liars, wide.liars) == (0, 6_000)
     assert any(not row.low <= 0.5 <= row.high for row in wide.rows)
 
 
