@@ -2,12 +2,14 @@
 
 A collector writes a Question. Each device reads it, randomizes its value and writes a line with its
 report, which answer_once keeps, so that no one gets a second answer. The collector reads the lines
-into a Collection, which estimates the mean or the frequencies. A ReportFolder asks the people
+into a Collection, which estimates the mean or the frequencies; ExportedLines finds them in the
+tables that survey tools export. A ReportFolder asks the people
 behind local.RemoteAgents with such files.
 """
 
 from .._support.lazy import list_only
 from .device import answer_once
+from .exports import ExportedLines
 from .folder import ReportFolder
 from .questions import (
     Question,
@@ -20,6 +22,7 @@ from .reports import Collection, hypothesis_line, read_collection, report_lines
 
 __all__ = [
     "Collection",
+    "ExportedLines",
     "Question",
     "ReportFolder",
     "answer_once",
