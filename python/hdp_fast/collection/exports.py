@@ -78,7 +78,9 @@ class ExportedLines:
         if not isinstance(column, str) or not column.strip():
             refuse("column", column, "it must be the name of a column")
         sign = check_delimiter(delimiter)
-        self._cells = _Cells(handle, sign.encode(), None if done is None else function("done", done))
+        self._cells = _Cells(
+            handle, sign.encode(), None if done is None else function("done", done)
+        )
         self.rows, self.empty, self.header_rows = 0, 0, 1
         self._place, self._columns = self._find(column.strip(), sign)
         self._waiting = self._skip_names()

@@ -423,6 +423,15 @@ def bound_all(
     return least, most
 
 
+def tell_doubts(silence: str | None, liars: int) -> str:
+    """What an interval without assumptions allows for, in words; empty for nothing.
+
+    silence: words on those who did not answer; None if everybody did.
+    """
+    lying = f"if up to {liars:,} lie" if liars else None
+    return " and ".join(filter(None, [silence, lying]))
+
+
 def answers_for_width(width: float, *, beta: float, epsilon: float, wanted: str) -> int:
     """Counts the answers whose exact interval has this half width, whatever they are.
 

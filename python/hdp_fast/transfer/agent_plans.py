@@ -153,15 +153,6 @@ def record_mixes(record: PrivacyRecord, mixes: Iterable[int], delta: float) -> P
     return record.shuffled(smallest, delta=delta, categories=2)
 
 
-def tell_doubts(silence: str | None, liars: int) -> str:
-    """What an interval without assumptions allows for, in words; empty for nothing.
-
-    silence: words on those who did not answer; None if everybody did.
-    """
-    lying = f"if up to {liars:,} lie" if liars else None
-    return " and ".join(filter(None, [silence, lying]))
-
-
 def tell_epsilon(record: PrivacyRecord, shuffled: PrivacyRecord | None) -> str:
     """The epsilon of an answer, and of shuffled answers, in the words of a result."""
     return f"epsilon={record.epsilon:g}" if shuffled is None else tell_both(shuffled)

@@ -23,7 +23,7 @@ from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import DESCRIBED, parse
 from ..learners.private_model import PrivateModel
 from ..learners.scores import predictor, with_bits
-from ..local.estimation import answers_for_width, bound_all, estimate_exactly
+from ..local.estimation import answers_for_width, bound_all, estimate_exactly, tell_doubts
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
 from .agent_plans import (
@@ -32,7 +32,6 @@ from .agent_plans import (
     count_agents,
     record_mixes,
     require_left,
-    tell_doubts,
     tell_epsilon,
 )
 from .results import Constants, constant_loss

@@ -24,7 +24,7 @@ from .._support.types import Bits, Floats, RandomState
 from .._support.validate import nonnegative_int, number, positive, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..gf2 import BitMatrix
-from ..local.estimation import advantage, bound_all, estimate_exactly
+from ..local.estimation import advantage, bound_all, estimate_exactly, tell_doubts
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..record import PrivacyRecord
@@ -34,7 +34,6 @@ from .agent_plans import (
     count_agents,
     record_mixes,
     require_left,
-    tell_doubts,
     tell_epsilon,
 )
 
