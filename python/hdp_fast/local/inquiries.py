@@ -85,7 +85,7 @@ class Inquiries:
         """
         self.asked = self.answered = self.dropped = self.duplicates = 0
         # Whose question is which, all questions through: each agent is asked once.
-        self.key = secrets.token_bytes(_KEY_BYTES)
+        self.key = _draw_key()
         self._last = 0
         self._known: set[str] = set()
         # Those whose answers no one has got yet, and those whose answers somebody has; the latter
@@ -238,6 +238,10 @@ class Inquiries:
             dropped=batch.dropped + stored.dropped,
             duplicates=batch.duplicates + stored.duplicates,
         )
+
+
+def _draw_key() -> bytes:
+    return secrets.token_bytes(_KEY_BYTES)
 
 
 def _check_batch(fields: Any, most: int) -> Batch:

@@ -140,7 +140,10 @@ class AgentPool(Uncopyable, ABC):
         def ask_each(pairs: list[tuple[Any, int]]) -> list[Answered]:
             self.require(pairs)
             stream = make_stream(random_state)
-            return [Answered(count, self._ask_one(one, count, stream)) for one, count in pairs]
+            return [
+                Answered(count, self._ask_one(one, count, stream) if count else no_answers())
+                for one, count in pairs
+            ]
 
         return self._answer_script(questions, ask_each)
 
@@ -284,7 +287,7 @@ class AgentPool(Uncopyable, ABC):
             The randomized answers, uint8 of shape (m,) with m at most count; empty if no such test
             was interrupted, or nothing has arrived.
         """
-        return np.zeros(0, np.uint8)
+        return no_answers()
 
     def keep_answers(self) -> AbstractContextManager[None]:
         """Keeps the answers to several questions until they are used together.
@@ -388,6 +391,11 @@ class _Asked(BaseException):
     def __init__(self, questions: list[tuple[Any, int]]):
         super().__init__("in_one_round")
         self.questions = questions
+
+
+def no_answers() -> Bits:
+    """The answers where no one was asked, or no one has answered."""
+    return np.zeros(0, np.uint8)
 
 
 def read_pairs(questions: Any) -> list[tuple[Any, int]]:

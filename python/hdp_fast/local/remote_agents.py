@@ -20,7 +20,7 @@ from ..exceptions import NeverAsked
 from ..record import PrivacyRecord
 from .estimation import record_of
 from .inquiries import Inquiries, Inquiry
-from .pool import AgentPool, Hypothesis, falls_short, read_pairs
+from .pool import AgentPool, Hypothesis, falls_short, no_answers, read_pairs
 from .queries.query import Query
 from .stages import Answered, write
 from .transports import receive
@@ -245,7 +245,7 @@ class RemoteAgents(AgentPool):
         described = [(_describe(question), count) for question, count in questions]
         asked = [pair for pair in described if pair[1]]
         answers = iter(self._send_stage(*zip(*asked, strict=True)) if asked else ())
-        return [next(answers) if count else Answered(0, _nobody()) for _, count in described]
+        return [next(answers) if count else Answered(0, no_answers()) for _, count in described]
 
     def _send_stage(
         self, queries: Sequence[Mapping[str, Any]], shares: Sequence[int]
@@ -253,7 +253,7 @@ class RemoteAgents(AgentPool):
         text = write({"kind": "stage", "queries": list(queries), "shares": list(shares)})
         inquiry = self._settle(text, sum(shares))
         if inquiry is None:
-            return [Answered(0, _nobody()) for _ in queries]
+            return [Answered(0, no_answers()) for _ in queries]
         return inquiry.stage(self._inquiries.key).split(inquiry.answers())
 
     @keep_result
@@ -329,11 +329,11 @@ class RemoteAgents(AgentPool):
         try:
             inquiry = self._reopen(text, wanted)
             if inquiry is None:
-                return _nobody()
+                return no_answers()
             self._receive(inquiry, self._collect)
             return inquiry.answers().astype(np.uint8)
         except NeverAsked:
-            return _nobody()
+            return no_answers()
 
     @property
     def available(self) -> int:
@@ -401,7 +401,7 @@ class RemoteAgents(AgentPool):
     def _send(self, text: str, count: int) -> Bits:
         """The bits that answer an open question of this text and number, or else a new one."""
         inquiry = self._settle(text, count)
-        return _nobody() if inquiry is None else inquiry.answers().astype(np.uint8)
+        return no_answers() if inquiry is None else inquiry.answers().astype(np.uint8)
 
     def _settle(self, text: str, count: int) -> Inquiry | None:
         """An open question of this text and number with its answers, or else a new one."""
@@ -490,10 +490,6 @@ class RemoteAgents(AgentPool):
 
     def __repr__(self) -> str:
         return self._describe("")
-
-
-def _nobody() -> Bits:
-    return np.zeros(0, np.uint8)
 
 
 def _with_number(transport: Transport) -> Transport:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._support.numbers import silence
 from .._support.parameters import Checked, Rules
 from .._support.random_state import check_random_state, make_stream
@@ -22,7 +22,6 @@ from .estimation import randomized_response
 from .queries.query import true_answers
 
 _KIND = "stage"
-_DOMAIN = b"hdp_fast.stage"
 _KEY_BYTES = 16
 _MOST_QUERIES = 10_000
 # No population is larger, and sums of shares stay exact in every language's floats.
@@ -149,11 +148,11 @@ class Stage(Checked):
         Raises:
             ParameterError: A number is out of range.
         """
-        asked = self.numbers if numbers is None else [_check_number(one) for one in numbers]
-        ends = np.cumsum(np.array(self.shares, np.int64))
-        total = int(ends[-1])
-        drawn = [_draw(self.key, number) * total >> 64 for number in asked]
-        return np.searchsorted(ends, np.array(drawn, np.int64), side="right")
+        shares = list(self.shares)
+        if numbers is None:
+            return _core.stage_places(self.key, self.first, self.count, shares).astype(np.int64)
+        each = [_core.stage_places(self.key, _check_number(one), 1, shares) for one in numbers]
+        return np.concatenate([np.zeros(0, np.int64), *each])
 
     @property
     def asked(self) -> Integers:
@@ -176,6 +175,7 @@ class Stage(Checked):
             y: Their labels, shape (m,).
             epsilon: Privacy parameter of each report, above 0.
             numbers: Their invitation numbers, m of them; None takes the first m who are asked.
+                Many in a row cost least as None.
             random_state: As for randomized_response.
 
         Returns:
@@ -190,8 +190,7 @@ class Stage(Checked):
         """
         stream = make_stream(random_state)
         labels = np.asarray(y)
-        chosen = self.numbers[: len(labels)] if numbers is None else numbers
-        places = self.places(chosen)
+        places = self.places()[: len(labels)] if numbers is None else self.places(numbers)
         records = X if isinstance(X, np.ndarray) else np.asarray(X)
         if labels.shape != (len(records),) or len(places) != len(records):
             have = f"X has {len(records):,} records, y has shape {labels.shape}"
@@ -291,12 +290,6 @@ def write(description: Mapping[str, Any]) -> str:
 
 def _check_number(value: Any) -> int:
     return positive_int("numbers", value, _MOST)
-
-
-def _draw(key: bytes, number: int) -> int:
-    """64 bits that the key and a number decide."""
-    digest = hashlib.sha256(_DOMAIN + key + number.to_bytes(8, "big")).digest()
-    return int.from_bytes(digest[:8], "big")
 
 
 def draw_reports(

@@ -31,6 +31,8 @@ LADDER = np.array([*(-rung for rung in reversed(_RUNGS)), 0.0, *_RUNGS])
 _FAR, _FEWER = 8.5, 0.5
 # Of those who answer for the fit: about scores, about labels, about both.
 _ABOUT_SCORES, _ABOUT_LABELS = 0.35, 0.35
+# The questions of the fit go out together; what the check asks depends on their answers.
+CALIBRATION_ROUNDS = 2
 # With fewer agents a question goes to no one.
 LEAST_AGENTS = 60
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)

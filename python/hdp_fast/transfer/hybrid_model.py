@@ -21,7 +21,7 @@ from ..local.pool import AgentPool
 from ..record import PrivacyRecord
 from .agent_plans import plan_shifts
 from .calibration import calibrate
-from .calibration_plan import count_people
+from .calibration_plan import CALIBRATION_ROUNDS, count_people
 from .calibration_result import CalibratedModel, Method
 from .certificate import Certificate, ask_certificate, describe_doubt, find_constants
 from .shifts import ShiftReport
@@ -64,6 +64,8 @@ class HybridPlan(JsonText):
         >>> plan = run.plan(n=20_000, agents=60_000, agents_epsilon=2.0)
         >>> plan.features, plan.screen, plan.calibrate, plan.certify
         ('bits', 18000, 24000, 18000)
+        >>> plan.rounds  # what moved, the map, its check, both certificates
+        4
     """
 
     features: Features
@@ -76,6 +78,11 @@ class HybridPlan(JsonText):
     screen_mu: float | None
     model_mu: float
     agents_epsilon: float
+
+    @property
+    def rounds(self) -> int:
+        """How many times questions go out to agents, each time to others, and all at once."""
+        return (1 if self.screen else 0) + CALIBRATION_ROUNDS + 1
 
 
 def choose_features(features: str, n: int, epsilon: float) -> Features:
