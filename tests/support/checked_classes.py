@@ -25,6 +25,9 @@ EXAMPLES = {
     "LaplaceRandomizer": lambda: local.LaplaceRandomizer(1.0, bounds=(0, 1)),
     "Piecewise": lambda: local.Piecewise(1.0, bounds=(0, 1)),
     "ProjectiveGeometryResponse": lambda: local.ProjectiveGeometryResponse(3, 1.0),
+    "Stage": lambda: local.Stage(
+        [local.Query.label().hypothesis], [1], key=bytes(16), first=1, count=9
+    ),
     "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
     "SubsetSelection": lambda: local.SubsetSelection(3, 1.0),
     "_Calibration": lambda: _Calibration(

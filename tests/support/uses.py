@@ -73,6 +73,12 @@ def remote() -> local.RemoteAgents:
     return local.RemoteAgents(lambda text, count: [0] * count, epsilon=1.0, count=40)
 
 
+def stage() -> local.Stage:
+    """A question to nine of them."""
+    query = local.Query.label().hypothesis
+    return local.Stage([query], [1], key=bytes(16), first=1, count=9)
+
+
 def concept() -> local.MaskedParityAgents:
     """Likewise, drawn from a concept."""
     return local.MaskedParityAgents(local.MaskedParity([1, 0], 1), 9, epsilon=1.0)
@@ -382,6 +388,24 @@ BASES: dict[str, Callable[[], Base]] = {
         people().ask_several,
         {"questions": [lambda X, y: y], "count": 3, "shares": None, "random_state": None},
     ),
+    "local.Agents.ask_together": lambda: (
+        people().ask_together,
+        {"questions": [(local.Query.label(), 3)], "random_state": None},
+    ),
+    "local.Agents.in_one_round": lambda: (
+        (pool := people()).in_one_round,
+        {
+            "calls": [lambda: pool.ask_together([(local.Query.label(), 3)])],
+            "random_state": None,
+        },
+    ),
+    "local.RemoteAgents.ask_together": lambda: (
+        remote().ask_together,
+        {"questions": [(local.Query.label(), 3)], "random_state": None},
+    ),
+    "local.Stage.from_json": lambda: (local.Stage.from_json, {"text": stage().to_json()}),
+    "local.Stage.places": lambda: (stage().places, {"numbers": None}),
+    "local.Stage.split": lambda: (stage().split, {"reports": [0, 1]}),
     "local.Agents.test": lambda: (
         people().test,
         {"learned": LEARNED, "count": 3, "random_state": None},

@@ -411,7 +411,7 @@ def test_statistics_and_descriptions_are_sent_and_certified():
 def test_silence_of_all_is_an_error_and_costs_nothing_more():
     agents, asked = remote(X[:, 0], 1.0)
     agents = local.RemoteAgents(lambda text, k: [], epsilon=1.0, count=100)
-    with pytest.warns(UtilityWarning), pytest.raises(AgentsExhausted, match="none of [78]"):
+    with pytest.warns(UtilityWarning), pytest.raises(AgentsExhausted, match=r"none of [78]"):
         transfer.certify(Rule(0), agents)
     assert not asked
 

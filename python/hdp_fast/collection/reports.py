@@ -233,6 +233,9 @@ class Collection:
 
         Returns:
             The aggregate of the question's randomizer, which estimates the mean or the frequencies.
+
+        Raises:
+            ParameterError: The question is a stage of several: `answered` sorts its reports.
         """
         if self._question.stage is not None:
             refuse("question", self._question.id, "it is a stage of several: take answered()")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
@@ -16,10 +16,10 @@ from .._support.numbers import silence
 from .._support.parameters import Checked, Rules
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Integers, RandomState
-from .._support.validate import from_json, integers, positive_int, refuse, sequence
+from .._support.validate import array, from_json, integers, positive_int, refuse, sequence
 from ..exceptions import ParameterError, ShapeError
 from .estimation import randomized_response
-from .queries.query import true_answers
+from .queries.query import read_arrays, read_labels, true_answers
 
 _KIND = "stage"
 _KEY_BYTES = 16
@@ -34,6 +34,14 @@ class Answered(NamedTuple):
     Attributes:
         asked: Number of people whose question it was.
         bits: The randomized answers that arrived, uint8 of shape (m,), m at most `asked`.
+
+    Examples:
+        >>> import numpy as np
+        >>> from hdp_fast import local
+        >>> agents = local.Agents(np.eye(9), np.ones(9), epsilon=1.0)
+        >>> asked = [(local.Query.label(), 4), (local.Query.between(0, low=1), 5)]
+        >>> [answered.asked for answered in agents.ask_together(asked)]
+        [4, 5]
     """
 
     asked: int
@@ -136,7 +144,7 @@ class Stage(Checked):
         """The invitation numbers of those who are asked."""
         return range(self.first, self.first + self.count)
 
-    def places(self, numbers: Iterable[int] | None = None) -> Integers:
+    def places(self, numbers: Sequence[int] | None = None) -> Integers:
         """Tells which question is whose.
 
         Args:
@@ -151,7 +159,8 @@ class Stage(Checked):
         shares = list(self.shares)
         if numbers is None:
             return _core.stage_places(self.key, self.first, self.count, shares).astype(np.int64)
-        each = [_core.stage_places(self.key, _check_number(one), 1, shares) for one in numbers]
+        listed = sequence("numbers", numbers)
+        each = [_core.stage_places(self.key, _check_number(one), 1, shares) for one in listed]
         return np.concatenate([np.zeros(0, np.int64), *each])
 
     @property
@@ -189,9 +198,9 @@ class Stage(Checked):
             Pure epsilon-DP for each record, locally; whatever a record is, there is a report.
         """
         stream = make_stream(random_state)
-        labels = np.asarray(y)
-        places = self.places()[: len(labels)] if numbers is None else self.places(numbers)
-        records = X if isinstance(X, np.ndarray) else np.asarray(X)
+        records, labels = read_arrays("X", X), read_labels(y)
+        count = len(records) if numbers is None else None
+        places = self.places()[:count] if numbers is None else self.places(numbers)
         if labels.shape != (len(records),) or len(places) != len(records):
             have = f"X has {len(records):,} records, y has shape {labels.shape}"
             raise ShapeError(f"{have}, and there are {len(places):,} numbers: all must agree")
@@ -199,7 +208,9 @@ class Stage(Checked):
         truths = np.zeros(len(places))
         for place, query in enumerate(self.queries):
             mine = np.flatnonzero(places == place)
-            truths[mine] = true_answers(query, records[mine], labels[mine])
+            # Entries of a list are read one by one, and must not become an array of one type.
+            some = records[mine] if isinstance(records, np.ndarray) else [records[i] for i in mine]
+            truths[mine] = true_answers(query, some, labels[mine])
         answers = randomized_response(truths, epsilon=epsilon, random_state=stream)
         reports: Integers = 2 * places + answers
         return reports
@@ -226,8 +237,8 @@ class Stage(Checked):
         Raises:
             ParameterError: A report is out of range.
         """
+        values = array("reports", reports)
         # An empty array of any type will do: no one may have answered.
-        values = np.asarray(reports)
         values = integers("reports", values, np.int64) if values.size else np.zeros(0, np.int64)
         if values.size and not 0 <= values.min() <= values.max() < self.reports:
             raise ParameterError(f"reports must lie in [0, {self.reports - 1}]")
@@ -266,7 +277,7 @@ class Stage(Checked):
 
     @classmethod
     def _from_fields(cls, fields: dict[str, Any]) -> Stage:
-        if fields.pop("kind") != _KIND:
+        if not is_stage(fields) or fields.pop("kind") != _KIND:
             raise ParameterError(f"stage must have the kind {_KIND!r}")
         return cls(key=bytes.fromhex(fields.pop("key")), **fields)
 
