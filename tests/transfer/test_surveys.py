@@ -325,7 +325,7 @@ def test_results_print_and_are_written():
 def test_too_few_agents_are_said():
     with pytest.warns(UtilityWarning, match=r"5 of 5 rows \(y \| young, .*fewer questions"):
         transfer.survey(
-            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=3
+            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=1
         )
 
 
@@ -358,9 +358,9 @@ def test_remote_agents_answer_a_survey():
 
 
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
-def test_every_row_has_an_interval_that_holds_whoever_is_silent():
+def test_every_row_has_an_interval_that_holds_whoever_is_silent(in_turn):
     """One in ten is silent, and only those whose bit is 0."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(6)
 
     def ask(text, k):
         records = rng.integers(0, 2, (k, 2))

@@ -628,9 +628,10 @@ def _ask_people(
 def _ask_at_random(
     cells: list[_Cell], counts: list[int], agents: Any, rng: np.random.Generator | None
 ) -> list[_Answers]:
-    """Ask all agents at once; whom each question goes to is public and random."""
-    order = np.repeat(np.arange(len(cells)), counts)
-    order = (rng or np.random.default_rng()).permutation(order)
+    """Ask all agents at once; whom each question goes to is public, and no order of rows."""
+    # The same in each process and call: in_one_round makes a call twice.
+    public = np.random.default_rng(0)
+    order = public.permutation(np.repeat(np.arange(len(cells)), counts))
     places = [np.flatnonzero(order == i) for i in range(len(cells))]
 
     def answer(X: Any, y: Bits) -> Floats:
@@ -643,7 +644,7 @@ def _ask_at_random(
             answers[part] = _answer(cells, order[part], np.asarray(records[part]), y[part])
         return answers
 
-    bits = agents.ask(answer, len(order), random_state=rng)
+    ((_, bits),) = agents.ask_together([(answer, len(order))], random_state=rng)
     return [_Answers(len(place), len(place), int(bits[place].sum())) for place in places]
 
 

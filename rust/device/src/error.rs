@@ -1,6 +1,6 @@
 //! Why a device refuses, in words for the person who holds it.
 
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::fmt;
 
 /// What a device refuses, and the rule that it breaks. It is decided before anything is drawn, and depends on the question,
@@ -18,8 +18,9 @@ pub type Result<T> = core::result::Result<T, Refusal>;
 
 impl Refusal {
     /// Refuses what bears a name, since it breaks a rule.
-    pub fn new(name: impl ToString, rule: impl ToString) -> Refusal {
-        Refusal { name: name.to_string(), rule: rule.to_string() }
+    #[cold]
+    pub fn new(name: &str, rule: &str) -> Refusal {
+        Refusal { name: name.into(), rule: rule.into() }
     }
 }
 
@@ -30,3 +31,14 @@ impl fmt::Display for Refusal {
 }
 
 impl core::error::Error for Refusal {}
+
+/// Refuses unless a condition holds.
+pub(crate) fn require(holds: bool, name: &str, rule: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Refusal::new(name, rule)) }
+}
+
+/// Both ends of an interval that has a width.
+pub(crate) fn interval(low: f64, high: f64, name: &str) -> Result<(f64, f64)> {
+    require(low < high && (high - low).is_finite(), name, "low must be below high, their difference finite")?;
+    Ok((low, high))
+}

@@ -15,8 +15,20 @@
 
 extern crate alloc;
 
+pub mod device;
 mod error;
+mod features;
+mod form;
+mod json;
+mod models;
+pub mod probability;
+pub mod query;
+mod question;
+mod randomizer;
 pub mod signature;
 pub mod stage;
+mod text;
+#[cfg(target_arch = "wasm32")]
+mod wasm;
 
 pub use error::{Refusal, Result};

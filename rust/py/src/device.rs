@@ -1,8 +1,9 @@
 //! Glue of `hdp_fast.collection`: the device's code as every host runs it.
 
 use hdp_fast_core::memory::collected;
-use hdp_fast_device::signature;
+use hdp_fast_device::query::Record;
 use hdp_fast_device::stage::{MOST_QUERIES, Shares};
+use hdp_fast_device::{Refusal, device, signature};
 use pyo3::prelude::*;
 
 use crate::array::{Vector, returned};
@@ -49,6 +50,35 @@ pub fn ed25519_sign(secret: &[u8], message: &[u8]) -> PyResult<[u8; 64]> {
 pub fn ed25519_verify(public: &[u8], message: &[u8], signature: &[u8]) -> PyResult<bool> {
     let (public, signature) = (bytes("public", public)?, bytes("signature", signature)?);
     Ok(signature::verify(&public, message, &signature))
+}
+
+/// Describes a signed question to the person who was invited; JSON in, JSON out.
+#[pyfunction]
+pub fn device_describe(py: Python<'_>, input: &str) -> String {
+    py.detach(|| device::describe(input))
+}
+
+/// Answers a signed question with random bits of the operating system; JSON in, JSON out.
+#[pyfunction]
+pub fn device_answer(py: Python<'_>, input: &str) -> String {
+    py.detach(|| device::answer(input, &mut fill))
+}
+
+/// The line that answers a question about a record, with random bits of the operating system. The features and the label
+/// are NaN where one is missing; a stage needs the number of the person's invitation.
+#[pyfunction]
+pub fn device_line(
+    py: Python<'_>,
+    question: &str,
+    number: Option<u64>,
+    features: Vec<f64>,
+    label: f64,
+) -> PyResult<String> {
+    py.detach(|| device::line(question, number, &Record { features, label }, &mut fill)).map_err(raise_refusal)
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), Refusal> {
+    getrandom::fill(bytes).map_err(|_| Refusal::new("random", "the operating system must give random bytes"))
 }
 
 /// Exactly so many bytes. The bytes themselves may be a secret, and are not shown.

@@ -63,7 +63,9 @@ mod _core {
     #[pymodule_export]
     use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]
-    use device::{ed25519_public, ed25519_sign, ed25519_verify, stage_places};
+    use device::{
+        device_answer, device_describe, device_line, ed25519_public, ed25519_sign, ed25519_verify, stage_places,
+    };
     #[pymodule_export]
     use features::Features;
     #[pymodule_export]
