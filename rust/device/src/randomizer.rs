@@ -3,16 +3,18 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::error::{Refusal, Result, require};
+use crate::error::{Refusal, Result, interval, require};
 use crate::json::{Json, Object};
 use crate::probability::{TWO_64, keep_probability, truth_probability};
-use crate::query::interval;
 
 /// Below this epsilon nothing but noise is left.
 const LEAST_EPSILON: f64 = 1e-9;
 
 /// The most categories, whose number of values half a word can tell apart.
 const MOST_CATEGORIES: u64 = 1 << 31;
+
+/// The most texts of categories, each of which is compared with all others.
+const MOST_TEXTS: usize = 10_000;
 
 /// What fills bytes at random, independently of everything else.
 pub type Entropy<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
@@ -123,10 +125,10 @@ fn below(bound: u64, random: Entropy<'_>) -> Result<u64> {
 
 /// The categories of a question, each with its text.
 pub(crate) fn read_categories(value: &Json<'_>, randomizer: &Randomizer) -> Result<Vec<String>> {
-    let texts = value.list("categories")?.iter().map(|text| text.text("categories"));
     let mut categories: Vec<String> = Vec::new();
-    for text in texts {
-        let text = text?;
+    require(value.list("categories")?.len() <= MOST_TEXTS, "categories", "there must be at most 10,000 texts")?;
+    for text in value.list("categories")? {
+        let text = text.text("categories")?;
         require(!text.is_empty() && text.trim() == text, "categories", "none may be empty or have spaces around it")?;
         require(categories.iter().all(|other| other != text), "categories", "they must differ")?;
         categories.push(text.into());

@@ -1,5 +1,7 @@
 //! Binary randomized response.
 
+use hdp_fast_device::probability;
+
 use super::Range;
 use crate::error::{Error, Result};
 use crate::noise::{Bernoulli, CHUNK, Fixed, Seed, Stream, round};
@@ -8,10 +10,9 @@ use crate::run::Run;
 use crate::simd::{Isa, find_outside};
 
 /// The probability with which binary randomized response keeps a bit: e^epsilon / (1 + e^epsilon), rounded towards 1/2
-/// to a multiple of 2^-64.
+/// to a multiple of 2^-64: that of the device's crate, since what estimates divide by is what devices did.
 pub fn truth_probability(epsilon: Epsilon) -> Fixed {
-    let advantage = (epsilon.capped() / 2.0).tanh() / 2.0;
-    Fixed((1 << 63) + Fixed::certainly_below(advantage).0.min((1 << 63) - 1))
+    Fixed(probability::truth_probability(epsilon.get()))
 }
 
 /// Binary randomized response to chunks of [`CHUNK`] bits.

@@ -36,6 +36,8 @@ mod range;
 mod subsets;
 mod window;
 
+use hdp_fast_device::probability;
+
 use crate::noise::Fixed;
 use crate::params::Epsilon;
 
@@ -53,8 +55,7 @@ pub use window::Window;
 /// outcomes, which include them. Rounded down to a multiple of 2^-64, it makes each kept outcome at most e^epsilon
 /// times as likely as any other. There must be 0 < kept <= all.
 pub fn keep_probability(epsilon: Epsilon, kept: u64, all: u64) -> Fixed {
-    let odds = epsilon.capped().exp_m1() * (kept as f64 / all as f64);
-    Fixed::certainly_below(odds / (1.0 + odds))
+    Fixed(probability::keep_probability(epsilon.get(), kept, all))
 }
 
 fn is_prime(number: u32) -> bool {

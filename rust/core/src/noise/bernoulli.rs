@@ -1,7 +1,10 @@
 //! Exact Bernoulli draws.
 
+use hdp_fast_device::probability;
 use num_bigint::BigUint;
 use num_traits::One;
+
+pub(super) use hdp_fast_device::probability::TWO_64;
 
 use super::interval::{Interval, Rational};
 use super::rng::Rng;
@@ -13,17 +16,11 @@ use crate::simd::{COINS, Isa, keep_or_flip};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fixed(pub u64);
 
-/// 2^64 as a float.
-pub(super) const TWO_64: f64 = 18_446_744_073_709_551_616.0;
-
-/// Covers the rounding errors of a dozen float operations and library calls, each below 2^-50.
-const MARGIN: f64 = 1.0 / (1u64 << 45) as f64;
-
 impl Fixed {
     /// A multiple of 2^-64 that is certainly not above an exact number, of which the float `p` in [0, 1) is an
     /// approximation with a relative error below 2^-45.
     pub fn certainly_below(p: f64) -> Fixed {
-        Fixed((p * (1.0 - MARGIN) * TWO_64) as u64)
+        Fixed(probability::certainly_below(p))
     }
 
     /// The smallest multiple of 2^-64 that is not below the float `p` in [0, 1), taken as the exact number that it is.
