@@ -74,6 +74,7 @@ COMMANDS_MAY_TAKE = {
     *(f"labels.pool.{name}" for name in ("PoolTask", "choose_members", "population_of")),
     "labels.saved_files.require_free",
     "learners.logistic.LogisticLearner",
+    "local.estimation.tell_doubts",
 }
 # Their classes: arguments and words, places of files, and pages.
 CLASSES_OF_COMMANDS = {

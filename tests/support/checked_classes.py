@@ -25,7 +25,20 @@ EXAMPLES = {
     "LaplaceRandomizer": lambda: local.LaplaceRandomizer(1.0, bounds=(0, 1)),
     "Piecewise": lambda: local.Piecewise(1.0, bounds=(0, 1)),
     "ProjectiveGeometryResponse": lambda: local.ProjectiveGeometryResponse(3, 1.0),
+    "Stage": lambda: local.Stage(
+        [local.Query.label().hypothesis], [1], key=bytes(16), first=1, count=9
+    ),
     "Question": lambda: collection.Question("travel", local.KaryResponse(3, 1.0), ("a", "b", "c")),
+    "Study": lambda: collection.Study(
+        path="study",
+        id="0123456789abcdef",
+        asker="City of Example",
+        epsilon=1.0,
+        people=3,
+        url="https://example.org",
+        public_key="0" * 64,
+        created="2026-01-31",
+    ),
     "SubsetSelection": lambda: local.SubsetSelection(3, 1.0),
     "_Calibration": lambda: _Calibration(
         lambda X: X[:, 0],

@@ -728,6 +728,7 @@ LIKE = {
     "the same reader as local.Agents, array": (
         *("local.CuratorOracle", "local.EmpiricalOracle", "local.ExactOracle"),
         *("local.true_answers", "local.Query.multiply", "local.simulate_local"),
+        *("local.Stage.draw", "local.draw_reports", "local.Answered"),
         *("transfer.SubsampleTestReweigh.fit", "transfer.SubsampleTestReweigh.resume"),
         *("learners.Features", "weights.DenseWeights.update", "local.SimulatedEntry.apply"),
     ),

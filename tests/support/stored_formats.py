@@ -162,7 +162,7 @@ class Format:
 
 
 def state(name, show=None):
-    face, refusal = FACES[name], "must be 2, .* it is 3: use the hdp_fast that wrote it"
+    face, refusal = FACES[name], "must be [23], .* it is [34]: use the hdp_fast that wrote it"
     return Format("sql", face.make, show or face.show, raise_version, face.error, refusal)
 
 

@@ -63,6 +63,15 @@ def _collected() -> collection.Collection:
     return reports
 
 
+def study() -> collection.Study:
+    """A study of a thousand people, two of whom were asked something."""
+    place = Path(tempfile.mkdtemp()) / "study"
+    facts = {"asker": "City of Example", "epsilon": 1.0, "url": "https://example.org"}
+    made = collection.Study.create(place, people=1_000, **facts)
+    made.publish("{}", 2)
+    return made
+
+
 def people() -> Agents:
     """Those of whom no one was asked yet."""
     return Agents(BITS, LABELS, epsilon=1.0)
@@ -71,6 +80,12 @@ def people() -> Agents:
 def remote() -> local.RemoteAgents:
     """Likewise, elsewhere."""
     return local.RemoteAgents(lambda text, count: [0] * count, epsilon=1.0, count=40)
+
+
+def stage() -> local.Stage:
+    """A question to nine of them."""
+    query = local.Query.label().hypothesis
+    return local.Stage([query], [1], key=bytes(16), first=1, count=9)
 
 
 def concept() -> local.MaskedParityAgents:
@@ -192,6 +207,21 @@ BASES: dict[str, Callable[[], Base]] = {
         TRAVEL.name_frequencies,
         {"frequencies": np.array([0.5, 0.5])},
     ),
+    "collection.Study": lambda: (
+        collection.Study,
+        {name: getattr(study(), name) for name in ("path", "asker", "epsilon", "people", "url")}
+        | {"id": "0" * 16, "public_key": "0" * 64, "created": "2026-01-31", "form": "{}"},
+    ),
+    "collection.Study.open": lambda: (collection.Study.open, {"path": study().path}),
+    "collection.Study.publish": lambda: (
+        study().publish,
+        {"hypothesis": "{}", "count": 1, "first": None, "number": None},
+    ),
+    "collection.Study.find": lambda: (study().find, {"hypothesis": "{}", "number": 1}),
+    **{
+        f"collection.Study.{name}": lambda name=name: (getattr(study(), name), {"number": 1})
+        for name in ("answers", "close", "counts")
+    },
     "data.Column.select": lambda: (TABLE.column("bought").select, {"rows": [0, 1]}),
     "data.Table.select": lambda: (TABLE.select, {"rows": [0, 1]}),
     "data.Schema.float_labels": lambda: (SCHEMA.float_labels, {"table": TABLE}),
@@ -382,6 +412,24 @@ BASES: dict[str, Callable[[], Base]] = {
         people().ask_several,
         {"questions": [lambda X, y: y], "count": 3, "shares": None, "random_state": None},
     ),
+    "local.Agents.ask_together": lambda: (
+        people().ask_together,
+        {"questions": [(local.Query.label(), 3)], "random_state": None},
+    ),
+    "local.Agents.in_one_round": lambda: (
+        (pool := people()).in_one_round,
+        {
+            "calls": [lambda: pool.ask_together([(local.Query.label(), 3)])],
+            "random_state": None,
+        },
+    ),
+    "local.RemoteAgents.ask_together": lambda: (
+        remote().ask_together,
+        {"questions": [(local.Query.label(), 3)], "random_state": None},
+    ),
+    "local.Stage.from_json": lambda: (local.Stage.from_json, {"text": stage().to_json()}),
+    "local.Stage.places": lambda: (stage().places, {"numbers": None}),
+    "local.Stage.split": lambda: (stage().split, {"reports": [0, 1]}),
     "local.Agents.test": lambda: (
         people().test,
         {"learned": LEARNED, "count": 3, "random_state": None},

@@ -298,8 +298,7 @@ def test_losses_out_of_range_are_clipped_and_missing_ones_count_as_1():
 def remote(y, share, epsilon=2.0, count=4_000, **more):
     def ask(text, k):
         asked.append((json.loads(text), k))
-        answers = local.true_answers(text, X[:k], y[:k])
-        return local.randomized_response(answers, epsilon=epsilon)[: round(k * share)]
+        return local.draw_reports(text, X[:k], y[:k], epsilon=epsilon)[: round(k * share)]
 
     asked = []
     agents = local.RemoteAgents(ask, epsilon=epsilon, count=count, response_rate=share, **more)
@@ -309,13 +308,15 @@ def remote(y, share, epsilon=2.0, count=4_000, **more):
 def test_remote_agents_are_sent_descriptions_and_may_be_silent():
     agents, asked = remote(X[:, 0], 0.5)
     certificate = transfer.certify(Rule(0), agents)
-    assert (certificate.agents, certificate.asked) == (1_600, 3_200)
-    assert certificate.constants.agents == 400
-    assert [(text["kind"], k) for text, k in asked] == [("conjunction", 3_200), ("query", 800)]
+    assert certificate.agents + certificate.constants.agents == 2_000
+    assert certificate.agents == pytest.approx(1_600, abs=120)
+    assert certificate.asked == pytest.approx(3_200, abs=120)
+    (stage, k), kinds = asked[0], ["conjunction", "query"]
+    assert (k, [query["kind"] for query in stage["queries"]]) == (4_000, kinds)
     assert certificate.high < 0.1
     agents, asked = remote(X[:, 0], 1.0)
     assert transfer.certify(Rule(0), agents, other=Rule(1)).better == "model"
-    assert asked[0][0]["terms"][0]["kind"] == "worse"
+    assert asked[0][0]["queries"][0]["terms"][0]["kind"] == "worse"
 
 
 @pytest.mark.thorough(cases=1)
@@ -350,8 +351,8 @@ def test_those_who_send_one_bit_more_readily_are_within_the_wide_interval_alone(
     """Seven of ten answer whose bit is 0, five of ten whose bit is 1: allowed by privacy."""
 
     def ask(text, k):
-        bits = local.randomized_response(local.true_answers(text, X[:k], X[:k, 1]), epsilon=2.0)
-        return [int(bit) for i, bit in enumerate(bits) if i % 10 < (5 if bit else 7)]
+        reports = local.draw_reports(text, X[:k], X[:k, 1], epsilon=2.0)
+        return [one for i, one in enumerate(reports.tolist()) if i % 10 < (5 if one & 1 else 7)]
 
     agents = local.RemoteAgents(ask, epsilon=2.0, count=20_000, response_rate=0.6)
     other = {"other": Rule(1)} if compared else {}
@@ -365,6 +366,29 @@ def test_those_who_send_one_bit_more_readily_are_within_the_wide_interval_alone(
     assert json.loads(certificate.to_json())["high_any"] == certificate.high_any
 
 
+def test_liars_move_no_certificate_out_of_the_interval_that_allows_for_them():
+    """Of 20,000 people 1,500 send a 1: most of them that the rule errs, which it never does."""
+
+    def ask(text, k):
+        reports = local.draw_reports(text, X[:k], X[:k, 0], epsilon=1.0)
+        reports[:1500] |= 1
+        return reports
+
+    def certify(**more):
+        agents = local.RemoteAgents(ask, epsilon=1.0, count=20_000)
+        return transfer.certify(Rule(0), agents, beta=1e-6, **more)
+
+    plain, wide = certify(), certify(liars=1500)
+    assert (plain.liars, plain.low_any, plain.high_any) == (0, plain.low, plain.high)
+    assert plain.low > 0
+    assert wide.low_any == 0 < wide.low < wide.high < wide.high_any < 0.45
+    ends = f"[{wide.low_any:.3f}, {wide.high_any:.3f}] if up to 1,500 lie"
+    assert ends in repr(wide)
+    assert json.loads(wide.to_json())["liars"] == 1500
+    with pytest.raises(ParameterError, match=r"liars = -1"):
+        certify(liars=-1)
+
+
 def test_statistics_and_descriptions_are_sent_and_certified():
     features = learners.FeatureMap.scaling([(0, 1), (0, 1)])
     statistics = learners.SufficientStatistics(features, classes=[0, 1])
@@ -373,10 +397,10 @@ def test_statistics_and_descriptions_are_sent_and_certified():
     assert (model.predict(X) == X[:, 0]).all()
     agents, asked = remote(X[:, 0], 1.0, count=9_000)
     assert transfer.certify(model, agents, count=4_000).high < 0.15
-    assert asked[0][0]["terms"][0]["model"]["kind"] == "statistics"
+    assert asked[0][0]["queries"][0]["terms"][0]["model"]["kind"] == "statistics"
     assert transfer.certify(model, agents, other=RULES[1], count=4_000).better == "model"
-    assert transfer.certify(RULES[0], agents, count=1_000).agents == 800
-    assert asked[-2][0] == RULES[0]
+    assert transfer.certify(RULES[0], agents, count=1_000).agents == pytest.approx(800, abs=70)
+    assert asked[-1][0]["queries"][0] == RULES[0]
     people = local.Agents(X.astype(float), X[:, 0], epsilon=2.0)
     assert transfer.certify(RULES[0], people, other=model, count=20_000, beta=1e-9).better is None
     assert transfer.certify(RULES[0], people, count=10_000).high < 0.15
@@ -387,31 +411,28 @@ def test_statistics_and_descriptions_are_sent_and_certified():
 def test_silence_of_all_is_an_error_and_costs_nothing_more():
     agents, asked = remote(X[:, 0], 1.0)
     agents = local.RemoteAgents(lambda text, k: [], epsilon=1.0, count=100)
-    with pytest.warns(UtilityWarning), pytest.raises(AgentsExhausted, match="none of 80"):
+    with pytest.warns(UtilityWarning), pytest.raises(AgentsExhausted, match=r"none of [78]"):
         transfer.certify(Rule(0), agents)
     assert not asked
 
 
 def test_a_certificate_that_was_interrupted_is_taken_up(tmp_path):
-    """The process ends after the first of two questions; no one is asked it again."""
+    """The process ends when four in five have answered; no one is asked again."""
 
     def ask(text, k):
         asked.append(json.loads(text)["kind"])
-        if asked == ["conjunction", "query"]:
-            raise KeyboardInterrupt
-        return local.randomized_response(np.zeros(k), epsilon=2.0)
+        yield local.draw_reports(text, X[:k], X[:k, 0], epsilon=2.0)[:320]
+        raise KeyboardInterrupt
 
     asked, place = [], tmp_path / "agents.db"
     pool = {"epsilon": 2.0, "count": 480, "state": place}
     agents = local.RemoteAgents(ask, **pool)
     with pytest.raises(KeyboardInterrupt):
         transfer.certify(Rule(0), agents, count=400)
-    # Those who were asked for the label in vain stay asked.
     new = local.RemoteAgents(ask, **pool)
-    with pytest.warns(UtilityWarning):
-        again = transfer.certify(Rule(0), new, count=400)
-    assert (again.agents, again.constants.agents, new.remaining) == (320, 80, 0)
-    assert asked == ["conjunction", "query", "query"]
+    again = transfer.certify(Rule(0), new, count=400)
+    assert (again.agents + again.constants.agents, new.remaining) == (320, 80)
+    assert asked == ["stage"]
 
 
 @pytest.mark.parametrize("width", [0.3, 0.1])
@@ -449,9 +470,9 @@ def test_certificates_are_as_narrow_as_planned():
         count = transfer.agents_to_certify(0.05, epsilon=2.0, response_rate=rate)
         agents, _ = remote(half, rate, count=count)
         certificate = transfer.certify(Rule(0), agents)
-        assert certificate.half_width <= 0.05
-        assert certificate.agents == pytest.approx(0.8 * rate * count, abs=2)
-        assert certificate.half_width > 0.049
+        # Whose question it is, is drawn: a few per cent more or fewer.
+        assert certificate.agents == pytest.approx(0.8 * rate * count, rel=0.1)
+        assert certificate.half_width == pytest.approx(0.05, rel=0.05)
     count = transfer.agents_to_certify(0.1, epsilon=1.0, compared=True)
     agents = local.Agents(X, half, epsilon=1.0)
     two = transfer.certify(Rule(0), agents, other=Rule(1), count=count, random_state=1)

@@ -1,5 +1,6 @@
 """What all that asks agents does alike with real ones: who is left, and the same answers."""
 
+import json
 import math
 
 import numpy as np
@@ -91,8 +92,18 @@ class Devices(RemoteAgents):
     def answer(self, text, count):
         part = slice(self.next, self.next + count)
         self.next += count
-        answers = local.true_answers(text, self.X[part], self.y[part])
-        return local.randomized_response(answers, epsilon=4.0, random_state=self.coins)
+        content = json.loads(text)
+        queries = content["queries"] if content["kind"] == "stage" else [content]
+        ends = np.cumsum([0, *content.get("shares", [count])]) + part.start
+        # Question after question, as simulated agents are asked.
+        return np.concatenate([
+            2 * j + self.respond(query, slice(*ends[j : j + 2])) for j, query in enumerate(queries)
+        ])  # fmt: skip
+
+    def respond(self, query, part):
+        answers = local.true_answers(query, self.X[part], self.y[part])
+        bits = local.randomized_response(answers, epsilon=4.0, random_state=self.coins)
+        return bits.astype(int)
 
 
 def both(name, call, seed):
@@ -107,7 +118,7 @@ def both(name, call, seed):
 @pytest.mark.parametrize("method", ["logistic", "isotonic"])
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.filterwarnings("ignore")
-def test_a_calibrated_model_goes_on_with_devices_as_with_simulated_agents(name, method):
+def test_a_calibrated_model_goes_on_with_devices_as_with_simulated_agents(name, method, in_turn):
     model = MODELS[name]()
     first, second = both(
         name, lambda pool, rng: transfer.calibrate(model, pool, method=method, random_state=rng), 7

@@ -325,7 +325,7 @@ def test_results_print_and_are_written():
 def test_too_few_agents_are_said():
     with pytest.warns(UtilityWarning, match=r"5 of 5 rows \(y \| young, .*fewer questions"):
         transfer.survey(
-            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=3
+            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=1
         )
 
 
@@ -335,13 +335,13 @@ def test_too_few_agents_are_said():
 def remote(answered=1.0, fails_at=None, **more):
     def ask(text, count):
         asked.append(text)
-        if len(asked) == fails_at:
-            raise OSError("the network is gone")
         place = RNG.integers(0, len(Y), count)
-        bits = local.randomized_response(
-            local.true_answers(text, AGE[place], Y[place]), epsilon=EPSILON
-        )
-        return [(f"{RNG.integers(1 << 60):x}", int(bit)) for bit in bits[: round(answered * count)]]
+        reports = local.draw_reports(text, AGE[place], Y[place], epsilon=EPSILON).tolist()
+        came = [(f"{RNG.integers(1 << 60):x}", one) for one in reports[: round(answered * count)]]
+        if fails_at is not None:
+            yield came[:fails_at]
+            raise OSError("the network is gone")
+        yield came
 
     asked = []
     pool = {"epsilon": EPSILON, "count": 20_000, "response_rate": max(answered, 0.1)} | more
@@ -352,22 +352,22 @@ def test_remote_agents_answer_a_survey():
     agents, asked = remote(0.5)
     groups = {"strata": STRATA, "weights": WEIGHTS}
     result = transfer.survey({"y": Query.label()}, agents, **groups, beta=1e-6)
-    assert len(asked) == 4
+    assert len(asked) == 1
     assert result["y"].low < 0.7 * 0.2 + 0.3 * 0.6 < result["y"].high
     assert (result["y"].asked, result["y"].answered) == (20_000, 10_000)
 
 
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
-def test_every_row_has_an_interval_that_holds_whoever_is_silent():
+def test_every_row_has_an_interval_that_holds_whoever_is_silent(in_turn):
     """One in ten is silent, and only those whose bit is 0."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(6)
 
     def ask(text, k):
         records = rng.integers(0, 2, (k, 2))
         # Silence takes the interval to its end, so that other coins would miss as often as allowed.
-        answers = local.true_answers(text, records, records[:, 1])
-        bits = local.randomized_response(answers, epsilon=6, random_state=rng)
-        return [int(bit) for i, bit in enumerate(bits) if bit or i % 5]
+        way = {"epsilon": 6.0, "random_state": rng}
+        reports = local.draw_reports(text, records, records[:, 1], **way).tolist()
+        return [one for i, one in enumerate(reports) if one & 1 or i % 5]
 
     agents = local.RemoteAgents(ask, epsilon=6.0, count=60_000, response_rate=0.9)
     strata = {"left": Query.between(0, high=1), "right": Query.between(0, low=1)}
@@ -388,6 +388,40 @@ def test_without_silence_the_intervals_are_the_same():
     assert (row.low_any, row.high_any) == (row.low, row.high)
 
 
+def test_every_row_has_an_interval_that_holds_whoever_lies():
+    """The first people who are asked, whoever they are, send a 1."""
+    strata = {"left": Query.between(0, high=1), "right": Query.between(0, low=1)}
+    groups = {"strata": strata, "weights": {"left": 0.5, "right": 0.5}}
+    rng, liars = np.random.default_rng(3), 6_000
+
+    def ask(text, k):
+        records = rng.integers(0, 2, (k, 2))
+        reports = local.draw_reports(text, records, records[:, 1], epsilon=6.0)
+        reports[:liars] |= 1
+        return reports
+
+    def survey(**more):
+        agents = local.RemoteAgents(ask, epsilon=6.0, count=60_000)
+        return transfer.survey({"y": Query.label()}, agents, **groups, beta=1e-6, **more)
+
+    plain, wide = survey(), survey(liars=liars)
+    assert [(row.low_any, row.high_any) for row in plain.rows] == [
+        (row.low, row.high) for row in plain.rows
+    ]
+    # A row of two questions and more hears the liars of each.
+    for row, found in zip(plain.rows, wide.rows, strict=True):
+        assert found.low_any <= 0.5 <= found.high_any
+        assert found.low_any < found.low <= found.high < found.high_any
+        # A share is asked of 15,000 people or so, and all liars may be among them.
+        if row.kind == "share of a stratum":
+            assert found.high_any - found.low_any < row.high - row.low + 2.2 * liars / 15_000
+        ends = f"if up to 6,000 lie [{found.low_any:.4g}, {found.high_any:.4g}]"
+        assert ends in repr(wide)
+        assert "lie" not in repr(plain)
+    assert (plain.liars, wide.liars) == (0, 6_000)
+    assert any(not row.low <= 0.5 <= row.high for row in wide.rows)
+
+
 def test_remote_agents_who_are_all_silent_tell_nothing():
     agents, _ = remote(0.0)
     with pytest.warns(UtilityWarning, match="2 of 2 rows"):
@@ -397,14 +431,14 @@ def test_remote_agents_who_are_all_silent_tell_nothing():
 
 def test_a_survey_that_was_interrupted_is_taken_up(tmp_path):
     questions = {"y": Query.label(), "old": STRATA["old"], "young": STRATA["young"]}
-    agents, asked = remote(fails_at=3, state=tmp_path / "agents.db")
+    agents, asked = remote(fails_at=700, state=tmp_path / "agents.db")
     with pytest.raises(OSError, match="gone"):
         transfer.survey(questions, agents, count=900)
     again, asked_again = remote(state=tmp_path / "agents.db")
     result = transfer.survey(questions, again, count=900)
-    assert (len(asked), len(asked_again)) == (3, 1)
-    assert [row.answered for row in result.rows] == [300, 300, 300]
-    assert again.remaining == 20_000 - 1_200
+    assert (len(asked), len(asked_again)) == (1, 0)
+    assert sum(row.answered for row in result.rows) == 700
+    assert again.remaining == 20_000 - 900
 
 
 # Bad arguments -----------------------------------------------------------------------------------

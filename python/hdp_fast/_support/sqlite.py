@@ -17,7 +17,7 @@ import sqlite3
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,6 +55,8 @@ class FileFormat:
             transactions.
         synchronous: "EXTRA" if not even a power failure may undo what has been written. With a log
             "FULL" is enough for that.
+        unordered: The columns of tables that end with a primary key alone: their rows have no
+            number, so that nothing tells in which order they were written, and no digest.
     """
 
     application: bytes
@@ -66,6 +68,7 @@ class FileFormat:
     busy: str = "no other process may hold it for so long"
     logged: bool = False
     synchronous: Literal["FULL", "EXTRA"] = "FULL"
+    unordered: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
@@ -76,7 +79,10 @@ class FileFormat:
     def schema(self) -> list[str]:
         """Statements that make the tables."""
         columns = {**{name: f"{text}, " for name, text in self.tables.items()}, _TOTAL: ""}
-        return [f"CREATE TABLE {n} ({text}digest BLOB NOT NULL)" for n, text in columns.items()]
+        return [
+            *(f"CREATE TABLE {n} ({text}digest BLOB NOT NULL)" for n, text in columns.items()),
+            *(f"CREATE TABLE {n} ({text}) WITHOUT ROWID" for n, text in self.unordered.items()),
+        ]
 
 
 class DamagedRow(ValueError):
@@ -87,7 +93,8 @@ class Statements:
     """Runs statements on one connection, which opens no transaction by itself.
 
     Rows are read and written by `select`, `insert`, `update` and `delete` alone, which check and
-    keep their digests. Whoever writes rows does it in a transaction.
+    keep their digests; those of unordered tables by `rows` and `write`. Whoever writes rows does it
+    in a transaction.
     """
 
     def __init__(
@@ -112,6 +119,11 @@ class Statements:
         """Runs a statement, and returns the number of the row that was inserted last."""
         with self._usable():
             return self._connection.execute(query, values).lastrowid or 0
+
+    def write_many(self, query: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Runs a statement for each of some rows of values."""
+        with self._usable():
+            self._connection.executemany(query, rows)
 
     def make_tables(self, file_format: FileFormat) -> None:
         """Makes the tables of a format, without rows."""
@@ -338,14 +350,19 @@ class StateFile:
 
     @contextmanager
     def open_connection(
-        self, *, mode: Literal["ro", "rw"] = "rw", patience: float = _PATIENCE_SECONDS
+        self,
+        *,
+        mode: Literal["ro", "rw"] = "rw",
+        patience: float = _PATIENCE_SECONDS,
+        threads: bool = False,
     ) -> Iterator[Statements]:
         """Opens a connection that ends with the block, so that threads and forks never share one.
 
-        It waits at most `patience` seconds for other processes.
+        It waits at most `patience` seconds for other processes. With `threads` it may be used by
+        several threads, one at a time.
         """
         with self.translate_failures():
-            connection = self._connect(f"mode={mode}", patience)
+            connection = self._connect(f"mode={mode}", patience, threads=threads)
         with closing(connection):
             statements = Statements(connection, self.translate_failures)
             statements.write(f"PRAGMA synchronous={self._format.synchronous}")
@@ -366,9 +383,16 @@ class StateFile:
         """Whether there is a write-ahead log, in use or left by a process that was killed."""
         return os.path.exists(f"{self.path}-wal")
 
-    def _connect(self, how: str, patience: float = 0.0) -> sqlite3.Connection:
-        address = f"{self.path.as_uri()}?{how}"
-        return sqlite3.connect(address, uri=True, timeout=patience, isolation_level=None)
+    def _connect(
+        self, how: str, patience: float = 0.0, *, threads: bool = False
+    ) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?{how}",
+            uri=True,
+            timeout=patience,
+            isolation_level=None,
+            check_same_thread=not threads,
+        )
 
     def _read_status(self) -> os.stat_result:
         """Raises an error of the format unless there is a regular file with one name."""

@@ -185,6 +185,7 @@ VERBS = {
         "learn for a small private table from a large public one", "adapt_command", "add_adapt"
     ),
     "local": Verb("ask people who trust no one", "local_command", "add_local"),
+    "survey": Verb("a study with invitations, and its server", "survey_command", "add_survey"),
     "budget": Verb("make or show a file that limits releases", "command_line", "add_budget"),
     "bench": Verb("time the linear algebra beside its peers", "command_line", "add_bench"),
     "version": Verb("say which version this is", "command_line", "add_version"),

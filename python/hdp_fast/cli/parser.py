@@ -115,6 +115,17 @@ HELP = {
         "hdp-fast local randomize 45 --question question.json --state answers.db"
     ),
     "local collect": VerbHelp("hdp-fast local collect monday.jsonl --question question.json"),
+    "survey": VerbHelp(
+        "hdp-fast survey serve STUDY",
+        "Ask people who open a link: a study with an invitation for each of them, and the server "
+        "that takes their answers. Privacy: each answer is protected by epsilon before it leaves "
+        "the person's device.",
+    ),
+    "survey create": VerbHelp(
+        "hdp-fast survey create town --asker 'City of Example' --epsilon 1 --people 12000 "
+        "--url https://survey.example.org --form form.json"
+    ),
+    "survey serve": VerbHelp("hdp-fast survey serve town --port 8000"),
     "stats": VerbHelp("hdp-fast stats private.csv --schema schema.json --epsilon 1"),
     "budget": VerbHelp(
         "hdp-fast budget ledger --epsilon 2 --delta 1e-5",

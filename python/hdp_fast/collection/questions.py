@@ -8,13 +8,14 @@ import math
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._support.parameters import Checked, Rules
+from .._support.parameters import Checked, Rules, optional
 from .._support.validate import (
     file_path,
     finite_number,
@@ -40,20 +41,35 @@ from ..local.randomizers.designs import (
 from ..local.randomizers.frequency import FrequencyRandomizer, KaryResponse
 from ..local.randomizers.mean import MeanRandomizer
 from ..local.randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
+from ..local.stages import Stage, is_stage
 
-_FORM = {"format": "hdp_fast.question", "version": 1}
-_LONGEST_ID = 100
+_FORM = {"format": "hdp_fast.question", "version": 2}
+_LONGEST_ID, _LONGEST_ASKER, _LONGEST_TEXT = 100, 200, 2_000
+
+_WORDS = ("study", "asker", "text")
 
 MEANS = ("best", "binary", "laplace", "piecewise", "gaussian")
 FREQUENCIES = ("best", "kary", "subset", "geometry")
 
 
-def _check_id(name: str, value: Any) -> str:
+def printable(name: str, value: Any, *, longest: int = _LONGEST_ID) -> str:
+    """Returns the value, a printable text that is not empty and has at most so many characters."""
     if not isinstance(value, str) or not value or not value.isprintable():
         refuse(name, value, "it must be a printable text")
-    if len(value) > _LONGEST_ID:
-        refuse(name, value, f"it must have at most {_LONGEST_ID} characters")
+    if len(value) > longest:
+        refuse(name, value, f"it must have at most {longest:,} characters")
     return value
+
+
+def _check_form(name: str, value: Any) -> str:
+    """The text of a JSON object; devices refuse what is in it and no form."""
+    try:
+        content = json.loads(value)
+    except (TypeError, ValueError, RecursionError):
+        content = None
+    if not isinstance(content, dict):
+        refuse(name, value, "it must be the text of a JSON object")
+    return json.dumps(content)
 
 
 def _check_randomizer(name: str, value: Any) -> Any:
@@ -75,7 +91,13 @@ class Question(Checked):
             themselves; a question about a mean has None.
         hypothesis: A hypothesis or a local.Query as JSON. Each device then answers with 1 if the
             hypothesis is wrong about its record and with 0 otherwise, or with its answer to the
-            query, through a BinaryResponse with bounds (0, 1). None for a question about a value.
+            query, through a BinaryResponse with bounds (0, 1). Or a local.Stage as JSON, of which
+            each device answers the question that is its person's. None for a question about a
+            value.
+        study: Name of the study, under which a device accepts one epsilon; a text like the id.
+        asker: Who asks, for people to read, up to 200 characters.
+        text: The question in plain words, for people to read, up to 2,000 characters.
+        form: What a page must ask a person for, as JSON; see form_of.
 
     Raises:
         ParameterError: The id, the categories or the hypothesis break their rule, the number of
@@ -91,12 +113,23 @@ class Question(Checked):
         True
     """
 
-    RULES: ClassVar[Rules] = {"id": _check_id, "randomizer": _check_randomizer}
+    RULES: ClassVar[Rules] = {
+        "id": printable,
+        "randomizer": _check_randomizer,
+        "study": optional(printable),
+        "asker": optional(partial(printable, longest=_LONGEST_ASKER)),
+        "text": optional(partial(printable, longest=_LONGEST_TEXT)),
+        "form": optional(_check_form),
+    }
 
     id: str
     randomizer: MeanRandomizer | FrequencyRandomizer
     categories: tuple[str, ...] | None = None
     hypothesis: str | None = field(default=None, repr=False)
+    study: str | None = None
+    asker: str | None = None
+    text: str | None = None
+    form: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Validate the id, and that the categories suit the randomizer."""
@@ -117,6 +150,7 @@ class Question(Checked):
         if not isinstance(randomizer, BinaryResponse) or randomizer.bounds != (0.0, 1.0):
             rule = "whether a hypothesis is wrong is answered by a BinaryResponse on (0, 1)"
             raise ParameterError(f"randomizer = {self.randomizer!r}, but {rule}")
+        _ = self.stage  # refuses one that is damaged
 
     def _check_categories(self, categories: tuple[str, ...]) -> None:
         sequence("categories", categories)
@@ -128,9 +162,24 @@ class Question(Checked):
             count = f"{len(categories):,} categories, but the randomizer is {self.randomizer!r}"
             raise ParameterError(f"{count}: it must be one of so many values")
 
+    @cached_property
+    def stage(self) -> Stage | None:
+        """The stage, if the question is one."""
+        if self.hypothesis is None or not is_stage(json.loads(self.hypothesis)):
+            return None
+        return Stage.from_json(self.hypothesis)
+
+    @property
+    def report_range(self) -> tuple[int, int]:
+        """The least and the greatest report."""
+        stage = self.stage
+        return self.randomizer.report_range if stage is None else (0, stage.reports - 1)
+
     @property
     def kind(self) -> str:
-        """What the reports estimate: "mean" or "frequency"."""
+        """What the reports estimate: "mean", "frequency", or the means of a "stage"."""
+        if self.stage is not None:
+            return "stage"
         return "mean" if isinstance(self.randomizer, MeanRandomizer) else "frequency"
 
     def values(self, texts: Iterable[str]) -> NDArray[Any]:
@@ -222,6 +271,10 @@ class Question(Checked):
             A JSON object, which from_json reads.
         """
         fields = {**_FORM, "id": self.id, "kind": self.kind}
+        words = {name: getattr(self, name) for name in _WORDS}
+        fields |= {name: value for name, value in words.items() if value is not None}
+        if self.form is not None:
+            fields["form"] = json.loads(self.form)
         if self.categories is not None:
             fields["categories"] = self.categories
         if self.hypothesis is not None:
@@ -230,8 +283,8 @@ class Question(Checked):
 
     @property
     def digest(self) -> str:
-        """A hash of the whole question, 16 hexadecimal digits."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:16]
+        """A hash of the whole question, 32 hexadecimal digits."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()[:32]
 
     @classmethod
     def from_json(cls, text: str) -> Question:
@@ -255,7 +308,13 @@ class Question(Checked):
         categories = fields.pop("categories", None)
         randomizer: Any = make_randomizer(fields.pop("randomizer"))
         texts = None if categories is None else tuple(categories)
-        question = cls(randomizer=randomizer, categories=texts, **fields)
+        form = fields.pop("form", None)
+        question = cls(
+            randomizer=randomizer,
+            categories=texts,
+            form=None if form is None else json.dumps(form),
+            **fields,
+        )
         if kind != question.kind:
             rule = f"the randomizer is one of a {question.kind}"
             raise ParameterError(f"kind = {shorten(kind)} of a question, but {rule}")
@@ -349,18 +408,31 @@ def mean_question(
     return Question(name, kinds[randomizer](epsilon, (least, most)))
 
 
-def hypothesis_question(name: str, hypothesis: str, *, epsilon: float) -> Question:
+def hypothesis_question(
+    name: str,
+    hypothesis: str,
+    *,
+    epsilon: float,
+    study: str | None = None,
+    asker: str | None = None,
+    text: str | None = None,
+    form: str | None = None,
+) -> Question:
     """Makes a question whether a hypothesis is wrong about a device's record, or a query about it.
 
     Args:
         name: The id of the question.
-        hypothesis: The hypothesis or the query, the text of a JSON object. For hypothesis_line it
-            must be one that local.true_answers reads.
+        hypothesis: The hypothesis, the query or the stage, the text of a JSON object. For
+            hypothesis_line it must be one that local.true_answers reads, or a local.Stage.
         epsilon: Privacy parameter of each report, at least 1e-9.
+        study: Name of the study, as in Question.
+        asker: Who asks.
+        text: The question in plain words.
+        form: What a page must ask a person for, as JSON.
 
     Returns:
         The Question, whose reports estimate the error of the hypothesis, or the mean of the query,
-        as a mean in [0, 1].
+        as a mean in [0, 1]; those of a stage, the means of its queries.
 
     Raises:
         ParameterError: A parameter breaks its rule.
@@ -372,7 +444,8 @@ def hypothesis_question(name: str, hypothesis: str, *, epsilon: float) -> Questi
         >>> question.kind, question.randomizer.bounds
         ('mean', (0.0, 1.0))
     """
-    return Question(name, BinaryResponse(epsilon, (0.0, 1.0)), hypothesis=hypothesis)
+    randomizer = BinaryResponse(epsilon, (0.0, 1.0))
+    return Question(name, randomizer, None, hypothesis, study, asker, text, form)
 
 
 def frequency_question(

@@ -20,11 +20,12 @@ from ..local.queries.query import true_answers
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.bounded import BinaryResponse
 from ..local.randomizers.frequency import KaryResponse
+from ..local.stages import Answered
 from ..record import PrivacyRecord
 from .questions import Question, check_question
 
-_FORMAT, _VERSION = "hdp_fast.report", 1
-_KEYS = {"format", "version", "question", "digest", "randomizer", "report", "id"}
+_FORMAT, _VERSION = "hdp_fast.report", 2
+_KEYS = {"format", "version", "question", "digest", "report", "id"}
 _ID = re.compile(r"[0-9a-f]{32}")
 _ID_BYTES = 16
 # No device writes a line of half this length.
@@ -60,38 +61,45 @@ def report_lines(question: Question, texts: list[str]) -> list[str]:
         >>> question = collection.Question("hours", local.BinaryResponse(1.0, (0, 24)))
         >>> (line,) = collection.report_lines(question, ["7.5"])
         >>> sorted(json.loads(line))
-        ['digest', 'format', 'id', 'question', 'randomizer', 'report', 'version']
+        ['digest', 'format', 'id', 'question', 'report', 'version']
     """
     check_question(question)
     answers = list_texts("texts", texts)
     question.require_categories(answers)
     reports = question.randomizer.sample(question.values(answers)).tolist()
+    return [_write_line(question, report) for report in reports]
+
+
+def _write_line(question: Question, report: int) -> str:
+    """The line with a report; its bytes are those that every device writes."""
     form = {"format": _FORMAT, "version": _VERSION, **_question_fields(question)}
-    return [
-        json.dumps({**form, "report": report, "id": secrets.token_hex(_ID_BYTES)})
-        for report in reports
-    ]
+    fields = {**form, "report": report, "id": secrets.token_hex(_ID_BYTES)}
+    return json.dumps(fields, separators=(",", ":"))
 
 
-def hypothesis_line(question: Question, features: Any, label: float) -> str:
+def hypothesis_line(
+    question: Question, features: Any, label: float, *, number: int | None = None
+) -> str:
     """Answers, on a device, whether the hypothesis of a question is wrong about its record.
 
     In place of a hypothesis the question may have the JSON of a local.Query, whose answer it is
-    then. Whatever the record is, there is an answer: a hypothesis that cannot be applied counts as
-    wrong, and a query that does not fit the record has the answer 0. A device that was silent
-    instead would reveal something about its record.
+    then, or of a local.Stage, of which the number tells the person's own question. Whatever the
+    record is, there is an answer: a hypothesis that cannot be applied counts as wrong, and a query
+    that does not fit the record has the answer 0. A device that was silent instead would reveal
+    something about its record.
 
     Args:
         question: A question with a hypothesis that learners.predictor reads, or with a query.
         features: The features of the record, d numbers.
         label: Its label, 0 or 1; NaN for one that is missing.
+        number: The person's invitation number, which a stage needs, among those who are asked.
 
     Returns:
         The line, without its end.
 
     Raises:
-        ParameterError: The question has no hypothesis, or one that local.true_answers cannot read.
-            This depends on the question alone.
+        ParameterError: The question has no hypothesis, or one that local.true_answers cannot read,
+            or the number does not suit it. This depends on question and number alone.
 
     Guarantee:
         The line has the epsilon of question.randomizer, locally, with coins from the operating
@@ -108,14 +116,21 @@ def hypothesis_line(question: Question, features: Any, label: float) -> str:
     hypothesis = check_question(question).hypothesis
     if hypothesis is None:
         refuse("question", question.id, "it must have a hypothesis")
+    stage = question.stage
+    if stage is not None:
+        if number is None or number not in stage.numbers:
+            rule = f"this stage asks those from {stage.first:,} on, {stage.count:,} people"
+            refuse("number", number, rule)
+        epsilon, numbers = question.randomizer.epsilon, [number]
+        (report,) = stage.draw([features], [label], epsilon=epsilon, numbers=numbers).tolist()
+        return _write_line(question, report)
     (answer,) = true_answers(hypothesis, [features], [label])
     return report_lines(question, [repr(float(answer))])[0]
 
 
 def _question_fields(question: Question) -> dict[str, Any]:
-    """The fields by which a line names its question; the digest covers the categories, too."""
-    parameters = question.parameters()
-    return {"question": question.id, "digest": question.digest, "randomizer": parameters}
+    """The fields by which a line names its question; the digest covers all of it."""
+    return {"question": question.id, "digest": question.digest}
 
 
 class Collection:
@@ -218,9 +233,28 @@ class Collection:
 
         Returns:
             The aggregate of the question's randomizer, which estimates the mean or the frequencies.
+
+        Raises:
+            ParameterError: The question is a stage of several: `answered` sorts its reports.
         """
+        if self._question.stage is not None:
+            refuse("question", self._question.id, "it is a stage of several: take answered()")
         reports = np.fromiter(self._reports.values(), np.int64, self.accepted)
         return self._question.randomizer.aggregate(reports)
+
+    def answered(self) -> list[Answered]:
+        """Sorts the accepted reports about a stage by question.
+
+        Returns:
+            For each question of the stage how many people had it, and the bits that arrived.
+
+        Raises:
+            ParameterError: The question is no stage.
+        """
+        stage = self._question.stage
+        if stage is None:
+            refuse("question", self._question.id, "it must be a stage: take aggregate()")
+        return stage.split(np.fromiter(self._reports.values(), np.int64, self.accepted))
 
     def record(self, *, shuffled: float | None = None) -> PrivacyRecord:
         """States what protects each report, if its device is honest.
@@ -275,7 +309,7 @@ class Collection:
         Raises:
             ParameterError: The arrays are not such a state.
         """
-        keys, (least, most) = ids.tobytes(), self._question.randomizer.report_range
+        keys, (least, most) = ids.tobytes(), self._question.report_range
         whole = refused.dtype == reports.dtype == np.int64 and ids.dtype == np.uint8
         whole = whole and refused.shape == (len(REASONS),) and (refused >= 0).all()
         whole = whole and ids.shape == (*reports.shape, _ID_BYTES)
@@ -334,7 +368,7 @@ class LineForm:
 
     def __init__(self, question: Question):
         self._fields = _question_fields(question)
-        self._range = question.randomizer.report_range
+        self._range = question.report_range
 
     def read(self, line: bytes | None) -> tuple[str, int] | str:
         """The id and the report in a line, or the reason why it is refused; None is too long."""

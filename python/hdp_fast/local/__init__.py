@@ -4,16 +4,16 @@ Agents, RemoteAgents and MaskedParityAgents are pools of people, each of whom is
 randomized_response and the randomizers turn a person's value into a report, and an Aggregate
 estimates a mean or frequencies from the reports. learn_by_votes and learn_by_descent learn from
 agents alone. A Query is a statistical query that JSON can carry, to simulated and to real agents,
-and true_answers answers it on a device. simulate_sq and LocalSQOracle run algorithms of statistical
-queries on agents; simulate_local and SimulatedEntry run local randomizers on an oracle of
-statistical queries. learn_masked_parity learns the class of concepts for which a second round of
-questions pays.
+and true_answers answers it on a device. A Stage is questions that go out together, one of which is
+a person's. simulate_sq and LocalSQOracle run algorithms of statistical queries on agents;
+simulate_local and SimulatedEntry run local randomizers on an oracle of statistical queries.
+learn_masked_parity learns the class of concepts for which a second round of questions pays.
 """
 
 from .._support.lazy import list_only
 from .agents import Agents
 from .descent import learn_by_descent
-from .estimation import agents_needed, estimate_mean, randomized_response
+from .estimation import agents_needed, estimate_mean, largest_distortion, randomized_response
 from .masked_parity.concepts import (
     MaskedParity,
     WeakMaskedParity,
@@ -48,11 +48,13 @@ from .randomizers.frequency import FrequencyAggregate, KaryResponse
 from .randomizers.mean import MeanAggregate
 from .randomizers.noisy import GaussianRandomizer, LaplaceRandomizer, PaperAgents
 from .remote_agents import RemoteAgents
+from .stages import Answered, Stage, draw_reports
 from .voting import VotingResult, learn_by_votes, votes_needed
 
 __all__ = [
     "Agents",
     "Aggregate",
+    "Answered",
     "BinaryResponse",
     "CuratorOracle",
     "EmpiricalOracle",
@@ -81,6 +83,7 @@ __all__ = [
     "SimulatedEntry",
     "SimulationPlan",
     "SimulationResult",
+    "Stage",
     "SubsetSelection",
     "TransparentRandomizer",
     "VotingResult",
@@ -89,7 +92,9 @@ __all__ = [
     "agents_per_query",
     "best_frequency",
     "best_randomizer",
+    "draw_reports",
     "estimate_mean",
+    "largest_distortion",
     "learn_by_descent",
     "learn_by_votes",
     "learn_masked_parity",

@@ -1,13 +1,15 @@
 """What was asked of remote agents and what they answered, in memory or in a file.
 
-A question is written before it goes out, so that no one is asked twice, and a batch of answers
-before it counts. The file holds questions, which are released, and randomized answers.
+A question, or a stage of them, is written before it goes out, so that no one is asked twice, and a
+batch of answers before it counts. The file holds questions, which are released, and randomized
+answers.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -15,13 +17,15 @@ from typing import Any
 
 from .._support.sqlite import FileFormat, StateFile, Statements
 from ..exceptions import AgentsExhausted, CheckpointError
-from .transports import Batch, Replies, sort_batch
+from .stages import Stage, is_stage
+from .transports import BITS, Batch, Replies, sort_batch
 
+_KEY_BYTES = 16
 _FORMAT = FileFormat(
     application=b"HDPr",
-    version=2,
+    version=3,
     tables={
-        "pool": "epsilon REAL NOT NULL",
+        "pool": "epsilon REAL NOT NULL, key TEXT NOT NULL",
         "question": "number INTEGER PRIMARY KEY, text TEXT NOT NULL, agents INTEGER NOT NULL, "
         "ended INTEGER NOT NULL",
         "batch": "number INTEGER PRIMARY KEY, question INTEGER NOT NULL, replies TEXT NOT NULL",
@@ -33,19 +37,33 @@ _FORMAT = FileFormat(
 
 
 class Inquiry(Replies):
-    """A question to some agents, and their replies.
+    """A question or a stage of them to some agents, and their replies.
 
     Attributes:
         number: Its number among all questions, from 1.
-        text: The question.
+        text: The question. A stage lacks its key and the numbers of its people.
+        before: Number of agents that were asked before it.
+        is_stage: Whether it is a stage.
         is_past: Whether others were asked after it: what had come by then was taken, or nothing.
     """
 
     is_past = False
 
-    def __init__(self, number: int, text: str, count: int):
-        super().__init__(count)
-        self.number, self.text = number, text
+    def __init__(self, number: int, text: str, count: int, before: int):
+        content = json.loads(text) if text else {}
+        self.is_stage = is_stage(content)
+        super().__init__(count, BITS * len(content["queries"]) if self.is_stage else BITS)
+        self.number, self.text, self.before = number, text, before
+
+    def write(self, key: bytes) -> str:
+        """The question as it is sent."""
+        return self.stage(key).to_json() if self.is_stage else self.text
+
+    def stage(self, key: bytes) -> Stage:
+        """The stage as it is sent; the text must be one."""
+        content = json.loads(self.text)
+        numbers = {"first": self.before + 1, "count": self.count}
+        return Stage(content["queries"], content["shares"], key=key, **numbers)
 
 
 class Inquiries:
@@ -66,6 +84,8 @@ class Inquiries:
                 agents of another epsilon.
         """
         self.asked = self.answered = self.dropped = self.duplicates = 0
+        # Whose question is which, all questions through: each agent is asked once.
+        self.key = _draw_key()
         self._last = 0
         self._known: set[str] = set()
         # Those whose answers no one has got yet, and those whose answers somebody has; the latter
@@ -99,12 +119,12 @@ class Inquiries:
                 number = statements.insert("question", None, text, count, int(not text))
         self._returned = []
         self._last, self.asked = number, asked + count
-        return Inquiry(number, text, count)
+        return Inquiry(number, text, count, asked)
 
     def add(self, inquiry: Inquiry, replies: Any) -> None:
         """Sorts a batch of replies, writes it, and adds it to its question."""
-        batch = sort_batch(replies, inquiry.room, self._known)
-        if not (batch.bits or batch.dropped or batch.duplicates):
+        batch = sort_batch(replies, inquiry.room, self._known, inquiry.reports)
+        if not (batch.reports or batch.dropped or batch.duplicates):
             return
         if self._file is not None:
             with self._file.transaction() as statements:
@@ -114,7 +134,7 @@ class Inquiries:
     def _count(self, inquiry: Inquiry, batch: Batch) -> None:
         inquiry.add(batch)
         self._known.update(key for key in batch.ids if key is not None)
-        self.answered += len(batch.bits)
+        self.answered += len(batch.reports)
         self.dropped += batch.dropped
         self.duplicates += batch.duplicates
 
@@ -179,12 +199,16 @@ class Inquiries:
 
     def _open_file(self, file: StateFile, epsilon: float) -> None:
         if not os.path.exists(file.path):
-            file.create(lambda new: new.insert("pool", float(epsilon)))
+            key = self.key.hex()
+            file.create(lambda new: new.insert("pool", float(epsilon), key))
         file.inspect()
         with file.open_connection() as statements, statements.snapshot():
             file.verify(statements)
             with file.translate_damage():
-                ((stored,),) = statements.select("pool")
+                ((stored, key),) = statements.select("pool")
+                self.key = bytes.fromhex(key)
+                if len(self.key) != _KEY_BYTES:
+                    raise ValueError("the key has another length")
                 self._read(statements)
         if stored != epsilon:
             raise file.refusal(f"its agents answer with epsilon = {stored:g}, not {epsilon:g}")
@@ -195,7 +219,7 @@ class Inquiries:
         for number, text, count, ended in statements.select("question"):
             if number < 1 or count < 0 or ended not in (0, 1):
                 raise ValueError("a question has no number, no agents or no end")
-            inquiries[number] = inquiry = Inquiry(number, text, count)
+            inquiries[number] = inquiry = Inquiry(number, text, count, self.asked)
             self._last, self.asked = number, self.asked + count
             if not ended:
                 self._wait_for(inquiry)
@@ -206,22 +230,26 @@ class Inquiries:
 
     def _sort_again(self, inquiry: Inquiry, fields: Any) -> Batch:
         """A batch that was written: two processes may have collected the same answers."""
-        stored = _check_batch(fields)
-        pairs = zip(stored.ids, stored.bits, strict=True)
-        replies = [bit if key is None else (key, bit) for key, bit in pairs]
-        batch = sort_batch(replies, inquiry.room, self._known)
+        stored = _check_batch(fields, inquiry.reports)
+        pairs = zip(stored.ids, stored.reports, strict=True)
+        replies = [report if key is None else (key, report) for key, report in pairs]
+        batch = sort_batch(replies, inquiry.room, self._known, inquiry.reports)
         return batch._replace(
             dropped=batch.dropped + stored.dropped,
             duplicates=batch.duplicates + stored.duplicates,
         )
 
 
-def _check_batch(fields: Any) -> Batch:
-    bits, ids, dropped, duplicates = fields
+def _draw_key() -> bytes:
+    return secrets.token_bytes(_KEY_BYTES)
+
+
+def _check_batch(fields: Any, most: int) -> Batch:
+    reports, ids, dropped, duplicates = fields
     if not all(type(count) is int and count >= 0 for count in (dropped, duplicates)):
         raise ValueError("a number of replies is none")
-    if not all(type(bit) is int and 0 <= bit <= 1 for bit in bits):
+    if not all(type(report) is int and 0 <= report < most for report in reports):
         raise ValueError("an answer is none")
-    if not (len(ids) == len(bits) and all(key is None or isinstance(key, str) for key in ids)):
+    if not (len(ids) == len(reports) and all(key is None or isinstance(key, str) for key in ids)):
         raise ValueError("ids do not belong to answers")
-    return Batch(bits, ids, dropped, duplicates)
+    return Batch(reports, ids, dropped, duplicates)

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import note_charge
+from .._support.notes import keep_result, note_charge
 from .._support.numbers import floats, freeze, predictions, real_array, silence
+from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
 from .._support.uncopyable import Uncopyable
-from .._support.validate import nonnegative_int, refuse, sequence
+from .._support.validate import function, nonnegative_int, refuse, sequence
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.scores import predictor, with_bits
 from ..record import PrivacyRecord
 from .estimation import advantage
 from .queries.query import Query
+from .stages import Answered
+
+R = TypeVar("R")
+Questions = Sequence[tuple[Any, int]]
 
 # Called with the features and the labels of some agents; returns their true answers.
 QuestionFunction = Callable[[Any, Bits], ArrayLike]
@@ -57,6 +64,9 @@ class AgentPool(Uncopyable, ABC):
     @property
     def remaining(self) -> int:
         """The number of agents that have not been asked yet."""
+        script = self._script
+        if script is not None and script.left is not None:
+            return script.left.remaining
         return self._size - self._asked
 
     @property
@@ -104,6 +114,153 @@ class AgentPool(Uncopyable, ABC):
             Pure epsilon-DP for each agent, under the conditions that the subclass states.
         """
 
+    def ask_together(
+        self, questions: Questions, *, random_state: RandomState = None
+    ) -> list[Answered]:
+        """Asks the next agents several questions in one round, one of them each.
+
+        Simulated agents answer the questions in their order: each goes to the next `count` agents.
+
+        Args:
+            questions: Pairs of what `ask` or `test` takes, and a number of agents.
+            random_state: As for Agents.ask; RemoteAgents do not use it.
+
+        Returns:
+            For each question how many agents had it, and the answers that arrived.
+
+        Raises:
+            AgentsExhausted: Fewer agents are left than the sum of the numbers. No one is asked.
+            ParameterError: The questions are no such pairs, or an argument is out of range.
+            Exception: What a question itself raises. Agents who were asked stay spent.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, under the conditions of `ask` and `test`.
+        """
+
+        def ask_each(pairs: list[tuple[Any, int]]) -> list[Answered]:
+            self.require(pairs)
+            stream = make_stream(random_state)
+            return [
+                Answered(count, self._ask_one(one, count, stream) if count else no_answers())
+                for one, count in pairs
+            ]
+
+        return self._answer_script(questions, ask_each)
+
+    def _ask_one(self, question: Any, count: int, random_state: RandomState) -> Bits:
+        is_tested = hasattr(question, "predict") and not isinstance(question, Query)
+        ask = self.test if is_tested else self.ask
+        return ask(question, count, random_state=random_state)
+
+    @keep_result
+    def in_one_round(
+        self, calls: Sequence[Callable[[], R]], *, random_state: RandomState = None
+    ) -> list[R]:
+        """Makes several calls, each of which asks these agents once, with one round of questions.
+
+        Each call is begun, to learn what it asks; then all questions go out together; then each is
+        made again, with its answers. Whom the questions go to must not depend on answers, so that
+        a call that asks in two rounds, as calibrate does, is refused.
+
+        Args:
+            calls: Functions without arguments, such as `lambda: certify(model, agents, count=k)`.
+            random_state: As for `ask_together`; that of the calls is not used.
+
+        Returns:
+            What the calls return, in their order.
+
+        Raises:
+            ParameterError: A call asks otherwise than in one round, or not the same when it is made
+                again.
+            AgentsExhausted: Fewer agents are left than all calls ask together. No one is asked.
+            Exception: What a call or the agents raise; before anybody is asked, if the call would
+                raise it then.
+
+        Guarantee:
+            That of each call: an agent answers one question, with one bit.
+
+        Examples:
+            >>> import numpy as np
+            >>> from hdp_fast import local, transfer
+            >>> X = np.random.default_rng(0).integers(0, 2, (20_000, 2))
+            >>> agents = local.Agents(X, X[:, 0], epsilon=2.0)
+            >>> rule = {"kind": "parity", "features": [0], "complement": False}
+            >>> questions = {"has it": local.Query.label()}
+            >>> certificate, survey = agents.in_one_round([
+            ...     lambda: transfer.certify(rule, agents, count=9_000),
+            ...     lambda: transfer.survey(questions, agents, count=9_000),
+            ... ])
+            >>> certificate.high < 0.1, survey["has it"].low > 0.4
+            (True, True)
+        """
+        check_random_state(random_state)
+        with self.keep_answers():
+            scripts = [self._begin_call(call) for call in sequence("calls", calls)]
+            left = _Left(self.remaining, self.available)
+            pairs = [pair for questions, _ in scripts for pair in questions]
+            answers = iter(self.ask_together(pairs, random_state=random_state))
+            return [
+                self._end_call(call, questions, [next(answers) for _ in questions], left, result)
+                for call, (questions, result) in zip(calls, scripts, strict=True)
+            ]
+
+    def _begin_call(self, call: Callable[[], R]) -> tuple[list[tuple[Any, int]], R | None]:
+        """What a call asks; or what it returns, if it asks nothing."""
+        with self._play(_Script()):
+            try:
+                return [], function("calls", call)()
+            except _Asked as asked:
+                return asked.questions, None
+
+    def _end_call(
+        self,
+        call: Callable[[], R],
+        questions: list[tuple[Any, int]],
+        answers: list[Answered],
+        left: _Left,
+        result: R | None,
+    ) -> R:
+        if not questions:
+            return result  # type: ignore[return-value]
+        with self._play(_Script(answers, [count for _, count in questions], left)):
+            return call()
+
+    @contextmanager
+    def _play(self, script: _Script) -> Iterator[None]:
+        if self._script is not None:
+            raise ParameterError("calls must not contain in_one_round: pass all calls to one")
+        token = _playing.set((self, script))
+        try:
+            yield
+        finally:
+            _playing.reset(token)
+
+    @property
+    def _script(self) -> _Script | None:
+        """The script of the round that calls are made for, if one is."""
+        playing = _playing.get()
+        return None if playing is None or playing[0] is not self else playing[1]
+
+    def _answer_script(
+        self, questions: Questions, ask: Callable[[list[tuple[Any, int]]], list[Answered]]
+    ) -> list[Answered]:
+        """The answers to a stage: from people, or from the round that was asked for the call."""
+        pairs, script = read_pairs(questions), self._script
+        if script is None:
+            return ask(pairs)
+        if script.answers is None:
+            raise _Asked(pairs)
+        if script.is_read or script.counts != [count for _, count in pairs]:
+            self._refuse_round()
+        script.is_read = True
+        return script.answers
+
+    def _refuse_round(self) -> None:
+        """Refuses to ask in the middle of a call of in_one_round."""
+        if self._script is not None:
+            rule = "it must ask the same questions, once, all together, as certify and survey do"
+            raise ParameterError(f"calls: one of them asks in another way, but {rule}")
+
     def rehearse(self, question: QuestionFunction) -> None:
         """Refuses a question that fails on every record, before anybody is asked.
 
@@ -130,7 +287,7 @@ class AgentPool(Uncopyable, ABC):
             The randomized answers, uint8 of shape (m,) with m at most count; empty if no such test
             was interrupted, or nothing has arrived.
         """
-        return np.zeros(0, np.uint8)
+        return no_answers()
 
     def keep_answers(self) -> AbstractContextManager[None]:
         """Keeps the answers to several questions until they are used together.
@@ -188,6 +345,7 @@ class AgentPool(Uncopyable, ABC):
     def _reserve(self, count: int) -> int:
         """Mark agents as asked before their question runs: after a crash they stay spent."""
         wanted = nonnegative_int("count", count)
+        self._refuse_round()
         with self._hold():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")
@@ -203,6 +361,41 @@ class AgentPool(Uncopyable, ABC):
     def _describe(self, details: str) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
+
+
+class _Left(NamedTuple):
+    """The agents who were left before a round."""
+
+    remaining: int
+    available: int
+
+
+@dataclass
+class _Script:
+    """What a call of in_one_round gets for its questions; None, if they are to be found out."""
+
+    answers: list[Answered] | None = None
+    counts: list[int] | None = None
+    # As many as there were, when a call is made again.
+    left: _Left | None = None
+    is_read: bool = False
+
+
+# The pool whose calls are made for one round, and the script of the call.
+_playing: ContextVar[tuple[AgentPool, _Script] | None] = ContextVar("playing", default=None)
+
+
+class _Asked(BaseException):
+    """Ends a call that has said what it asks."""
+
+    def __init__(self, questions: list[tuple[Any, int]]):
+        super().__init__("in_one_round")
+        self.questions = questions
+
+
+def no_answers() -> Bits:
+    """The answers where no one was asked, or no one has answered."""
+    return np.zeros(0, np.uint8)
 
 
 def read_pairs(questions: Any) -> list[tuple[Any, int]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from .._support.notes import keep_result, note, note_charge
 from .._support.random_state import check_random_state
@@ -19,8 +20,9 @@ from ..exceptions import NeverAsked
 from ..record import PrivacyRecord
 from .estimation import record_of
 from .inquiries import Inquiries, Inquiry
-from .pool import AgentPool, Hypothesis, falls_short, read_pairs
+from .pool import AgentPool, Hypothesis, falls_short, no_answers, read_pairs
 from .queries.query import Query
+from .stages import Answered, write
 from .transports import receive
 
 # What reaches people: called with a question and a number of them, and maybe with the number of
@@ -44,21 +46,24 @@ class RemoteAgents(AgentPool):
     - as a coroutine that returns either of these,
     - as an asynchronous iterator of batches.
 
-    A reply is a bit, 0 or 1, or a pair (id, bit). An id is a text of at most 200 characters that
-    the agent's device draws at random. Replies with an id that came before are duplicates.
-    Without ids, no one can see that a reply came twice. Whatever is no such reply is dropped, and
-    so is every further one after all who were asked have answered. A coroutine runs in an event
-    loop of its own.
+    A reply is a report, or a pair (id, report): a bit, 0 or 1, about one question, and the integer
+    `2 j + bit` about a Stage, whose question j was the agent's. An id is a text of at most 200
+    characters that the agent's device draws at random. Replies with an id that came before are
+    duplicates. Without ids, no one can see that a reply came twice. Whatever is no such reply is
+    dropped, and so is every further one after all who were asked have answered. A coroutine runs in
+    an event loop of its own.
 
     Args:
-        ask: Called with a hypothesis or a query as JSON and a number k >= 1. It asks k agents whom
-            it has never asked before for the answer to the query, or whether the hypothesis is
-            wrong about them, and returns the answers that it gets, each already randomized by the
-            agent. On an agent's side, true_answers computes the answer from the JSON, and
-            randomized_response randomizes it. An answer that comes too late must not be returned as
-            one to a later question. If it takes the keyword-only argument `number`, it is told the
-            number of the question in the `state`, or None where there is no such file: by their
-            numbers two questions of one text can be told apart, also by a new process.
+        ask: Called with a hypothesis, a query or a Stage as JSON and a number k >= 1. It asks k
+            agents whom it has never asked before for the answer to the query, or whether the
+            hypothesis is wrong about them, and returns the answers that it gets, each already
+            randomized by the agent; those of a stage are the agents whose numbers it names. On an
+            agent's side, true_answers computes the answer from the JSON, and randomized_response
+            randomizes it; draw_reports does both, also for a stage. An answer that comes too late
+            must not be returned as one to a later question. If it takes the keyword-only argument
+            `number`, it is told the number of the question in the `state`, or None where there is
+            no such file: by their numbers two questions of one text can be told apart, also by a
+            new process.
         epsilon: Privacy parameter of the agents' randomizers, a finite number above 0.
         count: Number of agents, at least 0.
         collect: Called like `ask` about a question that was asked before and was interrupted, but
@@ -100,9 +105,8 @@ class RemoteAgents(AgentPool):
     Examples:
         >>> import numpy as np
         >>> from hdp_fast import learners, local
-        >>> def ask(hypothesis, k):  # in place of k phones, each with record (1, 0), 1
-        ...     labels = learners.predictor(hypothesis)(np.array([[1, 0]] * k))
-        ...     return local.randomized_response(labels != 1, epsilon=1.0)[: k * 7 // 10]
+        >>> def ask(text, k):  # in place of k phones, each with record (1, 0), 1
+        ...     return local.draw_reports(text, [[1, 0]] * k, [1] * k, epsilon=1.0)[: k * 7 // 10]
         >>> agents = local.RemoteAgents(ask, epsilon=1.0, count=10_000, response_rate=0.7)
         >>> result = local.learn_by_votes(learners.Stumps(2), agents)
         >>> result.agents, 6_900 < agents.counts()["answered"] <= 7_000, agents.remaining
@@ -196,7 +200,61 @@ class RemoteAgents(AgentPool):
         check_random_state(random_state)
         if not isinstance(question, Query):
             refuse("question", question, "it must be a local.Query, to be sent as JSON")
-        return self._send(question.to_json(), nonnegative_int("count", count))
+        return self._send(question.to_json(), nonnegative_int("count", count)).astype(np.uint8)
+
+    @keep_result
+    def ask_together(
+        self, questions: Sequence[tuple[Any, int]], *, random_state: RandomState = None
+    ) -> list[Answered]:
+        """Asks the next agents several questions in one round, one of them each.
+
+        The function `ask` of the pool gets a Stage, whose rule tells which question is whose by the
+        agents' numbers: how many get one is near its `count`, and their sum is that of the counts.
+        A stage that was interrupted is taken up by the same questions and numbers, as a test is.
+
+        Args:
+            questions: Pairs of what `ask` or `test` takes, and about how many agents it goes to.
+            random_state: Not used, because the agents draw their own random bits.
+
+        Returns:
+            For each question how many agents had it, and the answers that arrived.
+
+        Raises:
+            AgentsExhausted: Fewer agents are left than the sum of the counts. No one is asked.
+            ParameterError: The questions are no such pairs, JSON cannot carry one, or the process
+                is a forked child: then no one is asked.
+            CheckpointError: The state cannot be written. If that is so before the stage goes out,
+                no one is asked.
+            Exception: What the function `ask` itself raises. These agents stay spent, and what has
+                arrived is kept.
+
+        Guarantee:
+            Pure epsilon-DP for each agent, if the agents use binary randomized response with this
+            epsilon, and whether they answer does not depend on their records.
+
+        Cost:
+            The cost of the function `ask`: one round, however many questions there are.
+
+        Source:
+            Warner 1965.
+        """
+        check_random_state(random_state)
+        return self._answer_script(questions, self._ask_stage)
+
+    def _ask_stage(self, questions: list[tuple[Any, int]]) -> list[Answered]:
+        described = [(_describe(question), count) for question, count in questions]
+        asked = [pair for pair in described if pair[1]]
+        answers = iter(self._send_stage(*zip(*asked, strict=True)) if asked else ())
+        return [next(answers) if count else Answered(0, no_answers()) for _, count in described]
+
+    def _send_stage(
+        self, queries: Sequence[Mapping[str, Any]], shares: Sequence[int]
+    ) -> list[Answered]:
+        text = write({"kind": "stage", "queries": list(queries), "shares": list(shares)})
+        inquiry = self._settle(text, sum(shares))
+        if inquiry is None:
+            return [Answered(0, no_answers()) for _ in queries]
+        return inquiry.stage(self._inquiries.key).split(inquiry.answers())
 
     @keep_result
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
@@ -241,7 +299,8 @@ class RemoteAgents(AgentPool):
             Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        return self._send(_to_json(learned), nonnegative_int("count", count))
+        text, wanted = _to_json(learned), nonnegative_int("count", count)
+        return self._send(text, wanted)
 
     @keep_result
     def recall(self, learned: Hypothesis, count: int) -> Bits:
@@ -269,19 +328,25 @@ class RemoteAgents(AgentPool):
         text, wanted = _to_json(learned), nonnegative_int("count", count)
         try:
             inquiry = self._reopen(text, wanted)
-            return _nobody() if inquiry is None else self._receive(inquiry, self._collect)
+            if inquiry is None:
+                return no_answers()
+            self._receive(inquiry, self._collect)
+            return inquiry.answers().astype(np.uint8)
         except NeverAsked:
-            return _nobody()
+            return no_answers()
 
     @property
     def available(self) -> int:
         """Those who have not been asked, and those of questions that were interrupted."""
+        script = self._script
+        if script is not None and script.left is not None:
+            return script.left.available
         return self.remaining + self._inquiries.open_agents
 
     def require(self, questions: Sequence[tuple[Any, int]]) -> None:
         """Refuses questions to more agents than are left, before anybody is asked one of them.
 
-        Those that were interrupted need no new agents.
+        Those that were interrupted, one by one or as this stage, need no new agents.
 
         Args:
             questions: Pairs of what `ask` or `test` takes, and a number of agents.
@@ -290,8 +355,12 @@ class RemoteAgents(AgentPool):
             AgentsExhausted: Fewer agents are left.
             ParameterError: questions is no sequence of such pairs, or JSON cannot carry one.
         """
-        pairs = [(_to_text(question), count) for question, count in read_pairs(questions)]
-        self._require_left(self._inquiries.count_new(pairs))
+        pairs = [(_describe(question), count) for question, count in read_pairs(questions)]
+        asked = [pair for pair in pairs if pair[1]]
+        queries, shares = [query for query, _ in asked], [count for _, count in asked]
+        stage = write({"kind": "stage", "queries": queries, "shares": shares}), sum(shares)
+        alone = [(write(query), count) for query, count in asked]
+        self._require_left(min(map(self._inquiries.count_new, (alone, [stage]))))
 
     def keep_answers(self) -> AbstractContextManager[None]:
         """Keeps the answers to several questions until they are used together.
@@ -330,26 +399,32 @@ class RemoteAgents(AgentPool):
         return dataclasses.replace(record, rng="the agents' own")
 
     def _send(self, text: str, count: int) -> Bits:
-        """The answers to an open question of this text and number, or else to a new one."""
+        """The bits that answer an open question of this text and number, or else a new one."""
+        inquiry = self._settle(text, count)
+        return no_answers() if inquiry is None else inquiry.answers().astype(np.uint8)
+
+    def _settle(self, text: str, count: int) -> Inquiry | None:
+        """An open question of this text and number with its answers, or else a new one."""
         is_past = False
         while (inquiry := self._reopen(text, count)) is not None:
             collect = None if inquiry.is_past else self._collect
-            answers = self._receive(inquiry, collect, self._ask)
-            if answers.size:
-                return answers
+            self._receive(inquiry, collect, self._ask)
+            if len(inquiry):
+                return inquiry
             self._lost += inquiry.count
             is_past |= inquiry.is_past
         if is_past:
             # An earlier process went on although no one had answered.
-            return _nobody()
+            return None
         with self._hold():
             # No one else can be asked in place of those who were lost.
             missing = min(max(count - self.remaining, 0), self._lost)
             self._lost -= missing
             if count == missing:
-                return _nobody()
+                return None
             inquiry = self._begin(text, count - missing)
-        return self._receive(inquiry, self._ask)
+        self._receive(inquiry, self._ask)
+        return inquiry
 
     def _reserve(self, count: int) -> int:
         start = self._asked
@@ -358,6 +433,7 @@ class RemoteAgents(AgentPool):
         return start
 
     def _begin(self, text: str, count: int) -> Inquiry:
+        self._refuse_round()
         inquiry = self._inquiries.begin(text, count, self._size)
         self._asked = self._inquiries.asked
         if count:
@@ -370,8 +446,8 @@ class RemoteAgents(AgentPool):
 
     def _receive(
         self, inquiry: Inquiry, transport: Transport | None, ask: Transport | None = None
-    ) -> Bits:
-        """The answers to a question after a transport has brought all that it brings.
+    ) -> None:
+        """Adds to a question all answers that a transport brings.
 
         If it knows that no one was asked, `ask` asks these agents; without it the error goes on.
         """
@@ -383,7 +459,8 @@ class RemoteAgents(AgentPool):
 
         def call(transport: Transport) -> None:
             number = inquiry.number if self._has_state else None
-            way = partial(transport, inquiry.text, inquiry.count, number=number)
+            text = inquiry.write(self._inquiries.key)
+            way = partial(transport, text, inquiry.count, number=number)
             receive(way, self._deadline, take)
 
         if inquiry.count:
@@ -403,7 +480,6 @@ class RemoteAgents(AgentPool):
                         call(ask)
         if len(inquiry) or is_new:
             self._note_missing(inquiry)
-        return inquiry.answers()
 
     def _note_missing(self, inquiry: Inquiry) -> None:
         answers, rate = len(inquiry), self._response_rate
@@ -414,10 +490,6 @@ class RemoteAgents(AgentPool):
 
     def __repr__(self) -> str:
         return self._describe("")
-
-
-def _nobody() -> Bits:
-    return Inquiry(0, "", 0).answers()
 
 
 def _with_number(transport: Transport) -> Transport:
@@ -432,14 +504,15 @@ def _with_number(transport: Transport) -> Transport:
     return lambda text, count, *, number: transport(text, count)
 
 
-def _to_text(question: Any) -> str:
-    return question.to_json() if isinstance(question, Query) else _to_json(question)
+def _describe(question: Any) -> Mapping[str, Any]:
+    """What devices are sent of a query or a hypothesis."""
+    if isinstance(question, Query):
+        question.to_json()  # refuses a model without a description
+    description = getattr(question, "hypothesis", None)
+    if not isinstance(description, Mapping):
+        refuse("learned", question, "it must have an attribute hypothesis, a description for JSON")
+    return description
 
 
 def _to_json(learned: Any) -> str:
-    if not isinstance(getattr(learned, "hypothesis", None), Mapping):
-        refuse("learned", learned, "it must have an attribute hypothesis, a description for JSON")
-    try:
-        return json.dumps(learned.hypothesis, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        refuse("hypothesis", learned.hypothesis, f"it must be something for JSON ({error})")
+    return write(_describe(learned))

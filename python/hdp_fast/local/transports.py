@@ -11,57 +11,60 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._support.types import Bits
+from .._support.types import Integers
 
 # No id that is longer is kept in memory and in a state file.
 _LONGEST_ID = 200
-_BITS = (0, 1)
+# The reports about one question: a bit.
+BITS = 2
 
 
 class Batch(NamedTuple):
     """The replies of one batch that count, and how many do not.
 
     Attributes:
-        bits: The answers, each 0 or 1, in the order of their arrival.
+        reports: The answers in the order of their arrival: bits, or integers that tell the
+            question of a stage, too.
         ids: The id of each answer, None where it has none.
         dropped: Number of replies that are no answer, or come after everybody has answered.
         duplicates: Number of replies whose id came before.
     """
 
-    bits: list[int]
+    reports: list[int]
     ids: list[str | None]
     dropped: int
     duplicates: int
 
 
-def sort_batch(batch: Any, room: int, known: set[str]) -> Batch:
+def sort_batch(batch: Any, room: int, known: set[str], reports: int = BITS) -> Batch:
     """Sorts a batch of replies; whatever it holds, no error is raised for it.
 
     Args:
         batch: An array or a sequence of replies, a dict from ids to bits, or a single reply. A
-            reply is a bit, or a pair of an id, which is a text, and a bit.
+            reply is a report, or a pair of an id, which is a text, and a report.
         room: Number of agents who have not answered yet.
         known: Ids that came before, which is not changed.
+        reports: Number of reports that there can be: integers from 0, two for one question.
 
     Returns:
         The sorted batch.
     """
     values = _as_integers(batch)
     if values is not None:
-        return _sort_array(values, room)
+        return _sort_array(values, room, reports)
     sorted_batch, fresh = Batch([], [], 0, 0), set[str]()
     dropped = duplicates = 0
     for reply in _replies(batch):
-        answer = _read(reply)
+        answer = _read(reply, reports)
         if answer is None:
             dropped += 1
         elif answer[0] in known or answer[0] in fresh:
             duplicates += 1
-        elif len(sorted_batch.bits) == room:
+        elif len(sorted_batch.reports) == room:
             dropped += 1
         else:
             sorted_batch.ids.append(answer[0])
-            sorted_batch.bits.append(answer[1])
+            sorted_batch.reports.append(answer[1])
             if answer[0] is not None:
                 fresh.add(answer[0])
     return sorted_batch._replace(dropped=dropped, duplicates=duplicates)
@@ -75,11 +78,10 @@ def _as_integers(batch: Any) -> np.ndarray[Any, Any] | None:
     return batch if is_vector else None
 
 
-def _sort_array(values: np.ndarray[Any, Any], room: int) -> Batch:
+def _sort_array(values: np.ndarray[Any, Any], room: int, reports: int) -> Batch:
     """Sort integers without ids, without a step of Python for each."""
-    counted = values[(values == 0) | (values == 1)][:room]
-    bits = counted.astype(np.uint8).tolist()
-    return Batch(bits, [None] * len(bits), len(values) - len(bits), 0)
+    counted = values[(values >= 0) & (values < reports)][:room].astype(np.int64).tolist()
+    return Batch(counted, [None] * len(counted), len(values) - len(counted), 0)
 
 
 def _replies(batch: Any) -> Iterable[Any]:
@@ -105,11 +107,11 @@ def _is_pair(reply: Any) -> bool:
     return type(reply) in (tuple, list) and len(reply) == 2 and isinstance(reply[0], str)
 
 
-def _read(reply: Any) -> tuple[str | None, int] | None:
-    """The id and the bit of a reply, or None if it is no answer."""
+def _read(reply: Any, reports: int) -> tuple[str | None, int] | None:
+    """The id and the report of a reply, or None if it is no answer."""
     key, value = reply if _is_pair(reply) else (None, reply)
     is_integer = isinstance(value, bool | int | np.bool_ | np.integer)
-    if not is_integer or value not in _BITS or (key is not None and len(key) > _LONGEST_ID):
+    if not is_integer or not 0 <= value < reports or (key is not None and len(key) > _LONGEST_ID):
         return None
     return key, int(value)
 
@@ -119,32 +121,33 @@ class Replies:
 
     Attributes:
         count: Number of agents asked.
+        reports: Number of reports that there can be.
         dropped: Number of replies that were no answer.
         duplicates: Number of replies whose id came before.
     """
 
-    def __init__(self, count: int):
-        self.count = count
+    def __init__(self, count: int, reports: int = BITS):
+        self.count, self.reports = count, reports
         self.dropped = self.duplicates = 0
-        self._bits: list[int] = []
+        self._reports: list[int] = []
 
     @property
     def room(self) -> int:
         """The number of agents who have not answered yet."""
-        return self.count - len(self._bits)
+        return self.count - len(self._reports)
 
     def add(self, batch: Batch) -> None:
         """Adds a sorted batch."""
-        self._bits.extend(batch.bits)
+        self._reports.extend(batch.reports)
         self.dropped += batch.dropped
         self.duplicates += batch.duplicates
 
-    def answers(self) -> Bits:
-        """The answers in the order of their arrival, uint8 (m,) with m at most `count`."""
-        return np.array(self._bits, np.uint8)
+    def answers(self) -> Integers:
+        """The reports in the order of their arrival, int64 (m,) with m at most `count`."""
+        return np.array(self._reports, np.int64)
 
     def __len__(self) -> int:
-        return len(self._bits)
+        return len(self._reports)
 
 
 # Takes a batch of replies, and returns whether more are expected.

@@ -31,6 +31,8 @@ LADDER = np.array([*(-rung for rung in reversed(_RUNGS)), 0.0, *_RUNGS])
 _FAR, _FEWER = 8.5, 0.5
 # Of those who answer for the fit: about scores, about labels, about both.
 _ABOUT_SCORES, _ABOUT_LABELS = 0.35, 0.35
+# The questions of the fit go out together; what the check asks depends on their answers.
+CALIBRATION_ROUNDS = 2
 # With fewer agents a question goes to no one.
 LEAST_AGENTS = 60
 SLOPE, INTERCEPT = (1.0, 0.3), (0.0, 2.0)
@@ -93,13 +95,13 @@ class Questions:
         return Query.label() & above if self.labeled[place] else above
 
     def ask(self, model: ScoredModel, agents: Any, count: int, random_state: RandomState) -> Counts:
-        """Ask the next agents, and count the answers that arrive."""
-        sizes, ones = [], []
-        for place, size in enumerate(self.sizes(count).tolist()):
-            answers = ask(self.query(model, place), agents, size, random_state)
-            sizes.append(len(answers))
-            ones.append(int(answers.sum()))
-        return Counts(self.thresholds, self.labeled, np.array(sizes), np.array(ones))
+        """Ask the next agents, all in one round, and count the answers that arrive."""
+        sizes = self.sizes(count).tolist()
+        asked = [(self.query(model, place), size) for place, size in enumerate(sizes)]
+        answers = agents.ask_together(asked, random_state=random_state)
+        came = np.array([len(bits) for _, bits in answers])
+        ones = np.array([int(bits.sum()) for _, bits in answers])
+        return Counts(self.thresholds, self.labeled, came, ones)
 
 
 def ask(query: Query, agents: Any, size: int, random_state: RandomState) -> NDArray[np.uint8]:

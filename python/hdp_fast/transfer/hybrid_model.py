@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from statistics import NormalDist
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +21,7 @@ from ..local.pool import AgentPool
 from ..record import PrivacyRecord
 from .agent_plans import plan_shifts
 from .calibration import calibrate
-from .calibration_plan import count_people
+from .calibration_plan import CALIBRATION_ROUNDS, count_people
 from .calibration_result import CalibratedModel, Method
 from .certificate import Certificate, ask_certificate, describe_doubt, find_constants
 from .shifts import ShiftReport
@@ -63,6 +64,8 @@ class HybridPlan(JsonText):
         >>> plan = run.plan(n=20_000, agents=60_000, agents_epsilon=2.0)
         >>> plan.features, plan.screen, plan.calibrate, plan.certify
         ('bits', 18000, 24000, 18000)
+        >>> plan.rounds  # what moved, the map, its check, both certificates
+        4
     """
 
     features: Features
@@ -75,6 +78,11 @@ class HybridPlan(JsonText):
     screen_mu: float | None
     model_mu: float
     agents_epsilon: float
+
+    @property
+    def rounds(self) -> int:
+        """How many times questions go out to agents, each time to others, and all at once."""
+        return (1 if self.screen else 0) + CALIBRATION_ROUNDS + 1
 
 
 def choose_features(features: str, n: int, epsilon: float) -> Features:
@@ -277,10 +285,12 @@ def repair(
         if calibrated.outcome == "calibrated":
             models["after"] = calibrated
         each = certify_count // len(models)
-        asked = {
-            name: ask_certificate(one, agents, None, None, each, beta, random_state)
-            for name, one in models.items()
-        }
+        calls = [
+            partial(ask_certificate, one, agents, None, None, each, beta, random_state)
+            for one in models.values()
+        ]
+        told = agents.in_one_round(calls, random_state=random_state)
+        asked = dict(zip(models, told, strict=True))
     certificates = _share_constants(calibrated, asked, beta)
     doubt = describe_doubt(certificates[list(models)[-1]])
     if doubt is not None:

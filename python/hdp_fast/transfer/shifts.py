@@ -218,13 +218,10 @@ def shifted_columns(
     visible = intervals.visible(int(counts.min() * agents.response_rate))
     _note_before(counts, visible, intervals, threshold)
     stream = make_stream(random_state)
-    ones, answers = np.zeros(d, np.int64), np.zeros(d, np.int64)
     asked = list(zip(queries, counts.tolist(), strict=True))
-    agents.require(asked)
-    with agents.keep_answers():
-        for place, (query, some) in enumerate(asked):
-            bits = agents.ask(query, some, random_state=stream)
-            ones[place], answers[place] = int(bits.sum()), len(bits)
+    told = agents.ask_together(asked, random_state=stream)
+    ones = np.array([int(bits.sum()) for _, bits in told])
+    answers = np.array([len(bits) for _, bits in told])
     return ShiftReport(
         columns=tuple(_compare(intervals, ones, answers, threshold)),
         beta=failure,

@@ -495,7 +495,7 @@ class Query:
             A pass over X, and the models' scores.
         """
         records = X if isinstance(X, BitMatrix) else _records(X)
-        labels, (count, d) = _labels(y), records.shape
+        labels, (count, d) = read_labels(y), records.shape
         if labels.shape != (count,):
             raise ShapeError(f"y has shape {labels.shape}, but X has {count:,} records")
         self.check(d)
@@ -655,7 +655,7 @@ def true_answers(hypothesis: str | Mapping[str, Any], X: Any, y: Any) -> Floats:
         content = from_json("hypothesis", hypothesis, "a query or a hypothesis", _mapping)
     else:
         content = _mapping(hypothesis)
-    X, labels = _read_arrays("X", X), _labels(y)
+    X, labels = read_arrays("X", X), read_labels(y)
     if labels.shape != (len(X),):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(X):,} records")
     if content.get("kind") == "query":
@@ -808,7 +808,7 @@ def _records(X: Any) -> NDArray[Any]:
     return values
 
 
-def _read_arrays(name: str, value: Any) -> Any:
+def read_arrays(name: str, value: Any) -> Any:
     """A list of records as it is, each of which is read for itself, and all else as an array.
 
     Raises: ParameterError for masked arrays and lists of them, whose hidden entries numpy would
@@ -823,9 +823,9 @@ def _read_arrays(name: str, value: Any) -> Any:
     return values
 
 
-def _labels(y: Any) -> Floats:
+def read_labels(y: Any) -> Floats:
     """The labels as floats, with NaN for what is no number."""
-    read = _read_arrays("y", y)
+    read = read_arrays("y", y)
     return floats(entries("y", read) if isinstance(read, list | tuple) else to_numbers(read))
 
 
