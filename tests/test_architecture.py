@@ -5,6 +5,7 @@ import importlib
 import pkgutil
 import re
 import sys
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ import hdp_fast
 
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "rust" / "core" / "src"
+DEVICE = ROOT / "rust" / "device" / "src"
 GLUE = ROOT / "rust" / "py" / "src"
 
 # What stands on a line may import from its own line and from those above it.
@@ -25,6 +27,17 @@ RUST_LAYERS = [
     {"noise", "simd", "run", "pool"},
     {"gf2", "linear", "score", "sgd", "additive", "statistics", "accounting", "weights"},
     {"parity", "local", "stability", "adaptation"},
+]
+DEVICE_LAYERS = [
+    {"error"},
+    {"json", "probability", "text"},
+    {"signature", "stage", "features", "randomizer"},
+    {"models"},
+    {"query"},
+    {"form"},
+    {"question"},
+    {"device"},
+    {"wasm"},
 ]
 PYTHON_LAYERS = [
     {"_core", "exceptions"},
@@ -61,6 +74,7 @@ COMMANDS_MAY_TAKE = {
     *(f"labels.pool.{name}" for name in ("PoolTask", "choose_members", "population_of")),
     "labels.saved_files.require_free",
     "learners.logistic.LogisticLearner",
+    "local.estimation.tell_doubts",
 }
 # Their classes: arguments and words, places of files, and pages.
 CLASSES_OF_COMMANDS = {
@@ -83,6 +97,7 @@ def refuse_circles(imports):
 
 
 RUST_RANK, PYTHON_RANK = ranks(RUST_LAYERS), ranks(PYTHON_LAYERS)
+DEVICE_RANK = ranks(DEVICE_LAYERS)
 
 
 # Rust --------------------------------------------------------------------------------------------
@@ -132,8 +147,24 @@ def test_no_file_of_a_room_imports_itself_by_way_of_others(room):
     refuse_circles(imports)
 
 
-def test_unsafe_stands_only_under_simd():
-    elsewhere = [path for path in (ROOT / "rust").rglob("*.rs") if path.parent != CORE / "simd"]
+def test_the_device_imports_only_from_lower_layers():
+    files = {path.stem: path for path in DEVICE.glob("*.rs") if path.stem != "lib"}
+    assert set(files) == set(DEVICE_RANK)
+    for stem, path in files.items():
+        for imported in re.findall(r"\bcrate::(\w+)", code_that_runs(path)):
+            assert DEVICE_RANK[imported] < DEVICE_RANK[stem], f"{stem} must not import {imported}"
+
+
+def test_the_device_needs_little():
+    """No library but those of signatures, hashes and functions; in a browser, an allocator."""
+    manifest = tomllib.loads((DEVICE.parent / "Cargo.toml").read_text())
+    assert set(manifest["dependencies"]) == {"ed25519-dalek", "libm", "sha2"}
+    assert "#![no_std]" in (DEVICE / "lib.rs").read_text()
+
+
+def test_unsafe_stands_only_under_simd_and_at_the_door_of_the_device():
+    allowed = {*(CORE / "simd").iterdir(), DEVICE / "wasm.rs"}
+    elsewhere = [path for path in (ROOT / "rust").rglob("*.rs") if path not in allowed]
     assert elsewhere
     assert [path for path in elsewhere if re.search(r"\bunsafe\b", code(path))] == []
 

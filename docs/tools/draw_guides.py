@@ -2,6 +2,7 @@
 
 docs/figures/members.svg: how the number of members moves the accuracy of private labels.
 docs/figures/epsilon.svg: how epsilon and the number of records move that of a private linear model.
+docs/figures/liars.svg: what epsilon hides of a person, and what one liar weighs for it.
 
 python docs/tools/draw_guides.py takes about a minute.
 """
@@ -15,7 +16,7 @@ from matplotlib.axes import Axes
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from hdp_fast import labels, learners
+from hdp_fast import labels, learners, local
 
 FIGURES = Path(__file__).parents[1] / "figures"
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
@@ -81,10 +82,27 @@ def draw_epsilon(axes: Axes) -> None:
     axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 0.1))
 
 
+def draw_liars(axes: Axes) -> None:
+    """What an attacker learns from an answer, and how many people one liar weighs, by epsilon."""
+    epsilons = np.geomspace(0.1, 8, 200)
+    weights = np.array([local.largest_distortion(each, reports=1, liars=1) for each in epsilons])
+    axes.plot(epsilons, 1 / weights, "k-")
+    axes.annotate("an attacker's advantage", (1.6, 0.55), color="0.2")
+    axes.set(xlabel="epsilon of an answer", ylabel="advantage", xscale="log", ylim=(0, 1.05))
+    axes.set_xticks([0.1, 0.25, 0.5, 1, 2, 4, 8], ["0.1", "0.25", "0.5", "1", "2", "4", "8"])
+    axes.minorticks_off()
+    other = axes.twinx()
+    other.plot(epsilons, weights, "k--")
+    other.annotate("what one liar weighs", (0.14, 15.5), color="0.2")
+    other.set(ylabel="people", ylim=(0, 21))
+    other.spines["top"].set_visible(False)
+
+
 def main() -> None:
-    """Draws both figures, dark on light."""
+    """Draws the figures, dark on light."""
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "guides", "font.size": 10})
-    for name, draw in (("members", draw_members), ("epsilon", draw_epsilon)):
+    figures = {"members": draw_members, "epsilon": draw_epsilon, "liars": draw_liars}
+    for name, draw in figures.items():
         figure, axes = plt.subplots(figsize=(7, 3.6))
         draw(axes)
         axes.spines[["top", "right"]].set_visible(False)

@@ -34,4 +34,4 @@ else
   echo "error: rustup must have $target for Rust $toolchain, or Debian's rustc-web, cargo-web, rust-web-src and lld be installed" >&2
   exit 1
 fi
-cp "$build/$target/release/hdp_fast_device.wasm" "$1"
+install -m 644 "$build/$target/release/hdp_fast_device.wasm" "$1"

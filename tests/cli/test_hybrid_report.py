@@ -7,6 +7,7 @@ import pytest
 from hybrid_tables import write_tables
 from report_pages import Reader, check_marks, find, is_shown
 
+from hdp_fast import local
 from hdp_fast.cli import main
 from hdp_fast.cli.hybrid_report import render
 
@@ -47,6 +48,34 @@ def test_the_page_says_what_label_1_is(made):
     _, reader, _ = made
     assert ("label.positive", "yes") in reader.marked
     assert ("label.column", "bought") in reader.marked
+
+
+def test_the_page_tells_rounds_answers_and_what_is_not_protected(made):
+    page, reader, summary = made
+    response, after = summary["response"], summary["certificates"]["after"]
+    assert response["rounds"] == 4
+    assert response["asked"] == sum(one["asked"] for one in summary["certificates"].values())
+    assert (response["answered"], response["rate"]) == (response["asked"], 1.0)
+    assert response["one_liar"] == local.largest_distortion(2.0, reports=after["agents"], liars=1)
+    for section in ("Who answered", "What is protected, and what is not"):
+        assert f"<h2>{section}</h2>" in page
+    protected, not_protected = page.index("Protected, whoever"), page.index("Not protected:")
+    assert protected < page.index("each row of the panel") < not_protected
+    assert not_protected < page.index("whether somebody answered;") < page.index("people who lie")
+    for key in ("rounds", "asked", "answered", "rate", "one_liar"):
+        assert f"response.{key}" in {key for key, _ in reader.marked}
+    assert "certificates.after.low_any" in {key for key, _ in reader.marked}
+
+
+def test_the_page_of_people_of_whom_some_are_silent(made):
+    _, _, summary = made
+    silent = json.loads(json.dumps(summary))
+    silent["certificates"]["after"] |= {"asked": 9000, "low_any": 0.0, "high_any": 0.75}
+    silent["response"] |= {"asked": 9000, "answered": 6000, "rate": 2 / 3}
+    reader = Reader(render(silent))
+    assert all(is_shown(find(silent, key), text) for key, text in reader.marked)
+    assert ("certificates.after.high_any", "0.750") in reader.marked
+    assert ("response.rate", "0.667") in reader.marked
 
 
 def test_a_wrong_number_would_show(made):

@@ -1,5 +1,6 @@
 """hdp-fast local: simulated agents, and devices and collectors of real ones."""
 
+import csv
 import dataclasses
 import io
 import json
@@ -19,7 +20,7 @@ from command_line import fails
 from hdp_fast import PrivacyRecord, local
 from hdp_fast.cli import main
 from hdp_fast.collection.questions import Question, hypothesis_question
-from hdp_fast.collection.reports import REASONS, Collection
+from hdp_fast.collection.reports import REASONS, Collection, hypothesis_line
 from hdp_fast.exceptions import ParameterError
 
 # So much epsilon leaves no noise to speak of: what comes out is what went in.
@@ -889,3 +890,101 @@ def test_a_device_and_a_collector_joined_by_a_pipe(capsys):
     assert (made["malformed"], made["duplicates"]) == (1, 1)
     # Seven deviations: 120 * 1.08 / sqrt(2,000) each.
     assert made["estimate"] == pytest.approx(30, abs=20)
+
+
+# What a collector tells of liars, of the silent and of exports ------------------------------------
+
+
+def exported(lines, path="export.csv", **form):
+    """A table of a survey tool: every fourth person left the field empty."""
+    with open(path, "w", newline="", encoding="utf-8-sig") as file:
+        table = csv.writer(file, **form)
+        table.writerow(["id", "note", "answer"])
+        for place, line in enumerate(lines):
+            table.writerow([place, "a, b; c", "" if place % 4 == 3 else line])
+
+
+def test_an_export_of_a_survey_tool_is_collected(capsys, monkeypatch):
+    ask(capsys, *MEAN)
+    lines = answers(capsys, monkeypatch, range(80))
+    exported([*lines, lines[0], "no answer"], delimiter=";", lineterminator="\n")
+    argv = ["collect", "export.csv", "--question", "question.json", "--column", "answer"]
+    made = found(capsys, *argv, "--delimiter", ";")
+    assert (made["rows"], made["empty"], made["header_rows"]) == (82, 20, 1)
+    assert (made["lines"], made["accepted"], made["duplicates"]) == (62, 60, 1)
+    assert made["malformed"] == 1
+    Path("plain").write_text("\n".join(line for i, line in enumerate(lines) if i % 4 < 3))
+    plain = found(capsys, "collect", "plain", "--question", "question.json")
+    assert made["estimate"] == plain["estimate"]
+    exported(lines, "more.tsv", delimiter="\t")
+    both = found(capsys, *argv[:1], "more.tsv", *argv[2:])
+    assert (both["rows"], both["accepted"]) == (80, 60)
+    for more, message in (
+        (["--column", "reply"], "export.csv: --column = 'reply', but 0 of 1 columns"),
+        (["--delimiter", ";;"], "delimiter = ';;'"),
+    ):
+        assert main(["local", *argv, *more]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["local", *argv[:4], "--delimiter", ";"]) == 2
+    assert "needs --column" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["mean", "frequency"])
+def test_the_silent_and_liars_have_an_interval(capsys, monkeypatch, kind):
+    question = ask(capsys, *(MEAN if kind == "mean" else COLOURS), "--epsilon", "3")
+    values = range(90) if kind == "mean" else ["red", "green", "other"] * 30
+    lines = answers(capsys, monkeypatch, values)
+    Path("lines").write_text("\n".join(lines))
+    argv = ["collect", "lines", "--question", "question.json"]
+    aggregate = collection(question, lines).aggregate()
+    for flags, doubts, words in (
+        (["--invited", "100"], {"silent": 10}, "whoever did not answer"),
+        (["--liars", "4"], {"liars": 4}, "if up to 4 lie"),
+        (["--invited", "95", "--liars", "2"], {"silent": 5, "liars": 2},
+         "whoever did not answer and if up to 2 lie"),
+    ):  # fmt: skip
+        made = found(capsys, *argv, *flags)
+        assert made["any"] == words
+        if kind == "mean":
+            assert made["interval_any"] == list(aggregate.estimate(0.05, **doubts)[1:])
+        else:
+            assert made["half_width_any"] == aggregate.interval(0.05, **doubts)
+        if "silent" in doubts:
+            assert made["response_rate"] == 90 / (90 + doubts["silent"])
+        if "liars" in doubts:
+            distortion = local.largest_distortion(
+                question.randomizer, reports=90, liars=doubts["liars"]
+            )
+            assert made["distortion"] == distortion
+    # With everybody's answer there is nothing to add.
+    assert "any" not in found(capsys, *argv, "--invited", "90")
+    for flags, message in (
+        (["--invited", "80"], "--invited = 80, but 90 reports were accepted"),
+        (["--liars", "-1"], "--liars = -1"),
+    ):
+        assert main(["local", *argv, *flags, "--aggregate", "made.npz"]) == 2
+        assert message in capsys.readouterr().err
+        assert not Path("made.npz").exists()
+
+
+def test_a_stage_has_an_estimate_for_each_question(capsys):
+    label, first = local.Query.label().hypothesis, local.Query.between(0, low=1).hypothesis
+    stage = local.Stage([label, first], [1, 1], key=bytes(16), first=1, count=400)
+    question = hypothesis_question("stage-1", stage.to_json(), epsilon=8.0)
+    Path("question.json").write_text(question.to_json())
+    lines = [hypothesis_line(question, [0.0], 1, number=i) for i in range(1, 301)]
+    Path("lines").write_text("\n".join(lines))
+    argv = ["collect", "lines", "--question", "question.json"]
+    made = found(capsys, *argv, "--liars", "3", "--beta", "1e-9")
+    assert (made["accepted"], made["response_rate"]) == (300, 0.75)
+    for place, truth in ((1, 1.0), (2, 0.0)):
+        one, whole = made[f"answer {place}"], stage.asked[place - 1]
+        assert (one["asked"], one["answered"] < whole) == (whole, True)
+        assert one["interval"][0] <= truth <= one["interval"][1]
+        assert one["interval_any"][0] <= one["interval"][0] <= one["interval"][1]
+        assert one["interval"][1] <= one["interval_any"][1]
+        assert one["any"] == "whoever did not answer and if up to 3 lie"
+    assert "answer 2" in printed(capsys, *argv)
+    for flags in (["--invited", "500"], ["--shuffled", "1e-6"], ["--plot", "made.svg"]):
+        assert main(["local", *argv, *flags]) == 2
+        assert f"{flags[0]} = " in capsys.readouterr().err

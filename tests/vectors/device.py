@@ -1,5 +1,7 @@
 """Writes device.json: invitations and replies, random bytes, and what a device shows and sends.
 
+A case has what `describe` shows where its invitation is a new one.
+
 Origin: the compiled device in node; tests/device/device.mjs, which was written from the page
 docs/project/question_format.md, must show and send the same, and so must the device in Rust.
 `make device` and then `python tests/vectors/device.py` writes the file anew.
@@ -12,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from device_cases import BINARY, MODULE, VECTORS, Questions, invite, question_text, run_device, sign
+from device_cases import MODULE, VECTORS, Questions, invite, question_text, run_device, sign
 
 from hdp_fast import _core
 
@@ -87,7 +89,7 @@ def cases():
             yield f"{answers} by {number}", asked, {"answers": answers}, None
     for text in ("7.5", "-1", "25", "+.5e1", "5.", "", "nan", "1_0", "0x1", "٣", "1e-400"):
         yield f"value {text!r}", invite(mean()), {"value": text}, None
-    for epsilon in (1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 1.0986122886681098, 8.0, 30.0, 59.9, 60.0, 700.0):
+    for epsilon in (1e-9, 1e-3, 0.1, 0.5, 1.0, 2.0, 1.0986122886681098, 8.0, 59.9, 60.0, 700.0):
         yield f"epsilon {epsilon}", invite(mean(epsilon), epsilon), {"value": "12"}, None
     # The words next to the ends of what counts as 1, and as kept.
     for epsilon in (1e-9, 0.3, 1.0, 8.0, 60.0):
@@ -120,13 +122,16 @@ def cases():
         yield f"integer {text}", invite(many), {"value": text}, None
     # 2**64 modulo 3 is 1: the last word alone is drawn again.
     redrawn = "ff" * 16 + "fffffffffffffffe" + "11" * 16
-    yield "a word that is drawn again", invite(question_text("frequency", KARY)), {"value": "0"}, redrawn
+    three = invite(question_text("frequency", KARY))
+    yield "a word that is drawn again", three, {"value": "0"}, redrawn
     other = {"randomizer": "SubsetSelection", "k": 10, "epsilon": 1.0}
-    yield "a randomizer of Python alone", invite(question_text("frequency", other)), {"value": "0"}, None
+    other = invite(question_text("frequency", other))
+    yield "a randomizer of Python alone", other, {"value": "0"}, None
     unicode = question_text(id='a"\\/ü😀', hypothesis=RULE)
     yield "an id of any letters", invite(unicode), {"record": RECORD}, None
     for name in ("a\nb", "a\u202eb", "", "x" * 101, "\u00a0"):
-        yield f"id {name!r}", invite(question_text(id=name, hypothesis=RULE)), {"record": RECORD}, None
+        named = invite(question_text(id=name, hypothesis=RULE))
+        yield f"id {name!r}", named, {"record": RECORD}, None
     for entries in ([0, 1], [0, 0], [None, 1], [0.5, 1], [1], [1e308, 1e308]):
         record = {"features": entries, "label": 1}
         yield f"record {entries}", invite(question_text(hypothesis=RULE)), {"record": record}, None
@@ -160,7 +165,7 @@ def cases():
         ("NaN", plain.replace("1.0", "NaN")),
         ("a number too large", plain.replace('"epsilon": 1.0', '"epsilon": 1e999')),
         ("another kind", plain.replace('"kind": "mean"', '"kind": "stage"')),
-        ("an integer written as 0.1e1", plain.replace('[1]', '[0.1e1]')),
+        ("an integer written as 0.1e1", plain.replace("[1]", "[0.1e1]")),
         ("deep", plain.replace("[1]", "[" * 70 + "]" * 70)),
     ]:
         yield name, invite(text), {"record": RECORD}, None
@@ -185,8 +190,11 @@ def main():
         for work, reply in (("describe", {}), ("answer", case["reply"]))
     ]
     results = run_device(works, "module", MODULE)
+    seen = []
     for case, shown, sent in zip(stored, results[::2], results[1::2], strict=True):
-        case["describe"] = shown["result"]
+        if case["invitation"] not in seen:
+            case["describe"] = shown["result"]
+        seen.append(case["invitation"])
         case["answer"], case["drawn"] = sent["result"], sent["drawn"]
     lines = ",\n".join(map(json.dumps, stored))
     VECTORS.write_text(f"[\n{lines}\n]\n")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -13,10 +14,11 @@ from .. import local
 from .._support import progress
 from .._support.notes import note
 from .._support.numbers import nearest_float
-from .._support.validate import probability, refuse
+from .._support.validate import nonnegative_int, probability, refuse
 from ..budget.account import Budget, spend
 from ..collection import questions
 from ..collection.device import answer_once
+from ..collection.exports import ExportedLines
 from ..collection.questions import Question, frequency_question, mean_question, read_question
 from ..collection.reports import (
     REASONS,
@@ -26,8 +28,10 @@ from ..collection.reports import (
     report_lines,
 )
 from ..data import files
+from ..data.delimited import delimiter_of, name_of
 from ..data.reading import read_safely
 from ..exceptions import ParameterError
+from ..local.estimation import largest_distortion, tell_doubts
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.frequency import FrequencyAggregate
 from ..record import tell_both
@@ -42,6 +46,7 @@ from .output import (
     settle_output,
     write_figure,
 )
+from .tables import add_delimiter, sign_of
 
 _QUESTION_TEXT = """Write a question: its name, what values it is about, and the randomizer that
 answers it. Devices and collectors share the file, so that epsilon is fixed before anybody answers.
@@ -62,10 +67,13 @@ line stops it, and each is counted once: accepted, malformed, of another questio
 the randomizer (rejected, not clipped), or a duplicate, whose id came before. Ids keep a line from
 counting twice; they cannot keep a client from lying, or from sending lines with new ids. The
 interval is for a population of which those who answered are a sample, or with --asked for the mean
-of those who answered, whoever they are, and then most often narrower. Exit code 1: no line was
-accepted, and there is no estimate. It holds ids and reports in
-memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public as
-the lines, and --merge takes it for them, duplicates across files included. With --shuffled the
+of those who answered, whoever they are, and then most often narrower. A second interval is for all
+who were invited, whatever the silent ones would have said and whatever some liars have sent, where
+--invited or --liars says how many they are. With --column a FILE is the export of a survey tool: a
+table whose first row names the columns, and whose cells of that column are lines; empty cells are
+counted apart. Exit code 1: no line was accepted, and there is no estimate. It holds ids and reports
+in memory, about 200 bytes each, and nothing else that grows. What --aggregate writes is as public
+as the lines, and --merge takes it for them, duplicates across files included. With --shuffled the
 record tells what holds against everybody who saw the lines only after a shuffler had mixed them,
 and what holds against the shuffler: the lines must be one mix, and so one file, and all that are
 accepted are taken to be of people who follow the protocol."""
@@ -203,12 +211,16 @@ def add_collect(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("files", nargs="*", type=Path, metavar="FILE", help="lines; - is the standard input")
     add("--question", type=Path, required=True, metavar="FILE", help="as question writes it")
+    add("--column", metavar="NAME", help="FILE is a table, of which this column has the lines")
+    add_delimiter(parser)
     add("--merge", type=Path, action="append", default=[], metavar="FILE", help="as --aggregate")
     add("--aggregate", type=Path, metavar="FILE", help="write what was collected, as .npz")
     add("--beta", type=float, default=0.05, help="failure probability [.05]")
     shuffled_help = "if a shuffler mixed the lines: the delta of all of them together"
     add("--shuffled", type=float, metavar="DELTA", help=shuffled_help)
     add("--asked", action="store_true", help="a mean: the interval for those who answered alone")
+    add("--invited", type=int, metavar="N", help="how many people could have answered")
+    add("--liars", type=int, metavar="K", help="how many of the reports may be anything")
     add("--output", type=Path, metavar="FILE", help="write the result as JSON")
     add_plot(parser, "the estimate")
     add("--json", action="store_true", help="print JSON")
@@ -305,27 +317,34 @@ def _collect(arguments: argparse.Namespace) -> ExitCode | None:
     check_outputs(arguments, [arguments.output, aggregate_file, arguments.plot])
     question = read_question(arguments.question)
     _check_shuffled(arguments, question)
+    _check_people(arguments, question)
     collection = Collection(question)
     try:
         for path in arguments.merge:
             collection.merge(read_collection(path, question, max_bytes=arguments.max_bytes))
-        _read(collection, arguments)
+        rows = _read(collection, arguments)
     except KeyboardInterrupt:
         lost = f"{collection.lines:,} lines were read, and nothing is written"
         raise KeyboardInterrupt(lost) from None
+    if arguments.invited is not None and collection.accepted > arguments.invited:
+        rule = f"{collection.accepted:,} reports were accepted: no more people can have answered"
+        refuse("--invited", arguments.invited, rule)
     if arguments.aggregate is not None:
         files.write_atomically(arguments.aggregate, collection.to_bytes())
-    aggregate = collection.aggregate()
+    invited = arguments.invited if question.stage is None else question.stage.count
     summary = {
         "question": question.id,
+        **rows,
         **collection.counts(),
-        **estimate(question, aggregate, arguments.beta, sampled=not arguments.asked),
+        **_rate(collection, invited),
+        **_estimates(collection, question, arguments),
         "randomizer": repr(question.randomizer),
         **_protection(collection, arguments.shuffled),
     }
     deliver(summary, arguments)
-    shown = {"sampled": not arguments.asked}
-    draw_estimate(question, aggregate, arguments.beta, arguments.plot, **shown)
+    if arguments.plot is not None:
+        shown = {"sampled": not arguments.asked}
+        draw_estimate(question, collection.aggregate(), arguments.beta, arguments.plot, **shown)
     if collection.accepted:
         return None
     note(_describe_failure(collection))
@@ -339,9 +358,72 @@ def _check_shuffled(arguments: argparse.Namespace, question: Question) -> None:
     probability("--shuffled", delta)
     if question.randomizer.delta:
         refuse("--shuffled", delta, "only reports of pure randomizers can be shuffled")
+    if question.stage is not None:
+        refuse("--shuffled", delta, "those who have one question of a stage are a mix each")
     # Whose line is in which file is known: lines hide among those of their own file alone.
     if len(arguments.files) + len(arguments.merge) > 1:
         refuse("--shuffled", delta, "there must be one file: those of several were not one mix")
+
+
+def _check_people(arguments: argparse.Namespace, question: Question) -> None:
+    for name in ("invited", "liars"):
+        value = getattr(arguments, name)
+        if value is not None:
+            nonnegative_int(f"--{name}", value)
+    if arguments.delimiter is not None and arguments.column is None:
+        refuse("--delimiter", arguments.delimiter, "it is for tables, and needs --column")
+    if question.stage is None:
+        return
+    if arguments.invited is not None:
+        refuse("--invited", arguments.invited, "a stage says itself how many people it asks")
+    if arguments.plot is not None:
+        refuse("--plot", str(arguments.plot), "a stage has an estimate for each of its questions")
+
+
+def _estimates(
+    collection: Collection, question: Question, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """The estimate and its intervals, or those of each question of a stage."""
+    shown = {"sampled": not arguments.asked}
+    if question.stage is None:
+        aggregate = collection.aggregate()
+        silent = 0 if arguments.invited is None else arguments.invited - collection.accepted
+        return {
+            **estimate(question, aggregate, arguments.beta, **shown),
+            **_bound_any(aggregate, silent, arguments),
+        }
+    made = {}
+    for place, (asked, bits) in enumerate(collection.answered(), start=1):
+        aggregate = question.randomizer.aggregate(bits)
+        made[f"answer {place}"] = {
+            "asked": asked,
+            "answered": len(bits),
+            **(estimate(question, aggregate, arguments.beta, **shown) if len(bits) else {}),
+            **_bound_any(aggregate, asked - len(bits), arguments),
+        }
+    return made
+
+
+def _rate(collection: Collection, invited: int | None) -> dict[str, Any]:
+    if not invited:
+        return {}
+    return {"invited": invited, "response_rate": collection.accepted / invited}
+
+
+def _bound_any(aggregate: Any, silent: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The interval for all who were invited, whoever is silent or lies."""
+    reports, liars = aggregate.reports, arguments.liars or 0
+    if not reports or not (silent or liars):
+        return {}
+    told: dict[str, Any] = {"any": tell_doubts("whoever did not answer" if silent else None, liars)}
+    if liars:
+        moved = {"reports": reports, "liars": min(liars, reports)}
+        told |= {"liars": liars, "distortion": largest_distortion(aggregate.randomizer, **moved)}
+    doubts = {"liars": liars, "silent": silent}
+    if isinstance(aggregate, FrequencyAggregate):
+        return {"half_width_any": aggregate.interval(arguments.beta, **doubts), **told}
+    _, *ends = aggregate.estimate(arguments.beta, sampled=not arguments.asked, **doubts)
+    return {"interval_any": ends, **told}
 
 
 def _protection(collection: Collection, shuffled: float | None) -> dict[str, Any]:
@@ -356,7 +438,7 @@ def _describe_failure(collection: Collection) -> str:
     counts = collection.counts()
     if not counts["lines"]:
         return "0 lines were read, so there is no estimate: give files that devices' lines are in"
-    helps = "these must be lines that hdp-fast local randomize wrote"
+    helps = "these must be lines that hdp-fast local randomize wrote, or a table with --column"
     if counts["wrong_question"]:
         helps = "--question must be the very file that the devices answered"
     refused = ", ".join(f"{reason} {counts[reason]:,}" for reason in REASONS if counts[reason])
@@ -369,14 +451,35 @@ def _check_aggregate(path: Path | None) -> Path | None:
     return path
 
 
-def _read(collection: Collection, arguments: argparse.Namespace) -> None:
+def _read(collection: Collection, arguments: argparse.Namespace) -> dict[str, int]:
+    """Reads the files; returns the numbers of rows, of empty cells and of rows of names, if any."""
     paths = arguments.files or ([] if arguments.merge else [Path("-")])
     named = [path for path in paths if str(path) != "-"]
-    total = sum(map(_size, named))
+    total, counts = sum(map(_size, named)), Counter[str]()
     with progress.bar(total, "B", bool(named) and progress.can_show()) as bar:
         for path in paths:
             with _open(path) as handle:
-                collection.read(handle, bar.update)
+                if arguments.column is None:
+                    collection.read(handle, bar.update)
+                else:
+                    counts.update(_read_table(collection, handle, path, arguments, bar.update))
+    return dict(counts)
+
+
+def _read_table(
+    collection: Collection,
+    handle: IO[bytes],
+    path: Path,
+    arguments: argparse.Namespace,
+    done: Callable[[int], object],
+) -> dict[str, int]:
+    sign = delimiter_of(path, sign_of(arguments))
+    try:
+        lines: Any = ExportedLines(handle, arguments.column, delimiter=sign, done=done)
+    except ParameterError as error:
+        raise ParameterError(f"{name_of(path)}: --{error}") from None
+    collection.read(lines, lambda length: None)
+    return {"rows": lines.rows, "header_rows": lines.header_rows, "empty": lines.empty}
 
 
 def _size(path: Path) -> int:

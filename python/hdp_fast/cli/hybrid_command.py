@@ -248,6 +248,7 @@ def _summarize(
         "calibration": None if model.calibrated is None else _json(model.calibrated),
         "reliability": _describe_reliability(model),
         "certificates": certificates,
+        "response": _describe_response(model),
         "base_rate": _describe_base_rate(model),
         "records": [record_of(record) for record in model.records],
         "budget": None if budget is None else {"epsilon": run.epsilon, "delta": run.delta},
@@ -270,6 +271,25 @@ def _describe_settings(
         "certify_share": run.certify,
         "method": model.panel_model.method,
         "model": _MODELS[model.panel_model.method],
+    }
+
+
+def _describe_response(model: HybridModel) -> dict[str, Any]:
+    """How many rounds of questions there were, and how many people told of the model's errors."""
+    from .. import local
+
+    certificates = model.certificates.values()
+    asked, answered = (
+        sum(getattr(one, name) for one in certificates) for name in ("asked", "agents")
+    )
+    last = list(certificates)[-1]
+    moved = local.largest_distortion(model.plan.agents_epsilon, reports=last.agents, liars=1)
+    return {
+        "rounds": model.plan.rounds,
+        "asked": asked,
+        "answered": answered,
+        "rate": answered / asked,
+        "one_liar": moved,
     }
 
 
@@ -303,7 +323,15 @@ def _json(result: JsonText) -> Any:
 
 def _words(summary: dict[str, Any]) -> dict[str, Any]:
     """What people read instead of long entries; files and --json have all of them."""
-    hidden = ("settings", "panel_model", "shift", "certificates", "model", "reliability")
+    hidden = (
+        "settings",
+        "panel_model",
+        "shift",
+        "certificates",
+        "model",
+        "reliability",
+        "response",
+    )
     words: dict[str, Any] = {"verdict": summary["verdict"]} | dict.fromkeys(hidden)
     shift, calibration = summary["shift"], summary["calibration"]
     if shift is not None:
@@ -316,6 +344,10 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
     for name, one in summary["certificates"].items():
         ends = f"from {one['low']:.3f} to {one['high']:.3f}"
         words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
+    response = summary["response"]
+    words["rounds"] = f"{response['rounds']} of questions, each person asked in one of them"
+    if response["answered"] < response["asked"]:
+        words["answered"] = f"{response['answered']:,} of {response['asked']:,} who certify"
     rate = summary["base_rate"]
     words["base_rate"] = None
     if rate is not None:

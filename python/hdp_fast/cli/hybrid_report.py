@@ -34,6 +34,8 @@ def render(summary: Mapping[str, Any]) -> str:
         Section("Whether its probabilities are right", _reliability(page)),
         Section("What moved", _shift(page)),
         Section("The model", _model(page)),
+        Section("Who answered", _response(page)),
+        Section("What is protected, and what is not", _protected(page)),
         Section("What protects whom", _records(page)),
         Section("Settings, all of them public", _settings(page)),
     ]
@@ -91,10 +93,17 @@ def _errors(page: Page) -> Iterator[Item]:
         )
     )
     cells = [
-        [_CERTIFIED[kind], page.show(f"{p}.value"), page.interval(p), page.show(f"{p}.agents")]
+        [
+            _CERTIFIED[kind],
+            page.show(f"{p}.value"),
+            page.interval(p),
+            page.interval(p, "low_any", "high_any"),
+            f"{page.show(f'{p}.agents')} of {page.show(f'{p}.asked')}",
+        ]
         for kind, p in paths.items()
     ]
-    yield PageTable("Errors on the survey's people", ["", "error", "interval", "answers"], cells)
+    heads = ["", "error", "interval", "whoever did not answer", "answers"]
+    yield PageTable("Errors on the survey's people", heads, cells)
     if page.has("base_rate"):
         yield (
             f"Label 1 has a share of {page.show('base_rate.value')} of the people, "
@@ -231,6 +240,46 @@ def _model(page: Page) -> Iterator[Item]:
 
 
 _COEFFICIENTS = (("coefficients",), ("panel_model", "coefficients"))
+
+
+def _response(page: Page) -> Iterator[Item]:
+    yield (
+        f"Questions went out in {page.show('response.rounds')} rounds, and each person was asked "
+        f"in one of them, once. Of {page.show('response.asked')} people who were asked whether a "
+        f"model is wrong about them, {page.show('response.answered')} have answered, a share of "
+        f"{page.show('response.rate')}."
+    )
+    yield (
+        "The first interval of an error assumes that whether somebody answers does not depend on "
+        "the true answer. The second one assumes nothing about those who were silent: it holds for "
+        "all who were asked. Neither holds for other people, unless those who were asked are a "
+        "random sample of them."
+    )
+
+
+def _protected(page: Page) -> Iterator[Item]:
+    panel = f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)}"
+    yield "Protected, whoever sees this page, the model and all that was printed:"
+    yield _list(
+        f"each row of the panel, by {panel}: the results would be nearly as likely without it;",
+        "the answer of each person, by epsilon "
+        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: even who reads "
+        "the very bit that was sent cannot tell what is true of the person.",
+    )
+    yield "Not protected:"
+    yield _list(
+        "that somebody is in the panel's table or was invited, and whether somebody answered;",
+        "what the results say about people in general, also about those who took no part;",
+        "what other releases about the same rows or people add to this one;",
+        "the results against people who lie: no one can tell their answers from others. One of "
+        f"them moves the certified error by up to {page.show('response.one_liar', 6)}, and some "
+        "move it by their number times that;",
+        "settings, schema and records to predict, which are public.",
+    )
+
+
+def _list(*items: str) -> Figure:
+    return Figure(f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>")
 
 
 def _records(page: Page) -> Iterator[Item]:

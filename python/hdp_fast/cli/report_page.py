@@ -17,7 +17,7 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: #fff; margin: 0; }
 main { max-width: 46rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; line-height: 1.25; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .4rem; }
-p { margin: .5rem 0; } .soft { color: var(--soft); }
+p { margin: .5rem 0; } ul { margin: .3rem 0; padding-left: 1.3rem; } .soft { color: var(--soft); }
 .scroll { overflow-x: auto; } pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 table { border-collapse: collapse; width: 100%; font-size: .9rem; margin: .6rem 0; }
 caption { text-align: left; color: var(--soft); padding: .2rem 0; }

@@ -2,7 +2,8 @@
 
 A collector writes a Question. Each device reads it, randomizes its value and writes a line with its
 report, which answer_once keeps, so that no one gets a second answer. The collector reads the lines
-into a Collection, which estimates the mean or the frequencies. A ReportFolder asks the people
+into a Collection, which estimates the mean or the frequencies; ExportedLines finds them in the
+tables that survey tools export. A ReportFolder asks the people
 behind local.RemoteAgents with such files.
 
 A Study asks people who open a link: serve_survey hands out its questions and takes the answers, and
@@ -12,6 +13,7 @@ a SurveyServer asks them for local.RemoteAgents.
 from .._support.lazy import list_only
 from .device import answer_once
 from .endpoints import openapi
+from .exports import ExportedLines
 from .folder import ReportFolder
 from .forms import form_of
 from .questions import (
@@ -30,6 +32,7 @@ from .survey_server import SurveyServer
 
 __all__ = [
     "Collection",
+    "ExportedLines",
     "PublishedStage",
     "Question",
     "ReportFolder",

@@ -53,7 +53,13 @@ def delimiter_of(path: Path, delimiter: str | None = None) -> str:
         if stem.endswith(".txt"):
             raise ParameterError(f"delimiter must be given for {path}, such as ';' or a tab")
         return "\t" if stem.endswith(".tsv") else ","
-    if len(delimiter) != 1 or delimiter in '"\r\n' or delimiter.isalnum():
+    return check_delimiter(delimiter)
+
+
+def check_delimiter(delimiter: str) -> str:
+    """The delimiter; ParameterError for what cannot stand between values."""
+    is_one = isinstance(delimiter, str) and len(delimiter) == 1
+    if not is_one or delimiter in '"\r\n' or delimiter.isalnum():
         refuse("delimiter", delimiter, "it must be one character, and no letter, digit or quote")
     return delimiter
 

@@ -13,7 +13,7 @@ learn_masked_parity learns the class of concepts for which a second round of que
 from .._support.lazy import list_only
 from .agents import Agents
 from .descent import learn_by_descent
-from .estimation import agents_needed, estimate_mean, randomized_response
+from .estimation import agents_needed, estimate_mean, largest_distortion, randomized_response
 from .masked_parity.concepts import (
     MaskedParity,
     WeakMaskedParity,
@@ -94,6 +94,7 @@ __all__ = [
     "best_randomizer",
     "draw_reports",
     "estimate_mean",
+    "largest_distortion",
     "learn_by_descent",
     "learn_by_votes",
     "learn_masked_parity",

@@ -18,12 +18,12 @@ from .._support.notes import keep_result, note
 from .._support.numbers import losses, to_numbers
 from .._support.random_state import make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import probability, refuse
+from .._support.validate import nonnegative_int, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..learners.descriptions import DESCRIBED, parse
 from ..learners.private_model import PrivateModel
 from ..learners.scores import predictor, with_bits
-from ..local.estimation import answers_for_width, bound_all, estimate_exactly
+from ..local.estimation import answers_for_width, bound_all, estimate_exactly, tell_doubts
 from ..local.pool import AgentPool, answer_each, compare_predictions, find_mistakes
 from ..record import PrivacyRecord
 from .agent_plans import (
@@ -52,8 +52,8 @@ class Certificate(JsonText):
         low: Lower end of the interval, if who answers does not depend on the true answer.
         high: Upper end of that interval.
         low_any: Lower end of an interval that needs no assumption about those who did not answer:
-            it holds for all who were asked, whatever they would have said. With everybody's answer
-            it is the other one.
+            it holds for all who were asked, whatever they would have said, and whatever up to
+            `liars` of them have sent. With everybody's answer and no liars it is the other one.
         high_any: Upper end of that interval.
         beta: Probability with which each interval may miss, at most half of it on each side.
         agents: Number of agents who answered about the model.
@@ -63,6 +63,7 @@ class Certificate(JsonText):
             models are compared.
         agents_record: PrivacyRecord of each agent's answer.
         shuffled_record: PrivacyRecord of all answers behind a shuffler; None without one.
+        liars: The most answers about the model that may be anything, for the second interval.
 
     Examples:
         >>> import numpy as np
@@ -88,6 +89,7 @@ class Certificate(JsonText):
     constants: Constants | None
     agents_record: PrivacyRecord
     shuffled_record: PrivacyRecord | None = None
+    liars: int = 0
 
     @property
     def better(self) -> Literal["model", "other"] | None:
@@ -139,8 +141,11 @@ class Certificate(JsonText):
     def __repr__(self) -> str:
         ends = f"{100 * (1 - self.beta):g} % interval [{self.low:.3f}, {self.high:.3f}]"
         who = f"{self.agents:,} agents, {tell_epsilon(self.agents_record, self.shuffled_record)}"
-        if self.agents < self.asked:
-            ends += f", [{self.low_any:.3f}, {self.high_any:.3f}] whoever did not answer"
+        silence = "whoever did not answer" if self.agents < self.asked else None
+        doubts = tell_doubts(silence, self.liars)
+        if doubts:
+            ends += f", [{self.low_any:.3f}, {self.high_any:.3f}] {doubts}"
+        if silence:
             who = f"{self.agents:,} of {self.asked:,} {who.partition(' ')[2]}"
         return f"Certificate({self.measured} {self.value:.3f}, {ends}, {self._verdict()}{who})"
 
@@ -164,6 +169,7 @@ def certify(
     count: int | None = None,
     beta: float = 0.05,
     shuffled: float | None = None,
+    liars: int = 0,
     random_state: RandomState = None,
 ) -> Certificate:
     """Certifies the error of a released model on the target, or which of two models is better.
@@ -203,6 +209,8 @@ def certify(
         shuffled: Delta of the answers behind a shuffler, strictly between 0 and 1, if one mixes
             them before they arrive: all those about the model at once, not batch by batch, and
             apart from them the labels. None tells the epsilon of an answer alone.
+        liars: The most answers about the model that may be anything, sent by people who do not
+            follow the protocol. `low_any` and `high_any` then hold all the same.
         random_state: As for Agents.ask.
 
     Returns:
@@ -241,7 +249,9 @@ def certify(
         'model'
     """
     failing = None if shuffled is None else probability("shuffled", shuffled)
-    certificate, labels = ask_certificate(model, agents, other, loss, count, beta, random_state)
+    certificate, labels = ask_certificate(
+        model, agents, other, loss, count, beta, random_state, nonnegative_int("liars", liars)
+    )
     if failing is not None:
         mixes = [certificate.agents, len(labels)]
         record = record_mixes(certificate.agents_record, mixes, failing)
@@ -258,6 +268,7 @@ def ask_certificate(
     count: int | None,
     beta: float,
     random_state: RandomState,
+    liars: int = 0,
 ) -> tuple[Certificate, Bits]:
     """The certificate of certify, without a note, and the randomized labels behind its constants.
 
@@ -279,9 +290,8 @@ def ask_certificate(
     if labels:
         constants = find_constants(int(told.sum()), len(told), failure, agents.epsilon)
     estimate = _estimate(answers, failure, agents.epsilon)
-    any_ends = bound_all(
-        int(answers.sum()), len(answers), asked, beta=failure, epsilon=agents.epsilon
-    )
+    ones, law = int(answers.sum()), {"beta": failure, "epsilon": agents.epsilon}
+    any_ends = bound_all(ones, len(answers), asked, **law, liars=liars)
     value, low, high, low_any, high_any = map(measure.scale, (*estimate, *any_ends))
     certificate = Certificate(
         measured=measure.measured,
@@ -295,6 +305,7 @@ def ask_certificate(
         asked=asked,
         constants=constants,
         agents_record=agents.record(random_state),
+        liars=liars,
     )
     return certificate, told
 

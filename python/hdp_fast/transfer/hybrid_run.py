@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
@@ -59,6 +60,7 @@ from .hybrid_model import (
     share_out,
     split_mu,
 )
+from .hybrid_state import HybridState
 from .shifts import ShiftReport, shifted_columns
 
 _MOST = 1 << 62
@@ -230,6 +232,7 @@ class HybridRun(Checked):
         count: int | None = None,
         budget: Budget | None = None,
         random_state: RandomState = None,
+        state: str | os.PathLike[str] | None = None,
     ) -> HybridModel:
         """Screens, learns, calibrates and certifies.
 
@@ -239,6 +242,8 @@ class HybridRun(Checked):
             count: As for learn.
             budget: As for learn.
             random_state: As for learn.
+            state: As for learn. The same call goes on with its people, too, where the agents are
+                RemoteAgents that have a state.
 
         Returns:
             The released model with its calibration and certificates.
@@ -265,7 +270,7 @@ class HybridRun(Checked):
             a gigabyte or a temporary file has room for them, and else once for each step.
         """
         stream = make_stream(random_state)
-        learned = self._learn(panel, agents, count, budget, stream, random_state)
+        learned = self._begin(panel, agents, count, budget, stream, random_state, state)
         return self._repair(learned, agents, stream, random_state)
 
     @keep_result
@@ -277,6 +282,7 @@ class HybridRun(Checked):
         count: int | None = None,
         budget: Budget | None = None,
         random_state: RandomState = None,
+        state: str | os.PathLike[str] | None = None,
     ) -> HybridModel:
         """Lets some agents say what moved, and learns a model of the panel.
 
@@ -291,6 +297,10 @@ class HybridRun(Checked):
                 once and before anything is drawn; None charges nothing.
             random_state: None draws from the operating system. An int or a Generator makes a
                 reproducible stream for tests, which protects no one. RemoteAgents do not use it.
+            state: Path of a file, which is made where it is missing, of what the run has released.
+                People take days: after a crash or an interruption the same call, with the same
+                `count`, goes on from it, and neither draws nor charges anything again. Once the
+                model is learned, the panel is not read any more. None keeps nothing.
 
         Returns:
             The released model, not yet calibrated.
@@ -302,13 +312,14 @@ class HybridRun(Checked):
             ShapeError: Agents hold another number of features than the plan's. Nothing is spent.
             AgentsExhausted: There are too few agents. Nothing is spent.
             BudgetExceeded: The budget has less than epsilon or delta left. Nothing is spent.
+            CheckpointError: `state` is of another run. Nothing more is spent.
             Exception: What the agents themselves raise. Epsilon and delta are spent then.
 
         Guarantee:
             As for run.
         """
         stream = make_stream(random_state)
-        return self._learn(panel, agents, count, budget, stream, random_state)
+        return self._begin(panel, agents, count, budget, stream, random_state, state)
 
     @keep_result
     def repair(
@@ -339,6 +350,26 @@ class HybridRun(Checked):
         """
         return self._repair(learned, agents, make_stream(random_state), random_state)
 
+    def _begin(
+        self,
+        panel: Any,
+        agents: AgentPool,
+        count: int | None,
+        budget: Budget | None,
+        stream: Any,
+        random_state: RandomState,
+        state: str | os.PathLike[str] | None,
+    ) -> HybridModel:
+        check_random_state(random_state)
+        check_budget(budget)
+        stored = None if state is None else HybridState(state)
+        if stored is not None:
+            stored.check_run(self._parameters)
+            if stored.learned is not None:
+                check_agents(agents)
+                return stored.learned
+        return self._learn(panel, agents, count, budget, stream, random_state, stored)
+
     def _learn(
         self,
         panel: Any,
@@ -347,9 +378,8 @@ class HybridRun(Checked):
         budget: Budget | None,
         stream: Any,
         random_state: RandomState,
+        stored: HybridState | None,
     ) -> HybridModel:
-        check_random_state(random_state)
-        check_budget(budget)
         records, labels = self._open(panel)
         plan = self._plan_with(count_rows(records), agents, count)
         plain = self._rows(plan.features)
@@ -361,11 +391,17 @@ class HybridRun(Checked):
             learner.note_few(plan.n, plan.columns + 1)
         else:
             additive.note_few(self.epsilon)
-        with spend(budget, learner.record):
+        if stored is not None:
+            stored.check_plan(plan)
+        is_paid = stored is not None and stored.has_begun
+        with spend(None if is_paid else budget, learner.record):
+            if stored is not None and not is_paid:
+                stored.begin(self._parameters, plan)
             # A look comes before means that are of use to the linear model alone.
             centered = plain
             if additive is None or plan.screen:
-                centered = release_center(learner, plain, rows, stream)
+                release = partial(release_center, learner, plain, rows, stream)
+                centered = release() if stored is None else stored.keep_center(plain, release)
             shift = self._screen(centered, learner, plan, agents, stream)
             left_out = () if shift is None else shift.droppable
             unit = plain.without(left_out)
@@ -385,7 +421,7 @@ class HybridRun(Checked):
                 made = learn_classes(learner, kept, rows, labels, stream, shrink=False)
                 released = CenteredModel(kept, made.model, "descent", made.record, made.noise)
         model = dataclasses.replace(make_private_model(released, None, plan.n), norm_bound=LARGEST)
-        return HybridModel(
+        learned = HybridModel(
             model=model,
             panel_model=model,
             shift=shift,
@@ -395,6 +431,15 @@ class HybridRun(Checked):
             certificates={},
             records=(learner.record,),
         )
+        if stored is not None:
+            stored.keep_learned(learned)
+        return learned
+
+    @property
+    def _parameters(self) -> str:
+        """What tells this run from another one."""
+        names = [field.name for field in dataclasses.fields(self) if field.name != "schema"]
+        return repr([self.schema.to_json(), *(getattr(self, name) for name in names)])
 
     def _learn_additive(
         self,

@@ -21,15 +21,21 @@ from .._support.notes import keep_result, note
 from .._support.numbers import answers as checked_answers
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, Floats, RandomState
-from .._support.validate import number, positive, probability, refuse
+from .._support.validate import nonnegative_int, number, positive, probability, refuse
 from ..exceptions import AgentsExhausted, ParameterError
 from ..gf2 import BitMatrix
-from ..local.estimation import advantage, bound_all, estimate_exactly
+from ..local.estimation import advantage, bound_all, estimate_exactly, tell_doubts
 from ..local.pool import AgentPool, check_question
 from ..local.queries.query import Query
 from ..record import PrivacyRecord
 from ..statistics.shares import Shares
-from .agent_plans import check_agents, count_agents, record_mixes, require_left, tell_epsilon
+from .agent_plans import (
+    check_agents,
+    count_agents,
+    record_mixes,
+    require_left,
+    tell_epsilon,
+)
 
 Kind = Literal["mean", "mean of a stratum", "share of a stratum", "post-stratified"]
 Question = Query | Callable[[Any, Bits], ArrayLike]
@@ -53,7 +59,8 @@ class SurveyRow:
         low: Lower end of an interval that misses with probability at most beta.
         high: Upper end of that interval.
         low_any: Lower end of such an interval that needs no assumption about those who did not
-            answer: it holds for all who were asked. With everybody's answer it is the other one.
+            answer: it holds for all who were asked, whatever the result's `liars` have sent. With
+            everybody's answer and no liars it is the other one.
         high_any: Upper end of that interval.
         low_all: Lower end of an interval that is wider, so that those of all rows hold at once
             except with probability beta.
@@ -116,6 +123,7 @@ class SurveyResult(JsonText):
         agents_record: PrivacyRecord of each agent's answer.
         shuffled_record: PrivacyRecord of all answers behind a shuffler, which mixes those to each
             question by themselves; None without one.
+        liars: The most answers that may be anything, for the intervals without assumptions.
 
     Examples:
         >>> import numpy as np
@@ -131,6 +139,7 @@ class SurveyResult(JsonText):
     agents: int
     agents_record: PrivacyRecord
     shuffled_record: PrivacyRecord | None = None
+    liars: int = 0
 
     def __getitem__(self, question: str) -> SurveyRow:
         """The row of a question about all: post-stratified, if it has that; else its mean.
@@ -158,7 +167,7 @@ class SurveyResult(JsonText):
         width = max(map(len, names))
         lines = [
             f"{name:<{width}}  {row.value:9.4g}  [{row.low:.4g}, {row.high:.4g}]  "
-            f"all [{row.low_all:.4g}, {row.high_all:.4g}]  {_describe_answers(row)}"
+            f"all [{row.low_all:.4g}, {row.high_all:.4g}]  {_describe_answers(row, self.liars)}"
             for name, row in zip(names, self.rows, strict=True)
         ]
         epsilon = tell_epsilon(self.agents_record, self.shuffled_record)
@@ -166,11 +175,12 @@ class SurveyResult(JsonText):
         return "\n".join([head, *lines])
 
 
-def _describe_answers(row: SurveyRow) -> str:
-    if row.answered == row.asked:
-        return f"{row.answered:,} answers"
-    ends = f"[{row.low_any:.4g}, {row.high_any:.4g}]"
-    return f"{row.answered:,} answers of {row.asked:,}, whoever is silent {ends}"
+def _describe_answers(row: SurveyRow, liars: int) -> str:
+    is_whole = row.answered == row.asked
+    of_all = "" if is_whole else f" of {row.asked:,}"
+    doubts = tell_doubts(None if is_whole else "whoever is silent", liars)
+    ends = f", {doubts} [{row.low_any:.4g}, {row.high_any:.4g}]" if doubts else ""
+    return f"{row.answered:,} answers{of_all}{ends}"
 
 
 _COLUMNS = tuple(SurveyRow.__dataclass_fields__)
@@ -221,6 +231,7 @@ def survey(
     by_stratum: bool = True,
     beta: float = 0.05,
     shuffled: float | None = None,
+    liars: int = 0,
     random_state: RandomState = None,
 ) -> SurveyResult:
     """Asks each agent one of several questions, and estimates the mean of each.
@@ -264,6 +275,9 @@ def survey(
             question goes to is public, so that it mixes the answers to each question by themselves:
             the record is that of the question with the fewest. None tells the epsilon of an answer
             alone.
+        liars: The most answers of the whole survey that may be anything, sent by people who do not
+            follow the protocol, even about a question that they were not asked. `low_any` and
+            `high_any` then hold all the same.
         random_state: As for Agents.ask; it also draws the public order.
 
     Returns:
@@ -308,6 +322,7 @@ def survey(
     plan = _SurveyPlan(questions, strata, weights, sampled, shares, by_stratum, agents)
     failure = probability("beta", beta)
     failing = None if shuffled is None else probability("shuffled", shuffled)
+    lying = nonnegative_int("liars", liars)
     check_random_state(random_state)
     size = _check_count(count, agents, len(plan.cells))
     counts = _divide(plan.cells, size)
@@ -315,11 +330,11 @@ def survey(
         results = _ask_people(plan.cells, counts, agents)
     else:
         results = _ask_at_random(plan.cells, counts, agents, make_stream(random_state))
-    rows = plan.estimate(results, failure, agents.epsilon)
+    rows = plan.estimate(results, failure, agents.epsilon, lying)
     record = agents.record(random_state)
     mixes = [cell.answered for cell in results]
     mixed = None if failing is None else record_mixes(record, mixes, failing)
-    result = SurveyResult(rows, failure, size, record, mixed)
+    result = SurveyResult(rows, failure, size, record, mixed, lying)
     _note_no_knowledge(result, len(plan.cells))
     return result
 
@@ -355,8 +370,8 @@ class _CellMeans:
     sampled: Mapping[str, float]
     # What the noise of weights may add to the failure probability.
     of_weights: float
-    # Whether nothing is assumed of those who did not answer.
-    any_silence: bool = False
+    # How many of those who answered may lie, where nothing is assumed of the silent ones, either.
+    liars: int | None = None
     _known: dict[Any, local.Estimate] = field(default_factory=dict)
 
     def mean(self, question: str | None, stratum: str | None) -> local.Estimate:
@@ -372,11 +387,12 @@ class _CellMeans:
     def _estimate(self, answers: _Answers) -> local.Estimate:
         if not answers.answered:
             return local.Estimate(0.5, 0.0, 1.0)
-        law = {"beta": self.failure, "epsilon": self.epsilon}
+        law: Any = {"beta": self.failure, "epsilon": self.epsilon}
         estimate = estimate_exactly(answers.ones, answers.answered, **law)
-        if not self.any_silence:
+        if self.liars is None:
             return estimate
-        ends = bound_all(answers.ones, answers.answered, answers.asked, **law)
+        counts = answers.ones, answers.answered, answers.asked
+        ends = bound_all(*counts, **law, liars=self.liars)
         return local.Estimate(estimate.value, *ends)
 
     def ratio(self, question: str, stratum: str) -> local.Estimate:
@@ -465,9 +481,10 @@ class _SurveyPlan:
         return max(map(self._ratio, self.strata))
 
     def estimate(
-        self, answers: list[_Answers], beta: float, epsilon: float
+        self, answers: list[_Answers], beta: float, epsilon: float, liars: int = 0
     ) -> tuple[SurveyRow, ...]:
         """The rows of the result."""
+        self._liars = liars
         keys = [(cell.question, cell.stratum) for cell in self.cells]
         known = dict(zip(keys, answers, strict=True))
 
@@ -510,7 +527,7 @@ class _SurveyPlan:
         parts: _CellMeans,
         together: _CellMeans,
     ) -> SurveyRow:
-        whoever = dataclasses.replace(parts, any_silence=True, _known={})
+        whoever = dataclasses.replace(parts, liars=self._liars, _known={})
         cases = (parts, whoever, together)
         alone, any_, all_ = (self._value(question, stratum, kind, one) for one in cases)
         least, most = self._bounds(question)
@@ -611,9 +628,10 @@ def _ask_people(
 def _ask_at_random(
     cells: list[_Cell], counts: list[int], agents: Any, rng: np.random.Generator | None
 ) -> list[_Answers]:
-    """Ask all agents at once; whom each question goes to is public and random."""
-    order = np.repeat(np.arange(len(cells)), counts)
-    order = (rng or np.random.default_rng()).permutation(order)
+    """Ask all agents at once; whom each question goes to is public, and no order of rows."""
+    # The same in each process and call: in_one_round makes a call twice.
+    public = np.random.default_rng(0)
+    order = public.permutation(np.repeat(np.arange(len(cells)), counts))
     places = [np.flatnonzero(order == i) for i in range(len(cells))]
 
     def answer(X: Any, y: Bits) -> Floats:
@@ -626,7 +644,7 @@ def _ask_at_random(
             answers[part] = _answer(cells, order[part], np.asarray(records[part]), y[part])
         return answers
 
-    bits = agents.ask(answer, len(order), random_state=rng)
+    ((_, bits),) = agents.ask_together([(answer, len(order))], random_state=rng)
     return [_Answers(len(place), len(place), int(bits[place].sum())) for place in places]
 
 

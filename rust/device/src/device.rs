@@ -225,3 +225,168 @@ fn list(entries: impl Iterator<Item = String>) -> String {
     }
     if text.is_empty() { "[]".into() } else { text + "]" }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::json::Json;
+    use crate::signature::{message, public, sign};
+
+    /// What every implementation shows and sends, with where it comes from.
+    const VECTORS: &str = include_str!("../../../tests/vectors/device.json");
+
+    fn vectors() -> Vec<Object<'static>> {
+        let cases = json::parse("vectors", VECTORS).unwrap();
+        cases.each("vectors", &mut |case| case.object("case").cloned()).unwrap()
+    }
+
+    /// Random bytes from hexadecimal digits, and how many of them were drawn.
+    fn source<'a>(digits: &'a str, drawn: &'a mut usize) -> impl FnMut(&mut [u8]) -> Result<()> + 'a {
+        |bytes| {
+            for byte in bytes.iter_mut() {
+                let pair = digits.get(2 * *drawn..2 * *drawn + 2).ok_or_else(|| Refusal::new("random", "too few"))?;
+                *byte = u8::from_str_radix(pair, 16).unwrap();
+                *drawn += 1;
+            }
+            Ok(())
+        }
+    }
+
+    /// Whether two values are the same; numbers that are shown, to their last digit but one.
+    fn same(one: &Json<'_>, other: &Json<'_>) -> bool {
+        match (one, other) {
+            (Json::Null, Json::Null) => true,
+            (Json::Flag(one), Json::Flag(other)) => one == other,
+            (Json::Text(one), Json::Text(other)) => one == other,
+            (Json::Number(one), Json::Number(other)) => {
+                let (one, other): (f64, f64) = (one.parse().unwrap(), other.parse().unwrap());
+                (one - other).abs() <= 2e-16 * one.abs().max(1.0)
+            }
+            (Json::List(one), Json::List(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+            }
+            (Json::Object(one), Json::Object(other)) => {
+                let names: Vec<_> = one.names().collect();
+                names.len() == other.names().count()
+                    && names.iter().all(|name| other.get(name).is_some_and(|value| same(one.get(name).unwrap(), value)))
+            }
+            _ => false,
+        }
+    }
+
+    fn input(case: &Object<'_>, reply: bool) -> String {
+        let part = |name| case.get(name).unwrap().object(name).unwrap().text;
+        let invitation = part("invitation").trim_end_matches('}');
+        let reply = if reply { part("reply").trim_start_matches('{') } else { "}" };
+        let comma = if reply == "}" { "" } else { "," };
+        [invitation, comma, reply].concat()
+    }
+
+    #[test]
+    fn vectors_are_those_of_every_implementation() {
+        for case in vectors() {
+            let name = case.text("name").unwrap();
+            if let Some(expected) = case.get("describe") {
+                let shown = describe(&input(&case, false));
+                assert!(same(&json::parse("shown", &shown).unwrap(), expected), "{name}: {shown}");
+            }
+            let mut drawn = 0;
+            let sent = answer(&input(&case, true), &mut source(case.text("random").unwrap(), &mut drawn));
+            assert!(same(&json::parse("sent", &sent).unwrap(), case.get("answer").unwrap()), "{name}: {sent}");
+            assert_eq!(drawn as u64, case.integer("drawn").unwrap(), "{name}");
+        }
+    }
+
+    /// A host whose random bytes fail gets an error, and no line.
+    #[test]
+    fn no_line_leaves_without_random_bytes() {
+        let case = &vectors()[0];
+        for bytes in [0, 8, 16, 31] {
+            let (digits, mut drawn) = ("00".repeat(bytes), 0);
+            let sent = answer(&input(case, true), &mut source(&digits, &mut drawn));
+            assert_eq!(sent, "{\"error\":{\"name\":\"random\",\"rule\":\"too few\"}}");
+        }
+    }
+
+    /// Small changes of a text at random: what is left out, doubled, or put in its place.
+    fn mutated(text: &str, draw: &mut impl FnMut(usize) -> usize) -> String {
+        const PIECES: [&str; 21] = [
+            "0",
+            "-",
+            "1e999",
+            "1e-400",
+            "1.5",
+            "[",
+            "]",
+            "{",
+            "}",
+            "\"",
+            ",",
+            ":",
+            "null",
+            "true",
+            "\\ud83d",
+            "\\",
+            "18446744073709551616",
+            "9223372036854775807",
+            "\u{1f600}",
+            "[[[[[[[[[[",
+            "kind",
+        ];
+        let mut letters: Vec<char> = text.chars().collect();
+        for _ in 0..=draw(3) {
+            let start = draw(letters.len() + 1);
+            let end = (start + draw(12)).min(letters.len());
+            let piece: Vec<char> = match draw(3) {
+                0 => letters[start..end].repeat(2),
+                1 => Vec::new(),
+                _ => PIECES[draw(PIECES.len())].chars().collect(),
+            };
+            letters.splice(start..end, piece);
+        }
+        letters.into_iter().collect()
+    }
+
+    /// Whatever comes in, there is an answer or an error, both of them JSON, and no panic: with questions that were
+    /// changed before they were signed, and with inputs that were changed.
+    #[test]
+    fn no_input_is_too_odd() {
+        let (secret, mut state) = ([7; 32], 1u64);
+        let key = to_hex(&public(&secret));
+        let mut draw = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        let (mut refused, mut answered) = (0, 0);
+        for case in vectors() {
+            let whole = input(&case, true);
+            let fields = json::parse_object("input", &whole).unwrap();
+            let envelope = json::parse_object("signed", fields.text("signed").unwrap());
+            let Ok(question) = envelope.as_ref().map_err(Clone::clone).and_then(|envelope| envelope.text("question"))
+            else {
+                continue;
+            };
+            // All that stands behind the envelope, with a key that signs what was changed.
+            let rest = whole[whole.find("\"key\"").unwrap()..].replacen(fields.text("key").unwrap(), &key, 1);
+            for round in 0..20 {
+                let question = if round % 4 == 0 { question.into() } else { mutated(question, &mut draw) };
+                let signature = to_hex(&sign(&secret, &message(&question)));
+                let form = "{\"format\":\"hdp_fast.signed\",\"version\":1,\"question\":";
+                let signed = [form, &quoted(&question), ",\"signature\":\"", &signature, "\"}"].concat();
+                let input = format!("{{\"signed\":{},{rest}", quoted(&signed));
+                let input = if round % 4 == 0 { mutated(&input, &mut draw) } else { input };
+                let mut fill = |bytes: &mut [u8]| {
+                    bytes.fill(0x5a);
+                    Ok(())
+                };
+                for result in [describe(&input), answer(&input, &mut fill)] {
+                    let result = json::parse_object("result", &result).unwrap();
+                    *if result.get("error").is_some() { &mut refused } else { &mut answered } += 1;
+                }
+            }
+        }
+        // Both happen often, else the changes would try nothing.
+        assert!(refused > 2000 && answered > 100, "{refused} {answered}");
+    }
+}

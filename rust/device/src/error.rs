@@ -36,3 +36,9 @@ impl core::error::Error for Refusal {}
 pub(crate) fn require(holds: bool, name: &str, rule: &str) -> Result<()> {
     if holds { Ok(()) } else { Err(Refusal::new(name, rule)) }
 }
+
+/// Both ends of an interval that has a width.
+pub(crate) fn interval(low: f64, high: f64, name: &str) -> Result<(f64, f64)> {
+    require(low < high && (high - low).is_finite(), name, "low must be below high, their difference finite")?;
+    Ok((low, high))
+}

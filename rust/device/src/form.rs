@@ -4,9 +4,9 @@ use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::error::{Refusal, Result, require};
+use crate::error::{Refusal, Result, interval, require};
 use crate::json::{Json, Object};
-use crate::query::{Inquiry, Record, interval};
+use crate::query::{Inquiry, Record};
 use crate::text::{PLAIN, PRINTABLE, check_text, number_of};
 
 /// The most inputs and columns that a form may have.

@@ -69,6 +69,11 @@ impl<'a> Object<'a> {
         self.fields.iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// All names, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.iter().map(|(name, _)| name.as_ref())
+    }
+
     /// The value of that name, unless it is null.
     pub fn some(&self, name: &str) -> Option<&Json<'a>> {
         self.get(name).filter(|value| !matches!(value, Json::Null))
@@ -81,8 +86,8 @@ impl<'a> Object<'a> {
 
     /// Refuses unless all needed names are there, and no others but those that may be; `whole` is the object's name.
     pub fn check_names(&self, whole: &str, needed: &[&str], allowed: &[&str]) -> Result<()> {
-        for (name, _) in &self.fields {
-            if !needed.iter().chain(allowed).any(|known| known == name) {
+        for name in self.names() {
+            if !needed.iter().chain(allowed).any(|&known| known == name) {
                 return Err(Refusal::new(whole, &format!("this device does not know its field {}", quoted(name))));
             }
         }
@@ -420,4 +425,83 @@ pub fn quoted(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_no_json_are_refused() {
+        for text in [
+            "",
+            " ",
+            "01",
+            "+1",
+            ".5",
+            "1.",
+            "1e",
+            "- 1",
+            "NaN",
+            "Infinity",
+            "nul",
+            "truee",
+            "[1,]",
+            "[,1]",
+            "{\"a\":1,}",
+            "{a:1}",
+            "{\"a\" 1}",
+            "{\"a\":1,\"a\":2}",
+            "{\"a\":1,\"\\u0061\":2}",
+            "\"\n\"",
+            "\"\\x41\"",
+            "\"\\ud800\"",
+            "\"\\udc00\"",
+            "\"\\ud800\\u0041\"",
+            "\"\\ud800\\ud800\"",
+            "\"\\u12\"",
+            "\"\\u+123\"",
+            "\"",
+            "[1 2]",
+            "1 2",
+            "\u{feff}1",
+            "'a'",
+        ] {
+            assert!(parse("text", text).is_err(), "{text}");
+        }
+        assert!(parse("text", &"[".repeat(100_000)).is_err());
+    }
+
+    #[test]
+    fn texts_are_what_they_spell() {
+        let text = r#" { "a\u00e9\ud83d\ude00\n" : [ 1 , -0.5e-3 , true , null , { } , [ ] ] } "#;
+        let whole = parse_object("text", text).unwrap();
+        assert_eq!(whole.text, text.trim());
+        let entries = whole.list("a\u{e9}\u{1f600}\n").unwrap();
+        assert_eq!(entries[0].integer("x"), Ok(1));
+        assert_eq!(entries[1].number("x"), Ok(-0.5e-3));
+        assert_eq!(entries.len(), 6);
+        assert_eq!(parse("x", "-0").unwrap().integer("x"), Ok(0));
+        for wrong in ["1.0", "1e0", "-1", "9223372036854775808"] {
+            assert!(parse("x", wrong).unwrap().integer("x").is_err(), "{wrong}");
+        }
+        let nested = |depth| ["[".repeat(depth), "]".repeat(depth)].concat();
+        assert!(parse("x", &nested(DEEPEST)).is_ok() && parse("x", &nested(DEEPEST + 1)).is_err());
+    }
+
+    #[test]
+    fn texts_are_written_in_ascii_and_read_again() {
+        let text = "a\"\\/\u{7f}\u{e9}\u{1f600}\n\t\u{1}";
+        let quoted = quoted(text);
+        assert_eq!(quoted, r#""a\"\\/\u007f\u00e9\ud83d\ude00\n\t\u0001""#);
+        assert_eq!(parse("x", &quoted).unwrap().text("x"), Ok(text));
+    }
+
+    #[test]
+    fn decimals_are_within_half_a_unit() {
+        for (number, text) in [(0.0, "0"), (1.0, "1"), (0.5, "0.5"), (0.1, "0.1"), (1e-16, "0.0000000000000001")] {
+            assert_eq!(decimal(number), text);
+        }
+    }
 }

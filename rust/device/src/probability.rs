@@ -33,3 +33,53 @@ pub fn keep_probability(epsilon: f64, kept: u64, all: u64) -> u64 {
     let odds = expm1(epsilon.min(MOST_EPSILON)) * (kept as f64 / all as f64);
     certainly_below(odds / (1.0 + odds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2^-60, in units of which the ends of e^epsilon are computed by its series: integers alone.
+    const ONE: u128 = 1 << 60;
+
+    /// Bounds of e^x, in units of 2^-60, for a fraction x = a / b of at most 4.
+    fn exponential(a: u128, b: u128) -> (u128, u128) {
+        let (mut term, mut low) = (ONE, ONE);
+        for i in 1..80 {
+            term = term * a / (b * i);
+            low += term;
+        }
+        // Each of the terms lost less than a unit, and what comes after them is far below one.
+        (low, low + 400)
+    }
+
+    /// Neither probability is above what epsilon allows, and both are next to it.
+    #[test]
+    fn ratios_are_at_most_e_to_the_epsilon() {
+        for (a, b) in [(1, 1024), (1, 16), (1, 2), (1, 1), (3, 2), (2, 1), (4, 1)] {
+            let ((low, high), whole) = (exponential(a, b), 1u128 << 64);
+            let epsilon = a as f64 / b as f64;
+            let keep = u128::from(truth_probability(epsilon));
+            // T / (2^64 - T) <= e^epsilon, and with 2^-40 of T more it is not.
+            assert!((keep >> 4) * ONE <= ((whole - keep) >> 4) * low, "{epsilon}");
+            let more = keep + (keep >> 40);
+            assert!((more >> 4) * ONE > ((whole - more) >> 4) * high, "{epsilon}");
+            for (kept, all) in [(1u128, 2u128), (1, 3), (1, 1000), (7, 50)] {
+                let keep = u128::from(keep_probability(epsilon, kept as u64, all as u64));
+                // Pr[own] / Pr[other] = (K / kept + (1 - K) / all) / ((1 - K) / all) <= e^epsilon.
+                let odds = |keep: u128| ((keep >> 8) * all / kept, (whole - keep) >> 8);
+                let (own, other) = odds(keep);
+                assert!(own <= other * (low - ONE) / ONE + 1, "{epsilon} {kept} {all}");
+                let (own, other) = odds(keep + (keep >> 36));
+                assert!(own > other * (high - ONE) / ONE, "{epsilon} {kept} {all}");
+            }
+        }
+    }
+
+    #[test]
+    fn ends_are_no_certainties() {
+        assert_eq!(truth_probability(f64::MIN_POSITIVE), 1 << 63);
+        assert!(truth_probability(1e-9) > 1 << 63);
+        assert_eq!(truth_probability(60.0), truth_probability(f64::MAX));
+        assert!(truth_probability(60.0) < u64::MAX && keep_probability(f64::MAX, 1, 2) < u64::MAX);
+    }
+}

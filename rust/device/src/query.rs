@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::error::{Refusal, Result, require};
+use crate::error::{Refusal, Result, interval, require};
 use crate::json::{Json, Object};
 use crate::models::{Hypothesis, Score, Shift, mark};
 
@@ -70,12 +70,6 @@ impl Query {
         require(!terms.is_empty(), "terms", "there must be one")?;
         object.each("terms", &mut |term| Term::read(term.object("terms")?)).map(Query)
     }
-}
-
-/// Both ends of an interval that has a width.
-pub(crate) fn interval(low: f64, high: f64, name: &str) -> Result<(f64, f64)> {
-    require(low < high && (high - low).is_finite(), name, "low must be below high, their difference finite")?;
-    Ok((low, high))
 }
 
 impl Term {

@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::error::{Refusal, Result, require};
 use crate::form::Form;
 use crate::json::{self, Json, Object};
-use crate::query::Inquiry;
+use crate::query::{Inquiry, Record};
 use crate::randomizer::{Randomizer, read_categories};
 use crate::signature::{from_hex, message, to_hex, verify};
 use crate::stage::Shares;
@@ -159,7 +159,7 @@ impl<'a> Asked<'a> {
 }
 
 /// The record that the host has put down as JSON, null standing for what is missing.
-pub(crate) fn read_record(value: &Json<'_>) -> Result<crate::query::Record> {
+pub(crate) fn read_record(value: &Json<'_>) -> Result<Record> {
     let object = value.object("record")?;
     object.check_names("record", &["features"], &["label"])?;
     let mut entry = |value: &Json<'_>| match value {
@@ -167,5 +167,5 @@ pub(crate) fn read_record(value: &Json<'_>) -> Result<crate::query::Record> {
         value => value.number("record"),
     };
     let features = object.each("features", &mut entry)?;
-    Ok(crate::query::Record { features, label: object.get("label").map_or(Ok(f64::NAN), entry)? })
+    Ok(Record { features, label: object.get("label").map_or(Ok(f64::NAN), entry)? })
 }

@@ -3,10 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::error::{Refusal, Result, require};
+use crate::error::{Refusal, Result, interval, require};
 use crate::json::{Json, Object};
 use crate::probability::{TWO_64, keep_probability, truth_probability};
-use crate::query::interval;
 
 /// Below this epsilon nothing but noise is left.
 const LEAST_EPSILON: f64 = 1e-9;

@@ -41,6 +41,62 @@ class Estimate(NamedTuple):
     high: float
 
 
+class Turnout(NamedTuple):
+    """How many reports came, how many of them may be anything, and how many are missing.
+
+    Let the reports lie in a range of width R. The mean of those that came, and of any others in the
+    place of the missing ones, is off by at most liars * R / asked from two means: that of the
+    honest reports alone, with those that are missing, and that of the reports of all who were
+    asked, had nobody lied. So an interval of either lies within one that is wider by so much, if
+    its width is that of so many reports as are honest.
+
+    Attributes:
+        reports: The number of reports that came.
+        liars: The number of them that may be anything, chosen with knowledge of all the others.
+        silent: The number of people who were asked and whose reports did not come.
+    """
+
+    reports: int
+    liars: int = 0
+    silent: int = 0
+
+    @property
+    def asked(self) -> int:
+        """The number of people."""
+        return self.reports + self.silent
+
+    @property
+    def unknown(self) -> int:
+        """The number of people of whom no honest report came."""
+        return self.liars + self.silent
+
+    @property
+    def honest(self) -> int:
+        """The least number of reports that a mean is made of; at least 1."""
+        return max(1, self.asked - self.liars)
+
+    def add_pairs(self, pairs: int, width: int) -> int:
+        """Bounds the sum of `(x - x')**2` over all pairs of reports.
+
+        Args:
+            pairs: That sum over the reports that came.
+            width: The width of the range of reports.
+        """
+        unknown = self.unknown
+        return pairs + unknown * (2 * self.asked - unknown - 1) // 2 * width**2
+
+
+def count_turnout(reports: int, liars: Any, silent: Any) -> Turnout:
+    """The turnout; more liars than reports have no more to say.
+
+    Raises:
+        ParameterError: A number is no integer of at least 0, or there are too many people.
+    """
+    lying, missing = nonnegative_int("liars", liars), nonnegative_int("silent", silent)
+    _check_number(reports + missing)
+    return Turnout(reports, min(lying, reports), missing)
+
+
 # The part of a failure probability that a bound on the variance from the reports may take.
 _SPARE = 0.1
 

@@ -310,6 +310,10 @@ class Randomizer(Checked, ABC, Generic[A]):
         """
 
     @abstractmethod
+    def _largest_change(self) -> float:
+        """How far one report moves the sum of all contributions, in the units of the values."""
+
+    @abstractmethod
     def _noise(self) -> str:
         """Describes the law of a report in words."""
 
@@ -348,6 +352,11 @@ def agents_for(
 def deviations_of(randomizer: Randomizer[Any]) -> list[Deviation]:
     """Bounds of a contribution's deviation, for agents that were sampled."""
     return randomizer._deviations(sampled=True, binary=False)
+
+
+def largest_change(randomizer: Randomizer[Any]) -> float:
+    """How far one report moves the sum of all contributions, in the units of the values."""
+    return randomizer._largest_change()
 
 
 def validate_epsilon(name: str, value: Any) -> float:

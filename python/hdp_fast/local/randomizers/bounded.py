@@ -19,7 +19,7 @@ from ..._support.random_state import make_key
 from ..._support.types import Floats, RandomState
 from ..._support.validate import positive, probability, refuse
 from ...exceptions import ParameterError
-from .aggregates import bound_by_sample
+from .aggregates import Turnout, bound_by_sample
 from .base import TWO_64, Deviation, Reports, agents_for, cap_epsilon
 from .mean import Bounds, LinearMap, MeanRandomizer, Moments, validate_bounds
 from .noisy import GaussianRandomizer, LaplaceRandomizer
@@ -102,10 +102,15 @@ class BinaryResponse(MeanRandomizer):
         one = intercept + slope * position
         return one * (1 - one) / slope**2
 
-    def _interval(self, moments: Moments, reports: int, beta: float, sampled: bool) -> Bounds:
-        if reports > _MOST_EXACT:
-            return super()._interval(moments, reports, beta, sampled)
-        low, high = clopper_pearson(moments.sum, reports, beta)
+    def _interval(self, moments: Moments, turnout: Turnout, beta: float, sampled: bool) -> Bounds:
+        asked = turnout.asked
+        if asked > _MOST_EXACT:
+            return super()._interval(moments, turnout, beta, sampled)
+        least = max(moments.sum - turnout.liars, 0)
+        most = min(moments.sum + turnout.unknown, asked)
+        low, high = clopper_pearson(least, asked, beta)
+        if least < most:
+            _, high = clopper_pearson(most, asked, beta)
         return self._to_place(Fraction(low)), self._to_place(Fraction(high))
 
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
@@ -238,20 +243,22 @@ class Piecewise(MeanRandomizer):
         return [Deviation(span**2 / 4, 0.0), Deviation(variance, (span + 1) / 6)]
 
     def _learn_deviation(
-        self, moments: Moments, reports: int, sampled: bool, log_odds: float
+        self, moments: Moments, turnout: Turnout, sampled: bool, log_odds: float
     ) -> Deviation | None:
         span, slope = float(self.report_range[1] / self._linear_map[1]), self._linear_map[1]
+        honest = turnout.honest
         if not sampled:
-            variance = float(self._bound_noise(moments, reports, log_odds) / slope**2)
-        elif reports > 1:
-            spread = moments.squares - Fraction(moments.sum**2, reports)
-            variance = float(spread / (reports - 1) / slope**2)
-            variance = bound_by_sample(variance, reports, span, log_odds)
+            variance = float(self._bound_noise(moments, turnout, log_odds) / slope**2)
+        elif honest > 1:
+            pairs = turnout.reports * moments.squares - moments.sum**2
+            pairs = turnout.add_pairs(pairs, self.report_range[1])
+            variance = float(Fraction(pairs, honest * (honest - 1)) / slope**2)
+            variance = bound_by_sample(variance, honest, span, log_odds)
         else:
             return None
         return Deviation(variance, (span + 1) / 6)
 
-    def _bound_noise(self, moments: Moments, reports: int, log_odds: float) -> Fraction:
+    def _bound_noise(self, moments: Moments, turnout: Turnout, log_odds: float) -> Fraction:
         """Bounds the mean variance of reports given their values, but for exp(-log_odds).
 
         Let z be the grid point's distance to the middle, of mean Z and variance at most 1/4, and d
@@ -265,7 +272,10 @@ class Piecewise(MeanRandomizer):
         (log2_steps, length), keep = self._sizes, self._keep_probability
         steps, last = 1 << log2_steps, self.report_range[1]
         constant = keep * (length**2 - 1) / 12 + (1 - keep) * ((last + 1) ** 2 - 1) / 12
-        total = 4 * moments.squares - 4 * last * moments.sum + reports * last**2
+        reports = turnout.honest
+        total = 4 * moments.squares - 4 * last * moments.sum + turnout.reports * last**2
+        # Where no honest report came, it may lie at either end.
+        total += turnout.unknown * last**2
         reach = last / 2 * math.sqrt(2 * log_odds / reports)
         root = (reach + math.sqrt(reach**2 + total / reports)) / 2
         square = min(Fraction(root) ** 2, constant + keep * Fraction(steps**2, 4))

@@ -17,7 +17,7 @@ from ..._support.parameters import Rules
 from ..._support.random_state import make_key
 from ..._support.types import Floats, Integers, RandomState
 from ..._support.validate import nonnegative_int, probability, refuse
-from .aggregates import Aggregate, bound_by_sample, split_failure
+from .aggregates import Aggregate, bound_by_sample, count_turnout, split_failure
 from .base import (
     TWO_64,
     Deviation,
@@ -74,24 +74,27 @@ class FrequencyAggregate(Aggregate):
         shares = randomizer._add_up(self._total) / reports
         return (shares - float(randomizer._lie)) * randomizer._span
 
-    def interval(self, beta: float) -> float:
+    def interval(self, beta: float, *, liars: int = 0, silent: int = 0) -> float:
         """Computes the half width of k intervals that hold together.
 
         The interval of a category is its estimated frequency plus or minus this number. It holds
         for the frequency in the population that the agents are an independent sample of, and for
         the frequency among these very agents. The half width is the smaller one of that of
         `Randomizer.agents_needed` and of Bernstein's inequality with a bound on the variance from
-        the reports themselves.
+        the reports themselves. Liars and silent people are those of `MeanAggregate.estimate`.
 
         Args:
             beta: Probability, in (0, 1), with which one frequency or more may lie outside its
                 interval.
+            liars: The most reports that may be anything.
+            silent: Number of people who were asked and whose reports are missing. The intervals are
+                then for all who were asked, around the frequencies from those who answered.
 
         Returns:
             The half width, the same for every category.
 
         Raises:
-            ParameterError: beta is out of range, or no report has been added.
+            ParameterError: beta, liars or silent is out of range, or no report has been added.
 
         Guarantee:
             This is post-processing and costs no privacy. The intervals hold for every number of
@@ -102,18 +105,20 @@ class FrequencyAggregate(Aggregate):
 
         Source:
             Maurer and Pontil 2009, Theorem 10; Boucheron, Lugosi and Massart 2013, Theorems 2.8 and
-            2.10.
+            2.10; Cheu, Smith and Ullman 2021 for what liars can do.
         """
         reports, failure = self._require_reports(), probability("beta", beta)
-        randomizer = self._randomizer
+        turnout, randomizer = count_turnout(reports, liars, silent), self._randomizer
+        honest = turnout.honest
         ends, spare = split_failure(failure, randomizer.k)
         bounds = deviations_of(randomizer)
-        if reports > 1:
+        if honest > 1:
             held = randomizer._add_up(self._total).astype(np.float64)
-            squares = float((held * (reports - held)).max()) / reports / (reports - 1)
-            variance = bound_by_sample(squares, reports, 1.0, spare) * randomizer._span**2
-            bounds.append(Deviation(variance, randomizer._span / 3))
-        return half_width(bounds, reports, ends)
+            pairs = float((held * (reports - held)).max()) + turnout.add_pairs(0, 1)
+            variance = bound_by_sample(pairs / honest / (honest - 1), honest, 1.0, spare)
+            bounds.append(Deviation(variance * randomizer._span**2, randomizer._span / 3))
+        off = turnout.unknown / turnout.asked * randomizer._span
+        return half_width(bounds, honest, ends) + off
 
     def _empty(self) -> Integers:
         return np.zeros(self._randomizer.report_range[1] + 1, np.int64)
@@ -232,6 +237,9 @@ class FrequencyRandomizer(Randomizer[FrequencyAggregate]):
 
     def _dimension(self) -> int:
         return self.k
+
+    def _largest_change(self) -> float:
+        return self._span
 
     def _deviations(self, sampled: bool, binary: bool) -> list[Deviation]:
         likeliest = min(self._truth, max(self._lie, Fraction(1, 2)))

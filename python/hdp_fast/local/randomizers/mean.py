@@ -20,7 +20,7 @@ from ..._support.numbers import floats
 from ..._support.parameters import Rules
 from ..._support.types import Floats
 from ..._support.validate import flag, number, probability, refuse
-from .aggregates import Aggregate, Estimate, split_failure
+from .aggregates import Aggregate, Estimate, Turnout, count_turnout, split_failure
 from .base import Deviation, Randomizer, half_width, validate_epsilon
 
 LinearMap = tuple[Fraction, Fraction]
@@ -79,7 +79,9 @@ class MeanAggregate(Aggregate):
         place = self._randomizer._to_place(Fraction(self._total.sum, reports))
         return low + (high - low) * place
 
-    def estimate(self, beta: float, *, sampled: bool = True) -> Estimate:
+    def estimate(
+        self, beta: float, *, sampled: bool = True, liars: int = 0, silent: int = 0
+    ) -> Estimate:
         """Estimates the mean of the values, with a confidence interval.
 
         The estimate is unbiased before it is clipped to the bounds. The interval uses no normal
@@ -89,30 +91,44 @@ class MeanAggregate(Aggregate):
         very people, that is a bound on the variance of the noise alone: their own spread tells how
         large the noise was, and is no part of it.
 
+        Up to `liars` of the reports may be anything, each sent by somebody who knows all the
+        others. The interval then holds for the mean of the honest people, if who lies does not
+        depend on what was drawn, and in any case for the mean of all, with the values that liars
+        hide. The intervals for all numbers of liars hold at once.
+
         Args:
             beta: Probability, in (0, 1), with which the interval may miss the mean.
             sampled: True asks for the mean of the population that the agents are an independent
                 sample of. False asks for the mean of these very agents, whoever they are, and most
                 often has the narrower interval.
+            liars: The most reports that may not follow the protocol.
+            silent: Number of people who were asked and whose reports are missing. The interval is
+                then for all who were asked, whatever silence depends on. With 0 it is for those
+                who answered.
 
         Returns:
-            The estimate and its interval, in the units of the values.
+            The estimate and its interval, in the units of the values. The value does not depend on
+            liars and silent.
 
         Raises:
-            ParameterError: beta is out of range, sampled is no bool, or no report has been added.
+            ParameterError: beta, liars or silent is out of range, sampled is no bool, or no report
+                has been added.
 
         Guarantee:
             This is post-processing and costs no privacy. The interval holds for every number of
-            reports and every population.
+            reports and every population. Liars and silent people are bounded for the worst case:
+            a smaller interval misses what they can do.
 
         Source:
             Boucheron, Lugosi and Massart 2013, Theorems 2.8 and 2.10; Clopper and Pearson 1934 and
-            Hoeffding 1956; Maurer and Pontil 2009, Theorem 10; Maurer 2003 for the mean of squares.
+            Hoeffding 1956; Maurer and Pontil 2009, Theorem 10; Maurer 2003 for the mean of squares;
+            Cheu, Smith and Ullman 2021 for what liars can do.
         """
         failure, reports = probability("beta", beta), self._require_reports()
         randomizer, (low, high) = self._randomizer, self._randomizer.bounds
+        turnout = count_turnout(reports, liars, silent)
         place = randomizer._to_place(Fraction(self._total.sum, reports))
-        ends = randomizer._interval(self._total, reports, failure, flag("sampled", sampled))
+        ends = randomizer._interval(self._total, turnout, failure, flag("sampled", sampled))
         places = (min(max(end, 0.0), 1.0) for end in (place, *ends))
         return Estimate(*(low + (high - low) * end for end in places))
 
@@ -184,19 +200,26 @@ class MeanRandomizer(Randomizer[MeanAggregate]):
         intercept, slope = self._linear_map
         return float((report - intercept) / slope)
 
-    def _interval(self, moments: Moments, reports: int, beta: float, sampled: bool) -> Bounds:
+    def _interval(self, moments: Moments, turnout: Turnout, beta: float, sampled: bool) -> Bounds:
         """Bounds the mean place of the values."""
-        place = self._to_place(Fraction(moments.sum, reports))
+        least, most = self.report_range
+        reach = turnout.liars * (most - least)
+        first = Fraction(moments.sum + turnout.silent * least - reach, turnout.asked)
+        last = Fraction(moments.sum + turnout.silent * most + reach, turnout.asked)
         ends, spare = split_failure(beta)
         bounds = self._deviations(sampled, binary=False)
-        learned = self._learn_deviation(moments, reports, sampled, spare)
+        learned = self._learn_deviation(moments, turnout, sampled, spare)
         # Where nothing is learned, which reports do not change, nothing of beta is spent on it.
         odds = math.log(2) - math.log(beta) if learned is None else ends
-        half = half_width([*bounds, *([] if learned is None else [learned])], reports, odds)
-        return place - half, place + half
+        half = half_width([*bounds, *([] if learned is None else [learned])], turnout.honest, odds)
+        return self._to_place(first) - half, self._to_place(last) + half
+
+    def _largest_change(self) -> float:
+        least, most = self.report_range
+        return float((most - least) / self._linear_map[1]) * self._unit()
 
     def _learn_deviation(
-        self, moments: Moments, reports: int, sampled: bool, log_odds: float
+        self, moments: Moments, turnout: Turnout, sampled: bool, log_odds: float
     ) -> Deviation | None:
         """Bounds a contribution's deviation from the reports, but for exp(-log_odds); None: not."""
         return None
