@@ -110,7 +110,7 @@ def hypothesis_line(
         >>> rule = '{"kind": "conjunction", "features": [1], "values": [1], "complement": false}'
         >>> question = collection.hypothesis_question("rule-1", rule, epsilon=1.0)
         >>> line = collection.hypothesis_line(question, [0, 1, 1], 1)
-        >>> '"question": "rule-1"' in line
+        >>> '"question":"rule-1"' in line
         True
     """
     hypothesis = check_question(question).hypothesis
