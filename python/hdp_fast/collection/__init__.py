@@ -15,6 +15,7 @@ from .device import answer_once
 from .endpoints import openapi
 from .exports import ExportedLines
 from .folder import ReportFolder
+from .forms import form_of
 from .questions import (
     Question,
     frequency_question,
@@ -38,6 +39,7 @@ __all__ = [
     "Study",
     "SurveyServer",
     "answer_once",
+    "form_of",
     "frequency_question",
     "hypothesis_line",
     "hypothesis_question",
