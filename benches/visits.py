@@ -13,7 +13,6 @@ happens by chance with a probability of at most B times beta. It needs the extra
 
 import argparse
 import csv
-import json
 import shutil
 import signal
 import socket
@@ -246,7 +245,7 @@ def main(people: int, epsilon: float, beta: float, pictures: Path) -> int:
         port, folder = free.getsockname()[1], Path(name)
         free.close()
         form = collection.form_of(SCHEMA, features="numbers", texts=TEXTS)
-        (folder / "form.json").write_text(json.dumps(form))
+        (folder / "form.json").write_text(form)
         place, url = folder / "town", f"http://127.0.0.1:{port}"
         say([*hdp_fast("survey", "create", str(place), "--asker", "City of Example"),
              *f"--epsilon {epsilon:g} --people {people} --url {url}".split(),

@@ -27,6 +27,12 @@ def numpy_is_the_only_dependency() -> None:
     assert not others, f"not an empty environment: {others}"
 
 
+def the_page_for_people_is_there() -> None:
+    page = Path(hdp_fast.__file__).parent / "collection" / "page"
+    for name in ("index.html", "page.js", "style.css", "texts.json", "device.wasm"):
+        assert (page / name).stat().st_size > 0, name
+
+
 def a_system_is_solved() -> None:
     rows = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]], dtype=np.uint8)
     solution = gf2.solve(rows, np.array([1, 0, 1], dtype=np.uint8))
@@ -68,6 +74,7 @@ def the_command_runs() -> None:
 if __name__ == "__main__":
     installed_not_imported_from_the_checkout()
     numpy_is_the_only_dependency()
+    the_page_for_people_is_there()
     a_system_is_solved()
     a_parity_is_learned()
     what_holds_elsewhere_is_learned()

@@ -238,3 +238,10 @@ def test_texts_as_long_as_can_be_fit_a_narrow_screen(collector, person):
     assert page.evaluate(wider) <= 0
     page.get_by_text("Details, and how to check them").click()
     assert page.evaluate(wider) <= 0
+
+
+def test_a_page_that_came_without_encryption_asks_nothing(collector, person):
+    one = person()
+    insecure = "Object.defineProperty(window, 'isSecureContext', {get: () => false})"
+    one.context.add_init_script(insecure)
+    refused(collector, one, collector.link(), "This page came without encryption")

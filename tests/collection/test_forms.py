@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from hdp_fast import _core
-from hdp_fast.collection import Question, form_of
+from hdp_fast import _core, collection
+from hdp_fast.collection import Question
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.local import BinaryResponse, Query
@@ -14,6 +14,10 @@ from hdp_fast.local import BinaryResponse, Query
 SECRET = bytes(range(32))
 KEY = _core.ed25519_public(SECRET).hex()
 WORDS = ("own", "rent", "other", "other_", "10 & more", "<b>", "né")
+
+
+def form_of(schema, **options):
+    return json.loads(collection.form_of(schema, **options))
 
 
 def read(rule, answers):

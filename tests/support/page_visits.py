@@ -32,7 +32,7 @@ SCHEMA = Schema(
     {"age": Number(18, 90), "home": Category(("own", "rent")), "way": Category(tuple("abcdefg"))},
 )
 TEXTS = {"age": "How old are you?", "home": "Your home", "bought": "Did you buy?"}
-FORM = form_of(SCHEMA, features="numbers", texts=TEXTS)
+FORM = json.loads(form_of(SCHEMA, features="numbers", texts=TEXTS))
 MODEL = {"kind": "linear", "weights": [1.0] + [0.5] * 9, "bias": -1.0}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -21,7 +22,7 @@ def form_of(
     *,
     features: Literal["numbers", "bits"],
     texts: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+) -> str:
     """Makes the form by which a person's page asks for what a schema's features are made of.
 
     A page asks for the inputs that a question needs, and computes the features and the label of the
@@ -37,8 +38,8 @@ def form_of(
             left out, shows the schema's own names.
 
     Returns:
-        The form, an object of a question: its `inputs`, the `features` in the order of the schema,
-        and the `label`, or None.
+        The form as JSON, as a Study and a Question take it: its `inputs`, the `features` in the
+        order of the schema, and the `label`, or null.
 
     Raises:
         ParameterError: The label is a number, bounds are too far apart for floats, a text is of no
@@ -48,11 +49,13 @@ def form_of(
         The form is made of the schema alone, which is public.
 
     Examples:
+        >>> import json
         >>> from hdp_fast import collection
         >>> from hdp_fast.data import Category, Label, Number, Schema
         >>> columns = {"age": Number(20, 70), "home": Category(("own", "rent"))}
         >>> schema = Schema(Label("bought", positive=("yes",)), columns)
-        >>> form = collection.form_of(schema, features="numbers", texts={"age": "Your age"})
+        >>> text = collection.form_of(schema, features="numbers", texts={"age": "Your age"})
+        >>> form = json.loads(text)
         >>> form["inputs"][0]
         {'name': 'age', 'text': 'Your age', 'kind': 'number', 'low': 20.0, 'high': 70.0}
         >>> form["features"][0]
@@ -82,7 +85,7 @@ def form_of(
     if len(inputs) > _MOST:
         rule = f"a device takes at most {_MOST:,}"
         raise ParameterError(f"schema makes {len(inputs):,} inputs, but {rule}")
-    return {"inputs": inputs, "features": rules, "label": label}
+    return json.dumps({"inputs": inputs, "features": rules, "label": label})
 
 
 def _number_rules(place: int, name: str, kind: Number, features: str) -> list[dict[str, Any]]:

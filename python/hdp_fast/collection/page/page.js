@@ -292,6 +292,7 @@ export class Page {
       this.invitation = this.field === null ? takeInvitation() : readInvitation(this.root.dataset.invitation ?? "");
       if (this.invitation === null || (this.field === null && this.invitation.token === null)) throw new Stop("no_invitation");
       if (this.field !== null) this.target();
+      if (!isSecureContext) throw new Stop("not_secure");
       this.store = await Store.open();
       const kept = await this.store.find(this.invitation);
       if (kept === undefined) await this.ask();
@@ -579,7 +580,7 @@ export class Page {
   showLine(kept, drawn) {
     const { sent, line } = kept;
     const title = make(this.heading(1), { tabindex: "-1" }, say(sent ? "what_left" : "what_leaves"));
-    const parts = [title, make("p", {}, say("the_line")), make("code", { class: "leaves", dir: "ltr" }, line)];
+    const parts = [title, make("p", {}, say("the_line")), make("code", { class: "leaves", dir: "ltr", translate: "no" }, line)];
     if (this.field === null) parts.push(make("p", {}, say("with_token")));
     parts.push(...this.conclusions(kept));
     if (drawn !== null) parts.push(this.truth(kept, drawn));
@@ -692,7 +693,7 @@ export function readNumber(text) {
 }
 
 function numberField(input, id) {
-  const control = make("input", { type: "text", inputmode: "decimal", id, autocomplete: "off", maxlength: "40" });
+  const control = make("input", { type: "text", inputmode: "decimal", id, autocomplete: "off", spellcheck: "false", maxlength: "40" });
   const hint = make("p", { class: "soft", id: `${id}-hint` }, say("from_to", { low: plain(input.low), high: plain(input.high) }));
   const label = make("label", { for: id, class: "told", dir: "auto" }, told(input.text));
   const element = make("div", { class: "field" }, label, hint, control);
