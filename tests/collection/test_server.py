@@ -567,6 +567,7 @@ def test_every_reply_has_the_headers_that_browsers_need(study):
 
 
 def test_the_page_is_served_as_it_is_installed(study, tmp_path, monkeypatch):
+    assert set(server.read_page()) == set(PAGE)
     (tmp_path / "page").mkdir()
     for name in PAGE:
         (tmp_path / "page" / name).write_bytes(f"the file {name}".encode())

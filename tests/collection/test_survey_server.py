@@ -15,6 +15,7 @@ from processes import wait_until
 from visitors import QUERY, lines, new_study, question_of, running, tokens
 
 from hdp_fast import collection, transfer
+from hdp_fast.collection.store import AnswerStore
 from hdp_fast.exceptions import NeverAsked, ParameterError
 from hdp_fast.local import Query, RemoteAgents
 
@@ -196,6 +197,28 @@ def test_what_was_never_asked_is_said_and_asks_no_one(study):
     assert [stage.closed for stage in study.stages()] == [False]
     assert collect(study, 3) == [[]]
     assert [stage.closed for stage in study.stages()] == [True]
+
+
+def test_a_stage_whose_closing_was_cut_off_is_tidied_when_it_is_read(study, monkeypatch):
+    """Its pages would tell in which order answers came."""
+    study.publish(QUERY, 60)
+    with People(study) as people, monkeypatch.context() as patch:
+        patch.setattr(AnswerStore, "tidy", lambda store: None)
+        server = collection.SurveyServer(study, deadline=30.0, poll=0.02)
+        (before,) = asyncio.run(all_of(server.collect(QUERY, 60, number=1)))
+    assert set(people.replies.values()) == {200}
+    untidy = (study.path / "collector.db").read_bytes()
+    (after,) = asyncio.run(all_of(server.collect(QUERY, 60, number=1)))
+    assert len(before) == 60
+    assert after == before
+    tidy = (study.path / "collector.db").read_bytes()
+    places = [[content.index(bytes.fromhex(key)) for key, _ in after] for content in (untidy, tidy)]
+    assert places[0] != sorted(places[0], reverse=True)
+    assert places[1] == sorted(places[1], reverse=True)
+
+
+async def all_of(batches):
+    return [batch async for batch in batches]
 
 
 @each_case("jump, least, most", [(0.0, 0.4, 5.0), (1e6, 0.0, 0.3), (-1e6, 0.4, 5.0)])

@@ -153,6 +153,10 @@ def test_behind_nginx_a_person_answers_over_tls_and_nothing_is_logged(study, tmp
         assert ask("GET", "/question", keys[0])[0] == 410
         assert ask("POST", "/answer", keys[1], "x" * 5_000)[0] == 413
         connection.close()
+        status, content, headers = ask("GET", "/device.wasm", **{"Accept-Encoding": "gzip"})
+        assert (status, headers["Content-Encoding"]) == (200, "gzip")
+        assert len(content) < 80_000
+        connection.close()
         for path in ("/../../etc/passwd", "/%2e%2e/signing.key", "/collector.db"):
             status, content, _ = ask("GET", path)
             assert (status, b"root:" in content) in ((404, False), (400, False))

@@ -132,7 +132,8 @@ class SurveyServer:
                     if answered >= stage.count:
                         break
                     await asyncio.sleep(min(self._poll, left))
-            self._study.close(stage.number)
+        # Once more where it is closed: whoever closed it may have died before the file was tidy.
+        self._study.close(stage.number)
         answers = self._study.answers(stage.number)
         text = "stage %s: closed, %s of %s have answered"
         progress.log_stage(text, stage.number, len(answers), stage.count)
