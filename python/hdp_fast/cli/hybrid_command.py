@@ -143,20 +143,21 @@ def _hybrid(arguments: argparse.Namespace) -> None:
         learned = None if study is None else study.learned
         panel = None if learned is not None else read_parts(arguments)
         n = learned.plan.n if learned is not None else _count_rows(panel, run.schema)
-        agents: AgentPool
+        agents: AgentPool | None = None
         if study is None:
-            survey = read(arguments.survey, arguments)
-            agents = run.simulate(survey, n=n, epsilon=arguments.agents_epsilon)
+            survey, epsilon = read(arguments.survey, arguments), arguments.agents_epsilon
+            agents = run.simulate(survey, n=n, epsilon=epsilon)
+            people = len(agents)
         else:
-            agents = study.open_people()
+            people, epsilon = study.study.people, study.study.epsilon
         with name_flags("screen", agents="SURVEY"):
-            plan = run.plan(n=n, agents=len(agents), agents_epsilon=agents.epsilon)
+            plan = run.plan(n=n, agents=people, agents_epsilon=epsilon)
         if study is not None:
             study.check_form(run.schema, plan)
         if arguments.plan:
             show(_describe_plan(plan, study), arguments.json)
             return
-        _say_protected(arguments, panel, agents.epsilon)
+        _say_protected(arguments, panel, epsilon)
         if arguments.screen is None and not plan.screen:
             few = "too few rows or people, at these epsilons, to see which columns moved"
             inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
@@ -166,7 +167,9 @@ def _hybrid(arguments: argparse.Namespace) -> None:
             rounds = f"{plan.rounds} rounds of questions, {study.say_longest(plan.rounds)}"
             goes_on = f"hdp-fast hybrid {arguments.survey} goes on after an interruption"
             inform(arguments, f"{rounds}; {goes_on}")
-            options |= {"count": len(agents), "state": study.state}
+            agents = study.open_people()
+            options |= {"count": people, "state": study.state}
+        assert agents is not None
         model = run.run(panel, agents, **options)
         summary = _summarize(arguments, run, model, budget, study)
         _deliver(arguments, places, summary, request, model)

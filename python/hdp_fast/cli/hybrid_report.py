@@ -249,6 +249,12 @@ def _response(page: Page) -> Iterator[Item]:
         f"model is wrong about them, {page.show('response.answered')} have answered, a share of "
         f"{page.show('response.rate')}."
     )
+    if page.find("response.days") is not None:
+        cells = [
+            [page.show(f"{day}.{name}") for name in ("day", "invited", "answered")]
+            for day in (f"response.days.{i}" for i in range(len(page.find("response.days"))))
+        ]
+        yield PageTable("Rounds", ["from", "invited", "answered"], cells)
     yield (
         "The first interval of an error assumes that whether somebody answers does not depend on "
         "the true answer. The second one assumes nothing about those who were silent: it holds for "
@@ -264,9 +270,9 @@ def _protected(page: Page) -> Iterator[Item]:
         f"each row of the panel, by {panel}: no result is more than exp(epsilon) times as likely "
         "as with another row in its place, but for delta;",
         "the answer of each person, by epsilon "
-        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: also from whoever "
-        "reads the very bit that was sent. How much better than by chance that can be guessed, the "
-        "attacker's advantage below says.",
+        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: also from "
+        "whoever reads the very bit that was sent. How much better than by chance that can be "
+        "guessed, the attacker's advantage below says.",
     )
     yield "Not protected:"
     yield _list(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._support.validate import from_json, number, probability_or_one, refuse, take_form
 from ..collection import Study, SurveyServer, form_of
+from ..collection.survey_server import say_time
 from ..data.files import write_atomically
 from ..data.reading import parse_file
 from ..exceptions import ParameterError
@@ -74,7 +75,7 @@ class StudyRun:
             ParameterError: It has another form, or none.
         """
         told = {} if self.study.form is None else json.loads(self.study.form)
-        asked = form_of(schema, features=plan.features)
+        asked = json.loads(form_of(schema, features=plan.features))
         if any(told.get(name) != asked[name] for name in ("features", "label")):
             made = f"--schema and --features {plan.features}"
             rule = f"its page asks people for something else: make it by survey create with {made}"
@@ -101,8 +102,7 @@ class StudyRun:
 
     def say_longest(self, rounds: int) -> str:
         """How long all rounds take, if nobody is the last to answer."""
-        days = rounds * self._seconds / _UNITS["d"]
-        return f"at most {days:.3g} days" if days >= 1 else f"at most {24 * days:.3g} hours"
+        return f"at most {say_time(rounds * self._seconds)}"
 
     def describe_rounds(self) -> list[dict[str, Any]]:
         """The rounds that went out: the day, how many were invited, and how many answered."""

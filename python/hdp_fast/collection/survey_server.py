@@ -126,7 +126,7 @@ class SurveyServer:
                 shown = 0
                 while (left := end - time.monotonic()) > 0:
                     answered = self._study.counts(stage.number)["answered"]
-                    bar.set_description(f"stage {stage.number}, {_say_time(left)} left")
+                    bar.set_description(f"stage {stage.number}, {say_time(left)} left")
                     bar.update(answered - shown)
                     shown = answered
                     if answered >= stage.count:
@@ -139,7 +139,7 @@ class SurveyServer:
         return answers
 
 
-def _say_time(seconds: float) -> str:
+def say_time(seconds: float) -> str:
     """A time in its two largest units."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
