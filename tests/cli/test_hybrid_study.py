@@ -183,9 +183,12 @@ def test_a_plan_tells_rounds_and_spends_nothing(folder, capsys):
         ([*BEGIN, "--features", "bits"], "a study for another model"),
         ([*BEGIN[:-4]], "--deadline must be given"),
         (["hybrid", "-", *BEGIN[2:]], "PANEL is -"),
-        (["hybrid", "panel.csv", "town.csv", *BEGIN[3:]], "--agents-epsilon must be given"),
+        (
+            ["hybrid", "panel.csv", "town.csv", *BEGIN[3:]],
+            "required: --agents-epsilon (",
+        ),
         (["hybrid", "panel.csv", "town.csv", *BEGIN[3:], "--agents-epsilon=1"], "--deadline goes"),
-        (["hybrid", "panel.csv", "town", "--epsilon", "1", "--delta", "1e-6"], "--deadline"),
+        (["hybrid", "panel.csv", "town", "--epsilon", "1", "--delta", "1e-6"], "required: --schema"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(folder, capsys, argv, words):
