@@ -18,6 +18,7 @@ from cases import each_case
 from device_cases import (
     BINARY,
     MODULE,
+    ROOT,
     SECRET,
     VECTORS,
     Questions,
@@ -338,11 +339,19 @@ def test_reports_about_a_stage_keep_epsilon_exactly(epsilon):
 # The module -------------------------------------------------------------------------------------
 
 
-def test_module_is_the_one_whose_hash_is_stored():
-    """`make device-check` builds it again: it needs a compiler for that target."""
-    digest, name = MODULE.with_suffix(".wasm.sha256").read_text().split()
-    assert name == MODULE.name
-    assert hashlib.sha256(MODULE.read_bytes()).hexdigest() == digest
+def test_module_is_the_one_whose_hash_is_stored_and_its_sources_are_those():
+    """`make device` builds it and `make device-check` compares: they need that target of Rust."""
+    lines = (ROOT / "rust" / "device" / "module.sha256").read_text().splitlines()
+    stored = {ROOT / name: digest for digest, name in map(str.split, lines)}
+    sources = (ROOT / "rust" / "device" / "src").glob("*.rs")
+    parts = [ROOT / "rust" / "device" / name for name in ("build.sh", "Cargo.toml")]
+    assert set(stored) == {MODULE, *parts, *sources}
+    changed = [
+        path.name
+        for path, digest in stored.items()
+        if hashlib.sha256(path.read_bytes()).hexdigest() != digest
+    ]
+    assert not changed, "run `make device`"
 
 
 def sections(content):
