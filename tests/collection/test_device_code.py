@@ -89,7 +89,7 @@ def test_vectors_hold_every_kind_of_answer_and_error(vectors):
 def test_devices_answer_random_questions_as_agents_do():
     """Python's simulated agents, Rust, and JavaScript: the same true answer, the same line."""
     questions, cases, truths, natives = Questions(11), [], [], []
-    for _ in range(1000 if STAT else 250):
+    for _ in range(2000 if STAT else 100):
         d = questions.integer(1, 12)
         inquiry, record = questions.inquiry(d), written(*questions.record(d))
         entries = [math.nan if x is None else x for x in record["features"]]
@@ -102,7 +102,7 @@ def test_devices_answer_random_questions_as_agents_do():
     results = [run_device(cases, *device) for device in (("plain",), ("module", MODULE))]
     for plain, module in zip(*results, strict=True):
         assert_same(plain["result"], module["result"])
-    assert len(set(truths)) > 20
+    assert len(set(truths)) > 10
 
 
 def test_records_with_infinities_are_answered_as_agents_answer():
@@ -269,7 +269,7 @@ def test_laws_of_devices_keep_epsilon_exactly(epsilon):
 def test_devices_have_these_laws():
     """Both sides of each end at which words change the report, in the compiled code."""
     cases, expected = [], []
-    for epsilon, p in itertools.product((1e-9, 1.0, 8.0), POSITIONS):
+    for epsilon, p in itertools.product((1e-9, 8.0), POSITIONS):
         randomizer = {**BINARY, "epsilon": epsilon}
         asked = {**invite(question_text(randomizer=randomizer), epsilon), "value": repr(p)}
         one, keep = int(p * 2.0**64) if p < 1 else WHOLE, _core.truth_probability(epsilon)
