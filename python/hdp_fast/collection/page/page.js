@@ -2,7 +2,7 @@
 //
 // What is decided about privacy is decided by device.wasm: whether the question is genuine, which query is asked, and which line
 // answers it. This file shows it, and keeps the line before it is sent, so that nobody's answer is ever drawn a second time.
-// Every text of others becomes a text node: no HTML is made of it.
+// Every text of others becomes a text node: no HTML is made of it. It is one file, which a survey tool includes as it is.
 
 const HERE = new URL(import.meta.url);
 const DEVICE = "hdp_fast";
