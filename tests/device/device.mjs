@@ -123,7 +123,7 @@ function fields(map, whole, needed, allowed = []) {
 }
 
 const HIDDEN =
-  /[\u0000-\u001f\u007f-\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/u;
+  /[\u0000-\u001f\u007f-\u00a0\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 
 function words(value, name, longest, lines = false) {
   const length = [...text(value, name)].length;

@@ -1,13 +1,17 @@
 """Randomized responses against their exact law, with coins of the operating system."""
 
 import itertools
+import json
 import math
+from collections import Counter
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from device_cases import question_text
 from frequencies import FALSE_ALARM, Case, misfits, two_sided
+from lengths import STAT
 
 from hdp_fast import _core, local
 
@@ -108,3 +112,24 @@ def test_agents_answer_by_randomized_response_and_their_mean_is_estimated_withou
     assert estimate.low <= y.mean() <= estimate.high
     half = math.sqrt(math.log(4 / FALSE_ALARM) / (2 * COUNT)) / math.tanh(epsilon / 2)
     assert estimate.high - estimate.low == pytest.approx(2 * half)
+
+
+def test_lines_of_a_device_follow_their_law():
+    """Reports about a stage, a fraction and a bit, as a person's device writes them."""
+    count = 200_000 if STAT else 5_000
+    label = {"kind": "query", "terms": [{"kind": "label"}]}
+    rule = {"kind": "conjunction", "features": [1], "values": [1], "complement": False}
+    stage = {"kind": "stage", "key": "07" * 16, "first": 1, "count": count}
+    stage |= {"queries": [label, rule], "shares": [1, 2]}
+    question, reports, ids = question_text("stage", hypothesis=stage), Counter(), set()
+    for number in range(1, count + 1):
+        line = json.loads(_core.device_line(question, number, [0.0, 1.0], 0.25, None))
+        reports[line["report"]] += 1
+        ids.add(line["id"])
+    assert len(ids) == count
+    places = Counter(_core.stage_places(bytes([7] * 16), 1, count, [1, 2]).tolist())
+    for j, fraction in ((0, Fraction(1, 4)), (1, Fraction(1))):
+        assert reports[2 * j] + reports[2 * j + 1] == places[j]
+        one = fraction * truth(1.0) + (1 - fraction) * (1 - truth(1.0))
+        assert two_sided(reports[2 * j + 1], places[j], one) > FALSE_ALARM / 2
+    assert two_sided(reports[3], places[1], truth(1.6)) < FALSE_ALARM

@@ -139,8 +139,10 @@ def tests_of(path: Path) -> list[list[str]]:
     stem = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     own = [str(place) for place in (Path("tests") / stem, Path(f"tests/test_{stem}.py"))]
     own = [place for place in own if (ROOT / place).exists()]
-    others = [f"--ignore=tests/{name}" for name in ("statistical", "browser")]
-    return [*([own] if own else []), ["tests", *others]]
+    return [
+        *([own] if own else []),
+        ["tests", "--ignore=tests/statistical", "--ignore=tests/browser"],
+    ]
 
 
 def killer(tree: Path, tests: list[str], workers: str) -> str | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from state_faces import FACES, RECORD
@@ -16,10 +17,12 @@ from hdp_fast import Budget, PrivacyRecord, local, stability
 from hdp_fast.collection import (
     Collection,
     Question,
+    Study,
     frequency_question,
     read_collection,
     report_lines,
 )
+from hdp_fast.collection.store import Answer, AnswerStore, hash_token
 from hdp_fast.data import Category, Ignore, Label, Number, Schema
 from hdp_fast.data.rows import Rows, Squares
 from hdp_fast.data.table import Column, Table
@@ -221,12 +224,72 @@ def read_private_model(stored):
     return model.to_json(), model.predict(table), model.probabilities(table).round(6).tolist()
 
 
+STUDY = Study(
+    path="study",
+    id="0123456789abcdef",
+    asker="City of Example",
+    epsilon=1.0,
+    people=3,
+    url="https://example.org",
+    public_key="0" * 64,
+    created="2026-01-31",
+    form='{"inputs": []}',
+)
+
+
+def read_study(path):
+    """The facts of the study in a file, beside a file of answers that is whole."""
+    folder = path.with_name("study")
+    folder.mkdir(exist_ok=True)
+    (folder / "study.json").write_text(path.read_text())
+    if not (folder / "collector.db").exists():
+        AnswerStore(folder / "collector.db").create([bytes(16)])
+    read = Study.open(folder)
+    return {name: getattr(read, name) for name in FACTS}
+
+
+FACTS = ("id", "asker", "epsilon", "people", "url", "public_key", "created", "form")
+
+
+def write_answers(path):
+    store = AnswerStore(path)
+    store.create([bytes([number]) * 16 for number in range(3)])
+    with mock.patch("time.time", return_value=1.5):
+        store.publish("{}", 2, 3, lambda number: f"envelope {number}")
+    with store.open_desk() as desk:
+        desk.begin()
+        desk.take([Answer(hash_token(bytes(16)), 1, b"0123456789abcdef", 1)])
+        desk.commit()
+    store.close(1)
+
+
+def read_answers(path):
+    store = AnswerStore(path)
+    store.check()
+    with store.open_desk() as desk:
+        envelope, who = desk.read_envelope(1), desk.find(hash_token(bytes(16)))
+    return repr(store.stages()), store.answers(1), envelope, who
+
+
 FORMATS = {
     "budget_ledger": state("ledger", lambda path: json.loads(Budget.open(path).to_json())),
     "transfer_checkpoint": state("checkpoint"),
     "device_answers": state("answers"),
     "labeler_usage": state("account"),
     "remote_agents": state("agents"),
+    "study_answers": Format(
+        "sql",
+        write_answers,
+        read_answers,
+        raise_version,
+        refusal="must be 1, .* it is 2: use the hdp_fast that wrote it",
+    ),
+    "study": Format(
+        "json",
+        lambda path: path.write_text(STUDY.to_json()),
+        read_study,
+        refusal="format and version .*: use the hdp_fast that wrote it",
+    ),
     "labeler": Format(
         "bin",
         write_labeler,

@@ -199,6 +199,14 @@ BASES: dict[str, Callable[[], Base]] = {
         collection.Collection(QUESTION).merge,
         {"other": collection.Collection(QUESTION)},
     ),
+    "collection.ExportedLines": lambda: (
+        collection.ExportedLines,
+        {"handle": io.BytesIO(b"answer"), "column": "answer", "delimiter": ",", "done": None},
+    ),
+    "collection.ExportedLines.readline": lambda: (
+        collection.ExportedLines(io.BytesIO(b"answer\nx"), "answer").readline,
+        {"size": 5},
+    ),
     "collection.Question.require_categories": lambda: (
         TRAVEL.require_categories,
         {"texts": ["bus"]},

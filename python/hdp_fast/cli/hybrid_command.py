@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from .._support.json_text import JsonText
 from .._support.random_state import check_random_state
-from .._support.validate import positive, probability
+from .._support.validate import positive, probability, refuse
 from ..data import files
 from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
+from ..exceptions import ParameterError
 from .hybrid_report import render
+from .hybrid_study import StudyRun, recall
 from .output import (
     check_report,
     coefficient_table,
@@ -23,6 +25,7 @@ from .output import (
     protect_both,
     record_of,
     say_protected,
+    show,
 )
 from .parser import name_flags
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
@@ -43,15 +46,19 @@ from .tables import (
 if TYPE_CHECKING:
     from ..budget.account import Budget
     from ..data.chunks import Chunks
-    from ..transfer import HybridModel, HybridRun
+    from ..local.pool import AgentPool
+    from ..transfer import HybridModel, HybridPlan, HybridRun
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, in one file or in many, and
 let the people of SURVEY say what moved between the two, how the model's probabilities must be
 changed for them (calibration), and how often it errs on them (a certificate). Columns that are
 nearly constant in PANEL and not in SURVEY are left out of the model; all others that moved are
-reported. SURVEY is a simulation: each of its rows plays a person, who answers one question by
-randomized response, and the coins are drawn here. For real people, who draw their own, use
-local.RemoteAgents in Python, or hdp-fast local question, randomize and collect for single numbers.
+reported. SURVEY is a table for a simulation: each of its rows plays a person, who answers one
+question by randomized response, and the coins are drawn here. Or it is the folder of a study with
+real people, as hdp-fast survey create makes it and hdp-fast survey serve hands it out: the run
+publishes its rounds of questions there, waits for the answers of each, and keeps what it has
+released. After a crash, Ctrl-C or a week hdp-fast hybrid STUDY goes on: nothing is released, spent
+or asked twice. --plan says in how many rounds, before anything is spent.
 Privacy: PANEL is protected by (epsilon, delta) for each row, whatever is printed or written; each
 row of SURVEY by the agents' epsilon. The schema is public and must not be made from either table.
 The file of --predict is not protected; it gets a column with the probability of label 1."""
@@ -72,12 +79,17 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of hdp-fast hybrid."""
     parser.description = _TEXT
     add = parser.add_argument
-    add_parts(parser, "PANEL")
-    add("survey", type=Path, metavar="SURVEY", help="one such table, one person a row; it is last")
-    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
-    add("--epsilon", type=float, required=True, help="privacy of PANEL")
-    add("--delta", type=float, required=True, help="privacy of PANEL")
-    add("--agents-epsilon", type=float, required=True, help="privacy of a person of SURVEY")
+    add_parts(parser, "PANEL", least=0)
+    survey = "one such table, one person a row, or the folder of a study; it is last"
+    add("survey", type=Path, metavar="SURVEY", help=survey)
+    add("--schema", type=Path, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--epsilon", type=float, help="privacy of PANEL")
+    add("--delta", type=float, help="privacy of PANEL")
+    add("--agents-epsilon", type=float, help="privacy of a person of SURVEY; a study has its own")
+    add("--deadline", metavar="TIME", help="a study: how long a round waits, such as 12h or 7d")
+    rate = "a study: share of those asked who will answer, as far as is known [1]"
+    add("--response-rate", type=float, metavar="SHARE", help=rate)
+    add("--plan", action="store_true", help="say what would be asked and spent, and do nothing")
     add("--beta", type=float, default=0.05, help="failure probability of what is certified [.05]")
     part = "share of SURVEY that"
     add(
@@ -119,29 +131,58 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
 def _hybrid(arguments: argparse.Namespace) -> None:
     from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
 
-    _check_flags(arguments)
+    arguments = recall(arguments)
+    study = StudyRun(arguments) if arguments.survey.is_dir() else None
+    _check_flags(arguments, study)
     places = place_results(arguments)
     check_report(arguments)
     budget = None if arguments.budget is None else Budget.open(arguments.budget)
     run = _make_run(arguments, read_schema(arguments.schema))
     request = _read_request(arguments, run.schema)
     with open_workers(arguments), describe_interrupt([*places, arguments.report], budget):
-        panel, survey = read_parts(arguments), read(arguments.survey, arguments)
-        n = _count_rows(panel, run.schema)
-        agents = run.simulate(survey, n=n, epsilon=arguments.agents_epsilon)
+        learned = None if study is None else study.learned
+        panel = None if learned is not None else read_parts(arguments)
+        n = learned.plan.n if learned is not None else _count_rows(panel, run.schema)
+        agents: AgentPool
+        if study is None:
+            survey = read(arguments.survey, arguments)
+            agents = run.simulate(survey, n=n, epsilon=arguments.agents_epsilon)
+        else:
+            agents = study.open_people()
         with name_flags("screen", agents="SURVEY"):
             plan = run.plan(n=n, agents=len(agents), agents_epsilon=agents.epsilon)
-        _say_protected(arguments, panel)
+        if study is not None:
+            study.check_form(run.schema, plan)
+        if arguments.plan:
+            show(_describe_plan(plan, study), arguments.json)
+            return
+        _say_protected(arguments, panel, agents.epsilon)
         if arguments.screen is None and not plan.screen:
             few = "too few rows or people, at these epsilons, to see which columns moved"
             inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
-        model = run.run(panel, agents, budget=budget, random_state=arguments.seed)
-        summary = _summarize(arguments, run, model, budget)
+        options: dict[str, Any] = {"budget": budget, "random_state": arguments.seed}
+        if study is not None:
+            study.keep_settings(arguments)
+            rounds = f"{plan.rounds} rounds of questions, {study.say_longest(plan.rounds)}"
+            goes_on = f"hdp-fast hybrid {arguments.survey} goes on after an interruption"
+            inform(arguments, f"{rounds}; {goes_on}")
+            options |= {"count": len(agents), "state": study.state}
+        model = run.run(panel, agents, **options)
+        summary = _summarize(arguments, run, model, budget, study)
         _deliver(arguments, places, summary, request, model)
 
 
-def _count_rows(panel: Table | Chunks, schema: Schema) -> int:
+def _describe_plan(plan: HybridPlan, study: StudyRun | None) -> dict[str, Any]:
+    """What public numbers tell before anything is spent."""
+    summary = {"rounds": plan.rounds, **_json(plan)}
+    if study is not None:
+        summary["takes"] = study.say_longest(plan.rounds)
+    return summary
+
+
+def _count_rows(panel: Table | Chunks | None, schema: Schema) -> int:
     """The number of rows of a panel, which must have the columns of the schema."""
+    assert panel is not None
     if not isinstance(panel, Table):
         return panel.count()  # A part that lacks one is refused where its rows are read.
     for name in (*schema.reads, require_label(schema.label).column):
@@ -149,16 +190,27 @@ def _count_rows(panel: Table | Chunks, schema: Schema) -> int:
     return panel.rows
 
 
-def _check_flags(arguments: argparse.Namespace) -> None:
-    """Refuses wrong flags before any file is read."""
+def _check_flags(arguments: argparse.Namespace, study: StudyRun | None) -> None:
+    """Refuses wrong flags before any table is read."""
     from .. import local
 
+    needed = ["schema", "epsilon", "delta"] + ([] if study else ["agents_epsilon"])
+    for name in needed:
+        if getattr(arguments, name) is None:
+            raise ParameterError(f"--{name.replace('_', '-')} must be given")
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
-    epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
     probability("--beta", arguments.beta)
     check_random_state(arguments.seed)
-    local.agents_needed(alpha=0.5, beta=0.5, epsilon=epsilon)
+    if study is None:
+        for name in ("deadline", "response_rate"):
+            if getattr(arguments, name) is not None:
+                rule = "goes with the folder of a study, and the rows of a table answer at once"
+                raise ParameterError(f"--{name.replace('_', '-')} {rule}")
+        epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
+        local.agents_needed(alpha=0.5, beta=0.5, epsilon=epsilon)
+    elif arguments.seed is not None:
+        refuse("--seed", arguments.seed, "real people draw their own coins: leave it out")
 
 
 def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
@@ -189,13 +241,15 @@ def _read_request(arguments: argparse.Namespace, schema: Schema) -> Request | No
     return Request(table, column, appender(path, column, sign_of(arguments)))
 
 
-def _say_protected(arguments: argparse.Namespace, panel: Table | Chunks) -> None:
+def _say_protected(
+    arguments: argparse.Namespace, panel: Table | Chunks | None, agents_epsilon: float
+) -> None:
     protected = protect_both(
         name_parts(arguments),
         (arguments.epsilon, arguments.delta),
         arguments.survey,
-        arguments.agents_epsilon,
-        () if isinstance(panel, Table) else panel.names,
+        agents_epsilon,
+        getattr(panel, "names", ()),
     )
     say_protected(arguments, protected, [] if arguments.predict is None else [arguments.predict])
 
@@ -222,7 +276,11 @@ def _deliver(
 
 
 def _summarize(
-    arguments: argparse.Namespace, run: HybridRun, model: HybridModel, budget: Budget | None
+    arguments: argparse.Namespace,
+    run: HybridRun,
+    model: HybridModel,
+    budget: Budget | None,
+    study: StudyRun | None,
 ) -> dict[str, Any]:
     certificates = {name: _json(one) for name, one in model.certificates.items()}
     plan, predictor = model.plan, model.predictor
@@ -248,7 +306,7 @@ def _summarize(
         "calibration": None if model.calibrated is None else _json(model.calibrated),
         "reliability": _describe_reliability(model),
         "certificates": certificates,
-        "response": _describe_response(model),
+        "response": _describe_response(model, study),
         "base_rate": _describe_base_rate(model),
         "records": [record_of(record) for record in model.records],
         "budget": None if budget is None else {"epsilon": run.epsilon, "delta": run.delta},
@@ -274,8 +332,11 @@ def _describe_settings(
     }
 
 
-def _describe_response(model: HybridModel) -> dict[str, Any]:
-    """How many rounds of questions there were, and how many people told of the model's errors."""
+def _describe_response(model: HybridModel, study: StudyRun | None) -> dict[str, Any]:
+    """How many rounds of questions there were, and how many people told of the model's errors.
+
+    A study tells when its rounds went out, and how many answered in each.
+    """
     from .. import local
 
     certificates = model.certificates.values()
@@ -290,6 +351,7 @@ def _describe_response(model: HybridModel) -> dict[str, Any]:
         "answered": answered,
         "rate": answered / asked,
         "one_liar": moved,
+        "days": None if study is None else study.describe_rounds(),
     }
 
 
@@ -346,6 +408,9 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
     response = summary["response"]
     words["rounds"] = f"{response['rounds']} of questions, each person asked in one of them"
+    for i, one in enumerate(response["days"] or (), start=1):
+        came = f"{one['answered']:,} of {one['invited']:,} answered"
+        words[f"round {i}"] = f"from {one['day']}, {came}"
     if response["answered"] < response["asked"]:
         words["answered"] = f"{response['answered']:,} of {response['asked']:,} who certify"
     rate = summary["base_rate"]

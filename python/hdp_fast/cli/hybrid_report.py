@@ -261,10 +261,12 @@ def _protected(page: Page) -> Iterator[Item]:
     panel = f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)}"
     yield "Protected, whoever sees this page, the model and all that was printed:"
     yield _list(
-        f"each row of the panel, by {panel}: the results would be nearly as likely without it;",
+        f"each row of the panel, by {panel}: no result is more than exp(epsilon) times as likely "
+        "as with another row in its place, but for delta;",
         "the answer of each person, by epsilon "
-        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: even who reads "
-        "the very bit that was sent cannot tell what is true of the person.",
+        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: also from whoever "
+        "reads the very bit that was sent. How much better than by chance that can be guessed, the "
+        "attacker's advantage below says.",
     )
     yield "Not protected:"
     yield _list(

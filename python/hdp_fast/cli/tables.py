@@ -61,10 +61,13 @@ def read(path: Path, arguments: argparse.Namespace, *, public: bool = False) -> 
     return read_table(path, delimiter=sign_of(arguments), public=public, max_bytes=most)
 
 
-def add_parts(parser: argparse.ArgumentParser, word: str = "PRIVATE") -> None:
-    """Adds the private table of a command, which may lie in parts, and who reads them."""
-    add = parser.add_argument
-    add("private", type=Path, nargs="+", metavar=word, help=f"{FILE_HELP}; or {PARTS_HELP}")
+def add_parts(parser: argparse.ArgumentParser, word: str = "PRIVATE", *, least: int = 1) -> None:
+    """Adds the private table of a command, which may lie in parts, and who reads them.
+
+    least: 0 where the command can do without it.
+    """
+    add, many = parser.add_argument, "+" if least else "*"
+    add("private", type=Path, nargs=many, metavar=word, help=f"{FILE_HELP}; or {PARTS_HELP}")
     add_workers(parser)
 
 

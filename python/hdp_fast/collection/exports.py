@@ -17,6 +17,7 @@ _PIECE = 1 << 18
 _MOST_COLUMNS, _LONGEST_NAME = 1 << 16, 1 << 16
 _QUOTE, _PAIR, _MARK, _WIDE = b'"', b'""', b"\xef\xbb\xbf", (b"\xff\xfe", b"\xfe\xff")
 # All that stands before a quote that is not one of a pair; it never goes back.
+_NEVER = re.compile(rb"(?!)")
 _QUOTED = re.compile(rb'(?:[^"]++|"")*+')
 # What is in the third row of an export of Qualtrics, and in no answer line.
 _IMPORT = b'{"ImportId"'
@@ -83,6 +84,7 @@ class ExportedLines:
         )
         self.rows, self.empty, self.header_rows = 0, 0, 1
         self._place, self._columns = self._find(column.strip(), sign)
+        self._cells.expect(self._place)
         self._waiting = self._skip_names()
         self._rest = b""
 
@@ -117,12 +119,15 @@ class ExportedLines:
     def _read_row(self) -> bytes | None:
         """The cell of the column in the next row; None after the last one."""
         while not self._cells.is_at_end():
-            wanted, place, ended = _DAMAGED, 0, False
+            wanted, ended = _DAMAGED, False
+            place = self._place if self._cells.pass_lead() else 0
             while not ended:
                 longest = LONGEST_LINE - 1 if place == self._place else 0
                 cell, ended = self._cells.read(longest)
                 if place == self._place:
                     wanted = _DAMAGED if cell is None else cell.strip()
+                    if not ended and self._cells.pass_rest():
+                        place, ended = place + 1, True
                 place += 1
             # A blank line is no row, unless it is an empty cell of the only column.
             if place == 1 < self._columns and cell == b"" and not self._cells.was_quoted:
@@ -134,11 +139,16 @@ class ExportedLines:
         """Reads the next cell that is not empty.
 
         Args:
-            size: The most bytes; negative for any number.
+            size: The most bytes; negative for any number. What is left comes the next time.
 
         Returns:
             The cell and a line end, or nothing after the last row.
+
+        Raises:
+            ParameterError: size is no integer.
         """
+        if not isinstance(size, int):
+            refuse("size", size, "it must be an integer")
         line = self._rest or self._next_line()
         cut = len(line) if size < 0 else size
         self._rest = line[cut:]
@@ -164,11 +174,34 @@ class _Cells:
         self._handle, self._sign, self._done = handle, sign, done
         self._data, self._at, self._ended = b"", 0, False
         self._stop = re.compile(b"|".join(map(re.escape, (sign, b"\r", b"\n"))))
+        self._lead = self._rest = _NEVER
         self.was_quoted = False
         self._look(len(_MARK))
         if self._data.startswith(_WIDE):
             raise ParameterError("the export is in UTF-16, but it must be text in UTF-8")
         self._at = len(_MARK) if self._data.startswith(_MARK) else 0
+
+    def expect(self, place: int) -> None:
+        """Says which cell of each row is wanted, so that the others are passed at once."""
+        if len(self._sign) > 1:
+            return
+        sign = re.escape(self._sign)
+        cell = rb'(?:"(?:[^"]++|"")*+"|[^"\r\n%b][^\r\n%b]*+|)' % (sign, sign)
+        self._lead = re.compile(rb"(?:%b%b){%d}+" % (cell, sign, place)) if place else _NEVER
+        self._rest = re.compile(rb"(?:%b%b)*+%b(?:\n|\r\n)" % (cell, sign, cell))
+
+    def pass_lead(self) -> bool:
+        """Passes the cells before the wanted one, if they are regular and were read whole."""
+        return self._pass(self._lead)
+
+    def pass_rest(self) -> bool:
+        """Passes the cells behind the wanted one and the line end, likewise."""
+        return self._pass(self._rest)
+
+    def _pass(self, cells: re.Pattern[bytes]) -> bool:
+        found = cells.match(self._data, self._at)
+        self._at = self._at if found is None else found.end()
+        return found is not None
 
     def is_at_end(self) -> bool:
         return not self._look(1)
@@ -227,6 +260,8 @@ class _Cells:
 
     def _fill(self) -> None:
         piece = self._handle.read(_PIECE)
+        if not isinstance(piece, bytes):
+            refuse("handle", self._handle, "it must be open for reading bytes")
         self._ended = not piece
         self._data, self._at = self._data[self._at :] + piece, 0
         if self._done is not None and piece:

@@ -13,10 +13,21 @@ from typing import IO, Any
 
 import numpy as np
 
-from .._support.validate import file_path, function, instance, list_texts, probability, refuse
+from .. import _core
+from .._support.numbers import floats, silence, to_numbers
+from .._support.random_state import make_key
+from .._support.validate import (
+    file_path,
+    function,
+    instance,
+    list_texts,
+    positive_int,
+    probability,
+    refuse,
+)
 from ..data.reading import MOST_BYTES, open_arrays, read_member
 from ..exceptions import ParameterError
-from ..local.queries.query import true_answers
+from ..local.queries.query import read_arrays, read_labels
 from ..local.randomizers.aggregates import Aggregate
 from ..local.randomizers.bounded import BinaryResponse
 from ..local.randomizers.frequency import KaryResponse
@@ -28,6 +39,7 @@ _FORMAT, _VERSION = "hdp_fast.report", 2
 _KEYS = {"format", "version", "question", "digest", "report", "id"}
 _ID = re.compile(r"[0-9a-f]{32}")
 _ID_BYTES = 16
+_MOST_NUMBER = (1 << 63) - 1
 # No device writes a line of half this length.
 LONGEST_LINE = 1 << 12
 # The reasons to refuse a line, in the order in which they are checked.
@@ -117,15 +129,28 @@ def hypothesis_line(
     if hypothesis is None:
         refuse("question", question.id, "it must have a hypothesis")
     stage = question.stage
-    if stage is not None:
-        if number is None or number not in stage.numbers:
-            rule = f"this stage asks those from {stage.first:,} on, {stage.count:,} people"
-            refuse("number", number, rule)
-        epsilon, numbers = question.randomizer.epsilon, [number]
-        (report,) = stage.draw([features], [label], epsilon=epsilon, numbers=numbers).tolist()
-        return _write_line(question, report)
-    (answer,) = true_answers(hypothesis, [features], [label])
-    return report_lines(question, [repr(float(answer))])[0]
+    if stage is not None and (number is None or number not in stage.numbers):
+        rule = f"this stage asks those from {stage.first:,} on, {stage.count:,} people"
+        refuse("number", number, rule)
+    if number is not None:
+        number = positive_int("number", number, _MOST_NUMBER)
+    (y,) = read_labels([label])
+    row, text = _read_row(features), question.to_json()
+    return _core.device_line(text, number, row, float(y), make_key(None))
+
+
+def _read_row(features: Any) -> list[float]:
+    """The features as numbers, NaN for what is none; no entries where they are no row.
+
+    Raises: ParameterError for a masked array, whose hidden entries would be shown.
+    """
+    (row,) = read_arrays("features", [features])
+    try:
+        with silence():
+            entries = floats(to_numbers(np.asarray(row)))
+    except Exception:
+        return []
+    return entries.tolist() if entries.ndim == 1 else []
 
 
 def _question_fields(question: Question) -> dict[str, Any]:

@@ -221,6 +221,17 @@ class Study(Checked):
         study._store.check()
         return study
 
+    def to_json(self) -> str:
+        """Writes what everybody may know of the study, as its folder has it.
+
+        Returns:
+            A JSON object, without the path.
+        """
+        names = ("id", "asker", "epsilon", "people", "url", "public_key", "created")
+        form = None if self.form is None else json.loads(self.form)
+        facts = {name: getattr(self, name) for name in names}
+        return json.dumps({**_FORM, **facts, "form": form}, indent=2) + "\n"
+
     @property
     def _store(self) -> AnswerStore:
         return AnswerStore(self.path / _ANSWERS)
@@ -389,11 +400,7 @@ class Study(Checked):
     def _fill(self, folder: Path, secret: bytes) -> None:
         """Writes all files of a new study into a folder."""
         tokens = [secrets.token_bytes(_TOKEN_BYTES) for _ in range(self.people)]
-        facts = {**_FORM, "id": self.id, "asker": self.asker, "epsilon": self.epsilon}
-        facts |= {"people": self.people, "url": self.url, "public_key": self.public_key}
-        form = None if self.form is None else json.loads(self.form)
-        facts |= {"created": self.created, "form": form}
-        _write(folder / _FACTS, lambda out: out.write(json.dumps(facts, indent=2).encode() + b"\n"))
+        _write(folder / _FACTS, lambda out: out.write(self.to_json().encode()))
         _write(folder / _KEY, lambda out: out.write(f"{secret.hex()}\n".encode()))
         _write(folder / _INVITATIONS, lambda out: self._write_links(out, tokens))
         AnswerStore(folder / _ANSWERS).create(tokens)

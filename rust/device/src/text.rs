@@ -26,7 +26,7 @@ pub(crate) fn check_text<'a>(name: &str, text: &'a str, longest: usize, lines: b
 fn is_hidden(letter: char) -> bool {
     matches!(letter,
         '\0'..='\x1f' | '\x7f'..='\u{a0}' | '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The same number as JSON writes it.

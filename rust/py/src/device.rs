@@ -1,6 +1,7 @@
 //! Glue of `hdp_fast.collection`: the device's code as every host runs it.
 
 use hdp_fast_core::memory::collected;
+use hdp_fast_core::noise::{Seed, Stream};
 use hdp_fast_device::query::Record;
 use hdp_fast_device::stage::{MOST_QUERIES, Shares};
 use hdp_fast_device::{Refusal, device, signature};
@@ -8,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Vector, returned};
 use crate::error::{parameter, raise, raise_refusal};
+use crate::seed::Key;
 
 /// Number of people whose places one call may ask for.
 const MOST_PEOPLE: usize = 1 << 32;
@@ -58,14 +60,16 @@ pub fn device_describe(py: Python<'_>, input: &str) -> String {
     py.detach(|| device::describe(input))
 }
 
-/// Answers a signed question with random bits of the operating system; JSON in, JSON out.
+/// Answers a signed question; JSON in, JSON out.
 #[pyfunction]
-pub fn device_answer(py: Python<'_>, input: &str) -> String {
-    py.detach(|| device::answer(input, &mut fill))
+#[pyo3(signature = (input, seed=None))]
+pub fn device_answer(py: Python<'_>, input: &str, seed: Option<Key>) -> PyResult<String> {
+    let seed = seed.map_or_else(Key::from_os, Ok)?;
+    Ok(py.detach(|| device::answer(input, &mut filler(&seed))))
 }
 
-/// The line that answers a question about a record, with random bits of the operating system. The features and the label
-/// are NaN where one is missing; a stage needs the number of the person's invitation.
+/// The line that answers a question about a record. The features and the label are NaN where one is missing; a stage needs
+/// the number of the person's invitation.
 #[pyfunction]
 pub fn device_line(
     py: Python<'_>,
@@ -73,12 +77,21 @@ pub fn device_line(
     number: Option<u64>,
     features: Vec<f64>,
     label: f64,
+    seed: Key,
 ) -> PyResult<String> {
-    py.detach(|| device::line(question, number, &Record { features, label }, &mut fill)).map_err(raise_refusal)
+    let record = Record { features, label };
+    py.detach(|| device::line(question, number, &record, &mut filler(&seed))).map_err(raise_refusal)
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), Refusal> {
-    getrandom::fill(bytes).map_err(|_| Refusal::new("random", "the operating system must give random bytes"))
+/// What fills bytes from a stream of the seed.
+fn filler(seed: &Seed) -> impl FnMut(&mut [u8]) -> Result<(), Refusal> {
+    let mut rng = seed.stream(Stream::Response, 0);
+    move |bytes| {
+        for part in bytes.chunks_mut(8) {
+            part.copy_from_slice(&rng.next_u64().to_be_bytes()[..part.len()]);
+        }
+        Ok(())
+    }
 }
 
 /// Exactly so many bytes. The bytes themselves may be a secret, and are not shown.

@@ -11,12 +11,19 @@ use crate::error::raise;
 /// The argument `seed`: 32 bytes give the same random bits again, None those of the operating system.
 pub struct Key(Seed);
 
+impl Key {
+    /// That of the operating system.
+    pub fn from_os() -> PyResult<Key> {
+        Seed::from_os().map(Key).map_err(raise)
+    }
+}
+
 impl<'a, 'py> FromPyObject<'a, 'py> for Key {
     type Error = PyErr;
 
     fn extract(value: Borrowed<'a, 'py, PyAny>) -> PyResult<Key> {
         match value.extract::<Option<[u8; 32]>>()? {
-            None => Seed::from_os().map(Key).map_err(raise),
+            None => Key::from_os(),
             Some(bytes) => Ok(Key(Seed::reproducible(bytes))),
         }
     }
