@@ -5,7 +5,7 @@
 // Every text of others becomes a text node: no HTML is made of it. It is one file, which a survey tool includes as it is.
 
 const HERE = new URL(import.meta.url);
-const DEVICE = "hdp_fast";
+const BASE = "hdp_fast"; // of what is kept
 const RADIOS = 6; // More choices than these become a list.
 const ENCODE = new TextEncoder();
 const DECODE = new TextDecoder("utf-8", { fatal: true });
@@ -111,7 +111,7 @@ const settled = (request) =>
 export class Store {
   static async open() {
     try {
-      const request = indexedDB.open(DEVICE, 1);
+      const request = indexedDB.open(BASE, 1);
       request.onupgradeneeded = () => {
         request.result.createObjectStore("study");
         request.result.createObjectStore("answer");
