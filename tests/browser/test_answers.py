@@ -110,6 +110,29 @@ def test_coins_are_those_of_the_browser_and_fall_as_the_page_says(collector, per
     assert ids == count
 
 
+def test_bounds_that_are_told_are_never_too_small(collector, person):
+    page = person().open(collector.link(), READY)
+    epsilons = [0.001, 0.5, 1.0, 1.049, 2.0, 4.0, 7.0, 10.0]
+    told = page.evaluate(
+        """async (epsilons) => {
+            const { above, below } = await import("./page.js");
+            return epsilons.map((epsilon) => {
+                const factor = Math.exp(epsilon), after = 100 * factor / (1 + factor);
+                return [above(factor), above(after), below(100 / (1 + factor))];
+            });
+        }""",
+        epsilons,
+    )
+    for epsilon, (factor, after, before) in zip(epsilons, told, strict=True):
+        exact = math.exp(epsilon)
+        assert exact <= factor * (1 + 1e-12) <= 1.1 * exact * (1 + 1e-9)
+        assert 100 * exact / (1 + exact) <= after * (1 + 1e-12)
+        assert before <= 100 / (1 + exact)
+    words = page.locator("main").inner_text()
+    assert "epsilon is 1." in words.replace("\u2068", "").replace("\u2069", "")
+    assert "a factor of at most 2.8" in words
+
+
 def test_a_reload_shows_the_line_that_was_drawn(collector, person):
     one = person()
     page = one.open(collector.link(), READY)

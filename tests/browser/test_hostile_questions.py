@@ -191,6 +191,15 @@ def test_markup_in_any_field_is_shown_as_it_stands(collector, person, markup):
     assert len(collector.lines) == 1
 
 
+def test_inputs_may_have_names_that_objects_have_of_their_own(collector, person):
+    names = ["__proto__", "constructor", "toString", "hasOwnProperty"]
+    inputs = [{**each, "name": name} for each, name in zip(FORM["inputs"], names, strict=True)]
+    collector.question = (200, sign(ask(form={**FORM, "inputs": inputs})))
+    one = person()
+    one.open(collector.link(), READY)
+    assert json.loads(one.draw())["report"] in (0, 1)
+
+
 def test_a_server_cannot_make_the_page_run_code_by_its_texts(collector, person):
     texts = json.loads((collector.page / "texts.json").read_text())
     texts["texts"] = {key: f"{text}{MARKUP[0]}" for key, text in texts["texts"].items()}

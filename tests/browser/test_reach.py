@@ -134,12 +134,38 @@ def test_a_form_of_a_survey_tool_gets_the_line_and_nothing_that_was_typed(collec
     assert parse_qs(body, keep_blank_values=True) == {"street": ["quiet"], "report": [line]}
 
 
+def test_the_field_may_be_named_in_the_address_of_the_module(collector, person):
+    link = host(collector)
+    html, *kind = collector.files["form.html"]
+    html = html.replace(b' data-field="report"', b"").replace(b"page.js", b"page.js?field=report")
+    # A question that is no stage needs no number.
+    html = html.replace(b"number=17&amp;", b"")
+    collector.files["form.html"] = (html, *kind)
+    one = person()
+    page = one.open(link, READY)
+    line = one.draw()
+    one.click("Put this line into the form")
+    one.expect("The line is in the form.")
+    assert page.locator("input[name=report]").input_value() == line
+
+
+def test_a_link_cannot_turn_the_page_into_a_part_of_a_form(collector, person):
+    one = person()
+    link = collector.link().replace("/#", "/?field=report#")
+    page = one.open(link, READY)
+    one.draw()
+    assert page.get_by_role("button", name="Send this line").is_visible()
+    assert page.url == f"{collector.url}?field=report"
+
+
 def test_a_form_that_is_opened_again_gets_the_same_line(collector, person):
     one = person()
     page = one.open(host(collector), READY)
     line = one.draw()
     one.click("Put this line into the form")
+    one.expect("The line is in the form.")
     page.reload()
+    page.wait_for_load_state()
     one.expect("The line is in the form.")
     assert page.locator("input[name=report]").input_value() == line
 

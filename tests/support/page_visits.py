@@ -134,7 +134,7 @@ class Person:
 
     def __init__(self, browser, **options):
         self.context = browser.new_context(**{"viewport": {"width": 375, "height": 812}, **options})
-        self.context.set_default_timeout(5000)
+        self.context.set_default_timeout(20_000)
         self.heard, self.asked = [], []
         self.context.on("console", lambda message: self.heard.append(message.text))
         self.context.on("weberror", lambda error: self.heard.append(str(error.error)))

@@ -2,10 +2,10 @@
 //
 // What is decided about privacy is decided by device.wasm: whether the question is genuine, which query is asked, and which line
 // answers it. This file shows it, and keeps the line before it is sent, so that nobody's answer is ever drawn a second time.
-// Every text of others becomes a text node: no HTML is made of it.
+// Every text of others becomes a text node: no HTML is made of it. It is one file, which a survey tool includes as it is.
 
 const HERE = new URL(import.meta.url);
-const DEVICE = "hdp_fast";
+const BASE = "hdp_fast"; // of what is kept
 const RADIOS = 6; // More choices than these become a list.
 const ENCODE = new TextEncoder();
 const DECODE = new TextDecoder("utf-8", { fatal: true });
@@ -38,6 +38,18 @@ export function say(key, values = {}) {
 const round = (value) => {
   const digits = Math.abs(value) < 100 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 0 };
   return new Intl.NumberFormat(WORDS.lang, digits).format(value);
+};
+
+/** A bound with two digits, which is never below the number. */
+export const above = (value) => {
+  const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Math.ceil(value / unit) * unit;
+};
+
+/** A bound with two digits, which is never above the number. */
+export const below = (value) => {
+  const unit = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Math.floor(value / unit) * unit;
 };
 
 /** A number as a person would type it. */
@@ -99,7 +111,7 @@ const settled = (request) =>
 export class Store {
   static async open() {
     try {
-      const request = indexedDB.open(DEVICE, 1);
+      const request = indexedDB.open(BASE, 1);
       request.onupgradeneeded = () => {
         request.result.createObjectStore("study");
         request.result.createObjectStore("answer");
@@ -145,7 +157,7 @@ export class Store {
       const known = await settled(studies.get(study));
       if (known === undefined) await settled(studies.put({ key, epsilon }, study));
       else if (known.key !== key) throw new Stop("another_key", { study });
-      else if (known.epsilon !== epsilon) throw new Stop("another_epsilon", { study, before: known.epsilon, now: epsilon });
+      else if (known.epsilon !== epsilon) throw new Stop("another_epsilon", { study, before: plain(known.epsilon), now: plain(epsilon) });
     });
   }
 
@@ -424,7 +436,7 @@ export class Page {
   wording() {
     const { asked } = this;
     const parts = [make(this.heading(1), {}, say("question"))];
-    if (asked.text) parts.push(quote("blockquote", asked.text));
+    if (asked.text) parts.push(make("p", {}, say("their_words")), quote("blockquote", asked.text));
     const facts = queryInWords(asked.query, asked.form);
     if (facts.length) {
       parts.push(make("p", {}, say(facts.length > 1 ? "works_out_all" : "works_out")));
@@ -439,7 +451,7 @@ export class Page {
     const parts = [say("protects_choice", { keep })];
     if (this.isBit()) parts[0] = say("protects_bit", { flip: 1 - keep, times: 100 * (1 - keep) });
     if (this.isBetween()) parts.push(say("protects_round"));
-    parts.push(say("nobody_knows"), say("epsilon_is", { epsilon, factor: Math.exp(epsilon) }));
+    parts.push(say("nobody_knows"), say("epsilon_is", { epsilon: plain(epsilon), factor: above(Math.exp(epsilon)) }));
     return make("section", {}, make(this.heading(1), {}, say("protection")), ...parts.map((part) => make("p", {}, part)));
   }
 
@@ -564,14 +576,14 @@ export class Page {
   forget() {
     this.form?.reset();
     this.form?.remove();
-    this.form = this.fields = this.input = this.confirmation = null;
+    this.form = this.fields = this.input = this.confirmation = this.device = null;
   }
 
   /** An answer that was drawn before, by this tab or another: the same line, whatever the question is now. */
   async resume(kept) {
     const { key, epsilon, study } = this.invitation;
     if (kept.key !== key) throw new Stop("another_key", { study });
-    if (kept.epsilon !== epsilon) throw new Stop("another_epsilon", { study, before: kept.epsilon, now: epsilon });
+    if (kept.epsilon !== epsilon) throw new Stop("another_epsilon", { study, before: plain(kept.epsilon), now: plain(epsilon) });
     this.showLine(kept, null);
     if (this.field !== null && kept.sent) this.fill(kept);
   }
@@ -600,7 +612,8 @@ export class Page {
     const texts = [];
     if (isBit) texts.push(say(JSON.parse(line).report % 2 ? "says_yes" : "says_no", { keep, flip: 1 - keep }));
     if (queries > 1) texts.push(say("which_query", { queries }));
-    texts.push(say("stranger", { factor, after: (100 * factor) / (1 + factor), before: 100 / (1 + factor) }));
+    const [after, before] = [above((100 * factor) / (1 + factor)), below(100 / (1 + factor))];
+    texts.push(say("stranger", { factor: above(factor), after, before }));
     return texts.map((text) => make("p", {}, text));
   }
 
@@ -693,7 +706,7 @@ export function readNumber(text) {
 }
 
 function numberField(input, id) {
-  const control = make("input", { type: "text", inputmode: "decimal", id, autocomplete: "off", spellcheck: "false", maxlength: "40" });
+  const control = make("input", { type: "text", inputmode: input.low < 0 ? "text" : "decimal", id, autocomplete: "off", spellcheck: "false", maxlength: "40" });
   const hint = make("p", { class: "soft", id: `${id}-hint` }, say("from_to", { low: plain(input.low), high: plain(input.high) }));
   const label = make("label", { for: id, class: "told", dir: "auto" }, told(input.text));
   const element = make("div", { class: "field" }, label, hint, control);
