@@ -279,7 +279,8 @@ def survey_app(
         study: The study.
         per_address: The most requests a minute of one address to the two endpoints, or of one
             network of 64 bits where addresses are of version 6; 0 sets no limit. A household, or a
-            company behind one address, shares it. Addresses are kept in memory, for a minute.
+            company behind one address, shares it. Addresses are kept in memory alone,
+            until the first request after a minute.
         per_token: The most requests a minute with one token; 0 sets no limit.
         describe: Whether GET /openapi.json describes the endpoints.
 
