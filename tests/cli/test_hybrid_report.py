@@ -56,6 +56,8 @@ def test_the_page_tells_rounds_answers_and_what_is_not_protected(made):
     assert response["rounds"] == 4
     assert response["asked"] == sum(one["asked"] for one in summary["certificates"].values())
     assert (response["answered"], response["rate"]) == (response["asked"], 1.0)
+    assert response["days"] is None
+    assert "This is a simulation" in page
     assert response["one_liar"] == local.largest_distortion(2.0, reports=after["agents"], liars=1)
     for section in ("Who answered", "What is protected, and what is not"):
         assert f"<h2>{section}</h2>" in page
@@ -72,7 +74,14 @@ def test_the_page_of_people_of_whom_some_are_silent(made):
     silent = json.loads(json.dumps(summary))
     silent["certificates"]["after"] |= {"asked": 9000, "low_any": 0.0, "high_any": 0.75}
     silent["response"] |= {"asked": 9000, "answered": 6000, "rate": 2 / 3}
-    reader = Reader(render(silent))
+    days = [{"day": f"2026-05-0{i}", "invited": 1000, "answered": 700 + i} for i in range(1, 5)]
+    silent["response"]["days"] = days
+    page = render(silent)
+    reader = Reader(page)
+    assert "Their own devices drew their coins" in page
+    assert "simulation" not in page.partition("<script")[0]
+    assert ("response.days.3.day", "2026-05-04") in reader.marked
+    assert ("response.days.3.answered", "704") in reader.marked
     assert all(is_shown(find(silent, key), text) for key, text in reader.marked)
     assert ("certificates.after.high_any", "0.750") in reader.marked
     assert ("response.rate", "0.667") in reader.marked

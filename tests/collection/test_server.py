@@ -4,13 +4,16 @@ import asyncio
 import contextlib
 import json
 import logging
+import os
 import random
 import re
 import sqlite3
+import subprocess
 import threading
 
 import pytest
 from cases import each_case
+from disks import MOUNTABLE, mounted
 from visitors import QUERY, lines, new_study, question_of, running, tokens, visit
 
 from hdp_fast import collection
@@ -270,6 +273,37 @@ def test_a_full_disk_confirms_nothing_and_loses_nothing(study, monkeypatch):
 
     assert visit(study, play) == ([200, 503, 503, 200, 200], 1)
     assert study.counts() == {"invited": 10, "answered": 3}
+
+
+@pytest.mark.skipif(not MOUNTABLE, reason="needs root, to mount a file system")
+def test_a_disk_that_is_really_full_loses_nothing_and_goes_on_once_there_is_room(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    assert mounted(disk, "-o", "size=8m")
+    try:
+        study = new_study(disk, people=300)
+        study.publish(QUERY, 300)
+        keys, made = tokens(study), lines(study, 1, range(1, 301))
+        state = os.statvfs(disk)
+        (disk / "filler").write_bytes(bytes(state.f_bavail * state.f_frsize - 100_000))
+
+        async def play(visitor):
+            replies = [await visitor.post(*pair) for pair in zip(keys, made, strict=True)]
+            (disk / "filler").unlink()
+            stored = {key for key, _ in study.answers(1)}
+            again = [await visitor.post(*pair) for pair in zip(keys, made, strict=True)]
+            return [reply.status for reply in replies], stored, {reply.status for reply in again}
+
+        first, stored, again = visit(study, play)
+        study.close(1)
+        answers = study.answers(1)
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+    assert set(first) == {200, 503}
+    told = zip(first, made, strict=True)
+    assert {json.loads(line)["id"] for status, line in told if status == 200} <= stored
+    assert again == {200}
+    assert {key for key, _ in answers} == {json.loads(line)["id"] for line in made}
 
 
 # What the file tells -----------------------------------------------------------------------------

@@ -84,3 +84,13 @@ def bar(total: int, unit: str, visible: bool) -> AbstractContextManager[Any]:
         total=total, unit=unit, unit_scale=total >= 10_000, leave=False
     )
     return shown
+
+
+def say_time(seconds: float) -> str:
+    """A time in its two largest units."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

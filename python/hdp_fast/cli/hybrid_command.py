@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,16 @@ from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .hybrid_report import render
-from .hybrid_study import StudyRun, recall
+from .hybrid_study import (
+    check_form,
+    describe_rounds,
+    keep_settings,
+    open_people,
+    open_study,
+    recall,
+    say_longest,
+    state_of,
+)
 from .output import (
     check_report,
     coefficient_table,
@@ -27,7 +37,7 @@ from .output import (
     say_protected,
     show,
 )
-from .parser import name_flags
+from .parser import name_flags, require
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
 from .tables import (
     add_delimiter,
@@ -45,9 +55,10 @@ from .tables import (
 
 if TYPE_CHECKING:
     from ..budget.account import Budget
+    from ..collection import Study
     from ..data.chunks import Chunks
-    from ..local.pool import AgentPool
-    from ..transfer import HybridModel, HybridPlan, HybridRun
+    from ..local import Agents, RemoteAgents
+    from ..transfer import HybridModel, HybridRun
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, in one file or in many, and
 let the people of SURVEY say what moved between the two, how the model's probabilities must be
@@ -125,14 +136,16 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, help="repeatable, and not private")
     add("--json", action="store_true", help="print JSON")
     add_delimiter(parser)
-    parser.set_defaults(command=_hybrid, plot=None)
+    parser.set_defaults(command=partial(_hybrid, parser), plot=None)
 
 
-def _hybrid(arguments: argparse.Namespace) -> None:
+def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
 
     arguments = recall(arguments)
-    study = StudyRun(arguments) if arguments.survey.is_dir() else None
+    of_survey = () if arguments.survey.is_dir() else ("agents_epsilon",)
+    require(parser, arguments, "schema", "epsilon", "delta", *of_survey)
+    study = open_study(arguments) if arguments.survey.is_dir() else None
     _check_flags(arguments, study)
     places = place_results(arguments)
     check_report(arguments)
@@ -140,44 +153,40 @@ def _hybrid(arguments: argparse.Namespace) -> None:
     run = _make_run(arguments, read_schema(arguments.schema))
     request = _read_request(arguments, run.schema)
     with open_workers(arguments), describe_interrupt([*places, arguments.report], budget):
-        learned = None if study is None else study.learned
+        learned = None if study is None else run.recall(state_of(study))
         panel = None if learned is not None else read_parts(arguments)
         n = learned.plan.n if learned is not None else _count_rows(panel, run.schema)
-        agents: AgentPool
+        agents: Agents | RemoteAgents | None = None
         if study is None:
-            survey = read(arguments.survey, arguments)
-            agents = run.simulate(survey, n=n, epsilon=arguments.agents_epsilon)
+            survey, epsilon = read(arguments.survey, arguments), arguments.agents_epsilon
+            agents = run.simulate(survey, n=n, epsilon=epsilon)
+            people = len(agents)
         else:
-            agents = study.open_people()
+            people, epsilon = study.people, study.epsilon
         with name_flags("screen", agents="SURVEY"):
-            plan = run.plan(n=n, agents=len(agents), agents_epsilon=agents.epsilon)
+            plan = run.plan(n=n, agents=people, agents_epsilon=epsilon)
         if study is not None:
-            study.check_form(run.schema, plan)
+            check_form(study, run.schema, plan)
         if arguments.plan:
-            show(_describe_plan(plan, study), arguments.json)
+            longest = {} if study is None else {"takes": say_longest(plan, arguments)}
+            show({"rounds": plan.rounds, **_json(plan), **longest}, arguments.json)
             return
-        _say_protected(arguments, panel, agents.epsilon)
+        _say_protected(arguments, panel, epsilon)
         if arguments.screen is None and not plan.screen:
             few = "too few rows or people, at these epsilons, to see which columns moved"
             inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
         options: dict[str, Any] = {"budget": budget, "random_state": arguments.seed}
         if study is not None:
-            study.keep_settings(arguments)
-            rounds = f"{plan.rounds} rounds of questions, {study.say_longest(plan.rounds)}"
+            keep_settings(study, arguments)
+            rounds = f"{plan.rounds} rounds of questions, {say_longest(plan, arguments)}"
             goes_on = f"hdp-fast hybrid {arguments.survey} goes on after an interruption"
             inform(arguments, f"{rounds}; {goes_on}")
-            options |= {"count": len(agents), "state": study.state}
+            agents = open_people(study, arguments)
+            options |= {"count": people, "state": state_of(study)}
+        assert agents is not None
         model = run.run(panel, agents, **options)
         summary = _summarize(arguments, run, model, budget, study)
         _deliver(arguments, places, summary, request, model)
-
-
-def _describe_plan(plan: HybridPlan, study: StudyRun | None) -> dict[str, Any]:
-    """What public numbers tell before anything is spent."""
-    summary = {"rounds": plan.rounds, **_json(plan)}
-    if study is not None:
-        summary["takes"] = study.say_longest(plan.rounds)
-    return summary
 
 
 def _count_rows(panel: Table | Chunks | None, schema: Schema) -> int:
@@ -190,14 +199,10 @@ def _count_rows(panel: Table | Chunks | None, schema: Schema) -> int:
     return panel.rows
 
 
-def _check_flags(arguments: argparse.Namespace, study: StudyRun | None) -> None:
+def _check_flags(arguments: argparse.Namespace, study: Study | None) -> None:
     """Refuses wrong flags before any table is read."""
     from .. import local
 
-    needed = ["schema", "epsilon", "delta"] + ([] if study else ["agents_epsilon"])
-    for name in needed:
-        if getattr(arguments, name) is None:
-            raise ParameterError(f"--{name.replace('_', '-')} must be given")
     positive("--epsilon", arguments.epsilon)
     probability("--delta", arguments.delta)
     probability("--beta", arguments.beta)
@@ -280,7 +285,7 @@ def _summarize(
     run: HybridRun,
     model: HybridModel,
     budget: Budget | None,
-    study: StudyRun | None,
+    study: Study | None,
 ) -> dict[str, Any]:
     certificates = {name: _json(one) for name, one in model.certificates.items()}
     plan, predictor = model.plan, model.predictor
@@ -332,7 +337,7 @@ def _describe_settings(
     }
 
 
-def _describe_response(model: HybridModel, study: StudyRun | None) -> dict[str, Any]:
+def _describe_response(model: HybridModel, study: Study | None) -> dict[str, Any]:
     """How many rounds of questions there were, and how many people told of the model's errors.
 
     A study tells when its rounds went out, and how many answered in each.
@@ -351,7 +356,7 @@ def _describe_response(model: HybridModel, study: StudyRun | None) -> dict[str, 
         "answered": answered,
         "rate": answered / asked,
         "one_liar": moved,
-        "days": None if study is None else study.describe_rounds(),
+        "days": None if study is None else describe_rounds(study),
     }
 
 

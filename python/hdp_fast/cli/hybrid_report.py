@@ -47,10 +47,16 @@ def _head(page: Page) -> str:
         f"A model of {page.show('panel.rows')} records in {page.show('panel.file')} "
         f"(epsilon {page.show('settings.epsilon', 0)}, delta {page.show('settings.delta', 0)}), "
         f"checked by {page.show('survey.people')} people of {page.show('survey.file')}, each of "
-        f"whom answered one question with epsilon {page.show('settings.agents_epsilon', 0)}. "
-        "This is a simulation: rows of the survey play the people, and this program drew their "
-        f"coins.{_meaning(page)}"
+        f"whom was asked one question with epsilon {page.show('settings.agents_epsilon', 0)}. "
+        f"{_who_drew(page)}{_meaning(page)}"
     )
+
+
+def _who_drew(page: Page) -> str:
+    if page.find("response.days") is None:
+        played = "This is a simulation: rows of the survey play the people"
+        return f"{played}, and this program drew their coins."
+    return "Their own devices drew their coins, if they did as they should."
 
 
 def _verdict(page: Page) -> list[Item]:
@@ -249,6 +255,15 @@ def _response(page: Page) -> Iterator[Item]:
         f"model is wrong about them, {page.show('response.answered')} have answered, a share of "
         f"{page.show('response.rate')}."
     )
+    days = page.find("response.days") or []
+    if days:
+        heads = ["round", "went out", "invited", "answered"]
+        paths = [f"response.days.{i}" for i in range(len(days))]
+        rows = [
+            [str(i), *(page.show(f"{path}.{name}") for name in ("day", "invited", "answered"))]
+            for i, path in enumerate(paths, start=1)
+        ]
+        yield PageTable("Rounds of questions", heads, rows)
     yield (
         "The first interval of an error assumes that whether somebody answers does not depend on "
         "the true answer. The second one assumes nothing about those who were silent: it holds for "
@@ -264,9 +279,9 @@ def _protected(page: Page) -> Iterator[Item]:
         f"each row of the panel, by {panel}: no result is more than exp(epsilon) times as likely "
         "as with another row in its place, but for delta;",
         "the answer of each person, by epsilon "
-        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: also from whoever "
-        "reads the very bit that was sent. How much better than by chance that can be guessed, the "
-        "attacker's advantage below says.",
+        f"{page.show('settings.agents_epsilon', 0)}, before it leaves the device: also from "
+        "whoever reads the very bit that was sent. How much better than by chance that can be "
+        "guessed, the attacker's advantage below says.",
     )
     yield "Not protected:"
     yield _list(

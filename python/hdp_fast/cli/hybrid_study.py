@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .._support.validate import from_json, number, probability_or_one, refuse, take_form
+from .._support.progress import say_time
+from .._support.validate import from_json, probability_or_one, refuse, take_form
 from ..collection import Study, SurveyServer, form_of
 from ..data.files import write_atomically
 from ..data.reading import parse_file
@@ -20,7 +21,7 @@ from .output import is_standard
 
 if TYPE_CHECKING:
     from ..data.schema import Schema
-    from ..transfer import HybridModel, HybridPlan
+    from ..transfer import HybridPlan
 
 _FORM = {"format": "hdp_fast.hybrid_settings", "version": 1}
 _SETTINGS, _STATE, _AGENTS = "hybrid.json", "run.json", "agents.db"
@@ -43,88 +44,85 @@ def read_duration(text: str) -> float:
     return seconds
 
 
-class StudyRun:
-    """A run with the people of a study: what it keeps in the folder."""
+def open_study(arguments: argparse.Namespace) -> Study:
+    """The study whose people are asked.
 
-    def __init__(self, arguments: argparse.Namespace):
-        """Opens the study.
+    Raises:
+        ParameterError: There is none, or an argument does not suit it.
+    """
+    if any(map(is_standard, arguments.private)):
+        raise ParameterError("PANEL is -, but a run that goes on must read it again: a file")
+    study, told = Study.open(arguments.survey), arguments.agents_epsilon
+    if told not in (None, study.epsilon):
+        rule = f"the study promises its people epsilon = {study.epsilon:g}: leave it out"
+        refuse("--agents-epsilon", told, rule)
+    if arguments.deadline is None:
+        rule = "how long a round waits for answers, such as 7d"
+        raise ParameterError(f"--deadline must be given with a study: {rule}")
+    read_duration(arguments.deadline)
+    if arguments.response_rate is not None:
+        probability_or_one("--response-rate", arguments.response_rate)
+    return study
 
-        Raises:
-            ParameterError: There is none, or an argument does not suit it.
-        """
-        if any(map(is_standard, arguments.private)):
-            raise ParameterError("PANEL is -, but a run that goes on must read it again: a file")
-        self.study = Study.open(arguments.survey)
-        self.state = self.study.path / _STATE
-        told = arguments.agents_epsilon
-        if told not in (None, self.study.epsilon):
-            rule = f"the study promises its people epsilon = {self.study.epsilon:g}"
-            refuse("--agents-epsilon", told, f"{rule}: leave it out")
-        if arguments.deadline is None:
-            text = "how long a round waits for answers, such as 7d"
-            raise ParameterError(f"--deadline must be given with a study: {text}")
-        self._seconds = read_duration(arguments.deadline)
-        rate = 1.0 if arguments.response_rate is None else arguments.response_rate
-        self._rate = probability_or_one("--response-rate", number("--response-rate", rate))
 
-    def check_form(self, schema: Schema, plan: HybridPlan) -> None:
-        """Refuses a study whose page does not ask for what the model is made of.
+def check_form(study: Study, schema: Schema, plan: HybridPlan) -> None:
+    """Refuses a study whose page does not ask for what the model is made of.
 
-        Raises:
-            ParameterError: It has another form, or none.
-        """
-        told = {} if self.study.form is None else json.loads(self.study.form)
-        asked = form_of(schema, features=plan.features)
-        if any(told.get(name) != asked[name] for name in ("features", "label")):
-            made = f"--schema and --features {plan.features}"
-            rule = f"its page asks people for something else: make it by survey create with {made}"
-            raise ParameterError(f"{self.study.path} is a study for another model, and {rule}")
+    Raises:
+        ParameterError: It has another form, or none.
+    """
+    told = {} if study.form is None else json.loads(study.form)
+    asked = json.loads(form_of(schema, features=plan.features))
+    if any(told.get(name) != asked[name] for name in ("features", "label")):
+        made = f"--schema and --features {plan.features}"
+        rule = f"its page asks people for something else: make it by survey create with {made}"
+        raise ParameterError(f"{study.path} is a study for another model, and {rule}")
 
-    @property
-    def learned(self) -> HybridModel | None:
-        """The model that the run has released; the panel is not needed any more then."""
-        from ..transfer.hybrid_state import HybridState  # Whoever asks for a plan need not wait.
 
-        return HybridState(self.state).learned
+def state_of(study: Study) -> Path:
+    """Where a run with a study keeps what it has released."""
+    return study.path / _STATE
 
-    def open_people(self) -> RemoteAgents:
-        """The people of the study, of whom some may have been asked."""
-        server = SurveyServer(self.study, deadline=self._seconds)
-        return RemoteAgents(
-            server.ask,
-            collect=server.collect,
-            epsilon=self.study.epsilon,
-            count=self.study.people,
-            response_rate=self._rate,
-            state=self.study.path / _AGENTS,
-        )
 
-    def say_longest(self, rounds: int) -> str:
-        """How long all rounds take, if nobody is the last to answer."""
-        days = rounds * self._seconds / _UNITS["d"]
-        return f"at most {days:.3g} days" if days >= 1 else f"at most {24 * days:.3g} hours"
+def open_people(study: Study, arguments: argparse.Namespace) -> RemoteAgents:
+    """The people of a study, of whom some may have been asked."""
+    server = SurveyServer(study, deadline=read_duration(arguments.deadline))
+    rate = arguments.response_rate
+    return RemoteAgents(
+        server.ask,
+        collect=server.collect,
+        epsilon=study.epsilon,
+        count=study.people,
+        response_rate=1.0 if rate is None else rate,
+        state=study.path / _AGENTS,
+    )
 
-    def describe_rounds(self) -> list[dict[str, Any]]:
-        """The rounds that went out: the day, how many were invited, and how many answered."""
-        return [
-            {
-                "day": _day_of(stage.published),
-                "invited": stage.count,
-                "answered": self.study.counts(stage.number)["answered"],
-            }
-            for stage in self.study.stages()
-        ]
 
-    def keep_settings(self, arguments: argparse.Namespace) -> None:
-        """Writes what `hdp-fast hybrid STUDY` needs to go on."""
-        fields: dict[str, Any] = {name: getattr(arguments, name) for name in _VALUES}
-        paths = {name: getattr(arguments, name) for name in _PATHS}
-        fields |= {
-            name: None if one is None else str(one.absolute()) for name, one in paths.items()
+def say_longest(plan: HybridPlan, arguments: argparse.Namespace) -> str:
+    """How long all rounds take, if in none of them everybody answers."""
+    return f"at most {say_time(plan.rounds * read_duration(arguments.deadline))}"
+
+
+def describe_rounds(study: Study) -> list[dict[str, Any]]:
+    """The rounds that went out: the day, how many were invited, and how many answered."""
+    return [
+        {
+            "day": _day_of(stage.published),
+            "invited": stage.count,
+            "answered": study.counts(stage.number)["answered"],
         }
-        fields["private"] = [str(one.absolute()) for one in arguments.private]
-        text = json.dumps({**_FORM, **fields}, indent=2)
-        write_atomically(self.study.path / _SETTINGS, f"{text}\n".encode())
+        for stage in study.stages()
+    ]
+
+
+def keep_settings(study: Study, arguments: argparse.Namespace) -> None:
+    """Writes what `hdp-fast hybrid STUDY` needs to go on."""
+    fields: dict[str, Any] = {name: getattr(arguments, name) for name in _VALUES}
+    paths = {name: getattr(arguments, name) for name in _PATHS}
+    fields |= {name: None if one is None else str(one.absolute()) for name, one in paths.items()}
+    fields["private"] = [str(one.absolute()) for one in arguments.private]
+    text = json.dumps({**_FORM, **fields}, indent=2)
+    write_atomically(study.path / _SETTINGS, f"{text}\n".encode())
 
 
 def recall(arguments: argparse.Namespace) -> argparse.Namespace:

@@ -247,6 +247,17 @@ class Parser(argparse.ArgumentParser):
         say(message.removesuffix("\n"))
 
 
+def require(parser: argparse.ArgumentParser, arguments: argparse.Namespace, *names: str) -> None:
+    """Refuses what is missing, all of it at once, where not every call needs it.
+
+    Raises: ParameterError.
+    """
+    missing = [name for name in names if getattr(arguments, name) is None]
+    if missing:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in missing)
+        parser.error(f"{_MISSING}{flags}")
+
+
 def _whole_number(text: str) -> int:
     """Reads an integer, which may be written as 1e4."""
     try:

@@ -7,9 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from .. import collection
+from .._support.validate import from_json
 from ..data.reading import read_safely
+from ..exceptions import ParameterError
 from .output import inform, show
 from .parser import name_flags
+from .tables import read_schema
 
 _CREATE_TEXT = """Make the folder of a study: its keys, an invitation for each person, and the file
 that will hold the answers. It is made whole or not at all, and only its owner can read it. Send
@@ -38,7 +41,11 @@ def _add_create(parser: argparse.ArgumentParser) -> None:
     add("--epsilon", type=float, required=True, help="privacy of every answer to the study")
     add("--people", type=int, required=True, metavar="N", help="number of invitations")
     add("--url", required=True, help="where people open the page, such as https://example.org")
-    add("--form", type=Path, metavar="FILE", help="what the page asks for, as JSON")
+    add("--schema", type=Path, metavar="FILE", help="the page asks for what its columns need")
+    kinds = ("numbers", "bits")
+    add("--features", choices=kinds, help="of the model, as hdp-fast hybrid --plan says [numbers]")
+    add("--texts", type=Path, metavar="FILE", help="what people read of the schema, as JSON")
+    add("--form", type=Path, metavar="FILE", help="what the page asks for otherwise, as JSON")
     add("--json", action="store_true", help="print JSON")
     parser.set_defaults(command=_create)
 
@@ -61,10 +68,8 @@ def _create(arguments: argparse.Namespace) -> None:
     options: dict[str, Any] = {
         name: getattr(arguments, name) for name in ("asker", "epsilon", "people", "url")
     }
-    with name_flags("asker", "epsilon", "people", "url", "form", path="STUDY"):
-        if arguments.form is not None:
-            with read_safely(arguments.form, "form, a JSON object in UTF-8"):
-                options["form"] = arguments.form.read_bytes().decode("utf-8")
+    with name_flags("asker", "epsilon", "people", "url", "form", "texts", path="STUDY"):
+        options["form"] = _read_form(arguments)
         study = collection.Study.create(arguments.study, **options)
     summary = {
         "study": study.id,
@@ -75,6 +80,28 @@ def _create(arguments: argparse.Namespace) -> None:
         "public_key": study.public_key,
     }
     show(summary, arguments.json)
+
+
+def _read_form(arguments: argparse.Namespace) -> str | None:
+    """What the page asks for: by a schema, or as it is given."""
+    if arguments.schema is None:
+        for name in ("features", "texts"):
+            if getattr(arguments, name) is not None:
+                raise ParameterError(f"--{name} must go with --schema")
+        return None if arguments.form is None else _read_text(arguments.form, "form")
+    if arguments.form is not None:
+        raise ParameterError("--form and --schema: only one of them says what the page asks for")
+    texts = None
+    if arguments.texts is not None:
+        text = _read_text(arguments.texts, "texts")
+        texts = from_json("--texts", text, "somebody as a JSON object", lambda content: content)
+    features: Any = arguments.features or "numbers"
+    return collection.form_of(read_schema(arguments.schema), features=features, texts=texts)
+
+
+def _read_text(path: Path, what: str) -> str:
+    with read_safely(path, f"{what}, a JSON object in UTF-8"):
+        return path.read_bytes().decode("utf-8")
 
 
 def _serve(arguments: argparse.Namespace) -> None:

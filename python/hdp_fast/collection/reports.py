@@ -296,13 +296,19 @@ class Collection:
             A PrivacyRecord whose rng is "the clients' own"; with `shuffled` it has both epsilons.
 
         Raises:
-            ParameterError: `shuffled` is out of range, the randomizer is not pure, or no report was
-                accepted.
+            ParameterError: `shuffled` is out of range, the randomizer is not pure, no report was
+                accepted, or the question is a stage, of whose reports only those about one question
+                are a mix.
         """
         randomizer = self._question.randomizer
         record = dataclasses.replace(randomizer.record(), rng="the clients' own")
         if shuffled is None:
             return record
+        if self._question.stage is not None:
+            # Those of one question alone are a mix, and the reports tell whose is which.
+            refuse(
+                "shuffled", shuffled, "reports about a stage of several questions are no one mix"
+            )
         if not self.accepted:
             refuse("shuffled", shuffled, "it needs a report, and none was accepted")
         categories = {BinaryResponse: 2, KaryResponse: getattr(randomizer, "k", None)}

@@ -11,6 +11,7 @@ import importlib
 import ipaddress
 import json
 import logging
+import math
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -39,8 +40,9 @@ _LOGGER = logging.getLogger("hdp_fast")
 _BODY_SECONDS = 10.0
 # A group of answers waits for one synchronization of the disk; more would delay the first of them.
 _MOST_IN_GROUP = 512
-# The log is emptied when nothing came for so long; stages are looked at again after as long.
-_QUIET_SECONDS = 0.5
+# The log is emptied when nothing came for so long, and in any case so often.
+_QUIET_SECONDS, _LOG_SECONDS = 0.5, 1.0
+# Stages are looked at again after so long.
 _FRESH_SECONDS = 0.25
 _LIMIT_SECONDS = 60.0
 _MOST_KEYS = 200_000
@@ -101,16 +103,22 @@ class _Group:
 
     async def run(self) -> None:
         """Writes groups until `stop`."""
-        has_log = True
+        loop = asyncio.get_running_loop()
+        # One that was killed has left a log.
+        has_log, emptied = True, -math.inf
         while self._waiting or not self._is_stopping:
             if self._waiting:
                 group = self._waiting[:_MOST_IN_GROUP]
                 del self._waiting[:_MOST_IN_GROUP]
-                await self._write(group)
-                has_log = True
-            elif not await self._has_come(_QUIET_SECONDS if has_log else None):
+                is_written, has_log = await self._write(group), True
+                # To empty it makes room, too, on a disk that is full.
+                is_due = not is_written or loop.time() - emptied > _LOG_SECONDS
+            else:
+                is_due = not await self._has_come(_QUIET_SECONDS if has_log else None)
+            if is_due:
                 with suppress(HdpFastError):
                     has_log = not await self._wait_for(self._desk.empty_log)
+                emptied = loop.time()
 
     async def _has_come(self, seconds: float | None) -> bool:
         """Waits for an answer, or for `stop`, and returns whether one has come in time."""
@@ -120,13 +128,15 @@ class _Group:
                 return await self._comes.wait()
         return False
 
-    async def _write(self, group: list[tuple[Answer, asyncio.Future[Outcome]]]) -> None:
+    async def _write(self, group: list[tuple[Answer, asyncio.Future[Outcome]]]) -> bool:
+        """Writes a group, tells those who wait for it, and returns whether it is written."""
+        is_written = False
         results: list[Any] = [_Refused(503) for _ in group]
         try:
             await self._wait_for(self._desk.begin)
             outcomes = self._desk.take([answer for answer, _ in group])
             await self._wait_for(self._desk.commit)
-            results = list(outcomes)
+            is_written, results = True, list(outcomes)
         except HdpFastError:
             # The disk is full, or another process holds the file: those who wait come again.
             self._desk.roll_back()
@@ -139,6 +149,7 @@ class _Group:
                 future.set_exception(result)
             elif not future.done():
                 future.set_result(result)
+        return is_written
 
     async def _wait_for(self, step: Callable[[], Any]) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, step)

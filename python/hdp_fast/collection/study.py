@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, ClassVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlsplit
 
 from .. import _core
 from .._support.parameters import Checked, Rules, store
@@ -406,15 +406,12 @@ class Study(Checked):
         AnswerStore(folder / _ANSWERS).create(tokens)
 
     def _write_links(self, out: IO[bytes], tokens: list[bytes]) -> None:
+        """Writes the invitations: what stands behind # never reaches a server."""
+        head = f"{self.url}/#study={self.id}&number="
+        tail = f"&key={self.public_key}&epsilon={quote(repr(self.epsilon))}\n"
         out.write(b"number,link\n")
         for number, token in enumerate(tokens, start=1):
-            out.write(f"{number},{self._link(number, token)}\n".encode())
-
-    def _link(self, number: int, token: bytes) -> str:
-        """An invitation: what stands behind # never reaches a server."""
-        parts = {"study": self.id, "number": number, "token": token.hex()}
-        parts |= {"key": self.public_key, "epsilon": repr(self.epsilon)}
-        return f"{self.url}/#{urlencode(parts)}"
+            out.write(f"{number},{head}{number}&token={token.hex()}{tail}".encode())
 
 
 def read_envelope(text: str) -> Question:

@@ -126,7 +126,7 @@ class SurveyServer:
                 shown = 0
                 while (left := end - time.monotonic()) > 0:
                     answered = self._study.counts(stage.number)["answered"]
-                    bar.set_description(f"stage {stage.number}, {_say_time(left)} left")
+                    bar.set_description(f"stage {stage.number}, {progress.say_time(left)} left")
                     bar.update(answered - shown)
                     shown = answered
                     if answered >= stage.count:
@@ -137,13 +137,3 @@ class SurveyServer:
         text = "stage %s: closed, %s of %s have answered"
         progress.log_stage(text, stage.number, len(answers), stage.count)
         return answers
-
-
-def _say_time(seconds: float) -> str:
-    """A time in its two largest units."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} d {hours} h"
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -435,6 +435,23 @@ class HybridRun(Checked):
             stored.keep_learned(learned)
         return learned
 
+    def recall(self, state: str | os.PathLike[str]) -> HybridModel | None:
+        """Reads the released model that a state holds, without panel or people.
+
+        Args:
+            state: Path of a file that learn or run kept, or is yet to make.
+
+        Returns:
+            What learn returned, for repair; None if the model was not learned yet.
+
+        Raises:
+            ParameterError: The file can't be read, or is no such state.
+            CheckpointError: It is of another run.
+        """
+        stored = HybridState(state)
+        stored.check_run(self._parameters)
+        return stored.learned
+
     @property
     def _parameters(self) -> str:
         """What tells this run from another one."""
