@@ -3,9 +3,11 @@
 import hashlib
 import json
 import math
+from contextlib import suppress
 
 import pytest
-from page_visits import MODEL, TOKEN, ask, sign
+from page_visits import MODEL, TOKEN, Person, Profile, ask, sign
+from playwright.sync_api import Error
 
 from hdp_fast.local import Query
 
@@ -186,6 +188,10 @@ def test_without_a_network_the_line_waits_and_leaves_when_it_is_back(collector, 
     assert collector.lines == []
     one.context.set_offline(False)
     one.expect(SENT)
+    # What has arrived is not sent again by the next change of the network.
+    for is_offline in (True, False):
+        one.context.set_offline(is_offline)
+    one.page.wait_for_timeout(200)
     assert collector.lines == [line]
 
 
@@ -366,3 +372,17 @@ def test_an_invitation_is_for_one_answer_whatever_the_question_is_by_then(collec
     one.open(collector.link(), "An answer of yours was drawn before")
     assert one.line() == line
     assert json.loads(line)["question"] == "town-1"
+
+
+def test_a_line_that_was_shown_outlives_a_browser_that_is_killed(collector, chromium, tmp_path):
+    profile = Profile(chromium.browser_type, tmp_path / "profile")
+    one = Person(profile)
+    one.open(collector.link(), READY)
+    line = one.draw()
+    assert profile.kill() > 0
+    with suppress(Error):
+        one.context.close()
+    again = Person(profile)
+    again.open(collector.link(), "An answer of yours was drawn before")
+    assert again.line() == line
+    again.context.close()

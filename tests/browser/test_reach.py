@@ -120,6 +120,9 @@ def test_a_form_of_a_survey_tool_gets_the_line_and_nothing_that_was_typed(collec
     one = person()
     page = one.open(host(collector), READY)
     page.locator("#street").fill("quiet")
+    # Scripts of the tool that collect fields come by their own, and not by those of the question.
+    fields = "Array.from(document.querySelectorAll('input, select'), (field) => field.name)"
+    assert page.evaluate(fields) == ["street", "report"]
     page.evaluate("document.addEventListener('change', (event) => { window.told = event.target; })")
     line = one.draw()
     assert page.locator("input[name=report]").input_value() == ""

@@ -1,10 +1,14 @@
 """A server of the respondent's page with what a test chooses, and people with a browser each."""
 
 import json
+import os
 import shutil
+import signal
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import resources
+from pathlib import Path
 from urllib.parse import urlencode
 
 from hdp_fast import _core
@@ -122,11 +126,36 @@ class Collector:
         self._server.server_close()
 
 
-def open_chromium(kind):
-    """Starts the Chromium of the system, headless."""
+def settings():
+    """How the Chromium of the system is started."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     assert program, "no Chromium: apt-get install chromium"
-    return kind.launch(executable_path=program, args=["--no-sandbox"])
+    return {"executable_path": program, "args": ["--no-sandbox"]}
+
+
+def open_chromium(kind):
+    """Starts the Chromium of the system, headless."""
+    return kind.launch(**settings())
+
+
+class Profile:
+    """A browser whose profile is a folder, which a later one finds as it was left."""
+
+    def __init__(self, kind, folder):
+        self._kind, self._folder = kind, folder
+
+    def new_context(self, **options):
+        return self._kind.launch_persistent_context(self._folder, **settings(), **options)
+
+    def kill(self):
+        """Ends it as a phone ends that runs out of power; how many processes that were."""
+        killed = 0
+        for place in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                if f"--user-data-dir={self._folder}\0".encode() in place.read_bytes():
+                    os.kill(int(place.parent.name), signal.SIGKILL)
+                    killed += 1
+        return killed
 
 
 class Person:
