@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from .._support.progress import say_time
 from .._support.validate import from_json, probability_or_one, refuse, take_form
-from ..collection import Study, SurveyServer, form_of
 from ..data.files import write_atomically
 from ..data.reading import parse_file
 from ..exceptions import ParameterError
-from ..local import RemoteAgents
 from .output import is_standard
 
 if TYPE_CHECKING:
+    from ..collection import Study
     from ..data.schema import Schema
+    from ..local import RemoteAgents
     from ..transfer import HybridPlan
 
 _FORM = {"format": "hdp_fast.hybrid_settings", "version": 1}
@@ -50,6 +50,8 @@ def open_study(arguments: argparse.Namespace) -> Study:
     Raises:
         ParameterError: There is none, or an argument does not suit it.
     """
+    from ..collection import Study  # Help and a wrong flag do not wait for it.
+
     if any(map(is_standard, arguments.private)):
         raise ParameterError("PANEL is -, but a run that goes on must read it again: a file")
     study, told = Study.open(arguments.survey), arguments.agents_epsilon
@@ -71,6 +73,8 @@ def check_form(study: Study, schema: Schema, plan: HybridPlan) -> None:
     Raises:
         ParameterError: It has another form, or none.
     """
+    from ..collection import form_of
+
     told = {} if study.form is None else json.loads(study.form)
     asked = json.loads(form_of(schema, features=plan.features))
     if any(told.get(name) != asked[name] for name in ("features", "label")):
@@ -86,6 +90,9 @@ def state_of(study: Study) -> Path:
 
 def open_people(study: Study, arguments: argparse.Namespace) -> RemoteAgents:
     """The people of a study, of whom some may have been asked."""
+    from ..collection import SurveyServer
+    from ..local import RemoteAgents
+
     server = SurveyServer(study, deadline=read_duration(arguments.deadline))
     rate = arguments.response_rate
     return RemoteAgents(
