@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from cases import each_case
 
-from hdp_fast import _core, local, transfer
+from hdp_fast import Budget, _core, local, transfer
 from hdp_fast.exceptions import (
     AgentsExhausted,
     CheckpointError,
@@ -286,6 +286,23 @@ def test_what_does_not_ask_once_is_refused_and_no_one_is_asked(kind):
         with pytest.raises(ParameterError, match="calls"):
             pool.in_one_round([call])
     assert pool.ask(LABEL, 5).size == 5
+
+
+def test_a_call_that_releases_before_it_asks_is_refused_and_spends_nothing():
+    """It would be made twice, and what the curator holds released twice."""
+    agents, _ = pools()
+    pool, budget, X = agents["remote"], Budget(1.0, 1e-6), np.ones((500, 1))
+
+    def shifted(budget):
+        low, high = np.zeros(1), np.ones(1)
+        price = {"epsilon": 1.0, "delta": 1e-6, "low": low, "high": high, "budget": budget}
+        return transfer.shifted_columns(transfer.release_means(X, **price), pool, count=100)
+
+    for one in (budget, None):
+        with pytest.raises(ParameterError, match="calls: one of them releases"):
+            pool.in_one_round([lambda one=one: shifted(one)])
+    assert (budget.spent.epsilon, pool.remaining) == (0, 6_000)
+    assert shifted(budget).columns[0].agents == 100
 
 
 def test_a_round_that_broke_is_taken_up(tmp_path):

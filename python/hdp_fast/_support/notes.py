@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from ..exceptions import UtilityWarning, attach_notes
+from ..exceptions import ParameterError, UtilityWarning, attach_notes
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,6 +36,8 @@ class _Call:
 
 
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
+# Why nothing may be charged; None where it may.
+_forbidden: ContextVar[str | None] = ContextVar("forbidden", default=None)
 
 
 def keep_result(call: Callable[P, R]) -> Callable[P, R]:
@@ -75,8 +77,29 @@ def drop_notes() -> Iterator[None]:
         _call.reset(token)
 
 
+@contextmanager
+def forbid_charges(reason: str) -> Iterator[None]:
+    """Refuses in the block what charges a budget, draws noise or asks agents, before it does so."""
+    token = _forbidden.set(reason)
+    try:
+        yield
+    finally:
+        _forbidden.reset(token)
+
+
+def require_allowed() -> None:
+    """Refuses to charge where that is forbidden.
+
+    Raises: ParameterError.
+    """
+    reason = _forbidden.get()
+    if reason is not None:
+        raise ParameterError(reason)
+
+
 def note_charge() -> None:
     """Says that the call under way has charged a budget, drawn noise or asked agents."""
+    require_allowed()
     call = _call.get()
     if call is not None:
         call.is_charged = True

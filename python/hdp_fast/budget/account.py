@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self
 
 from .. import _core
-from .._support.notes import note_charge
+from .._support.notes import note_charge, require_allowed
 from .._support.uncopyable import Uncopyable
 from .._support.validate import number, one_of, refuse
 from ..exceptions import ParameterError
@@ -529,6 +529,7 @@ def spend(budget: Budget | None, record: PrivacyRecord) -> AbstractContextManage
         >>> account.remaining.epsilon
         0.5
     """
+    require_allowed()
     if budget is None:
         note_charge()
         return nullcontext()

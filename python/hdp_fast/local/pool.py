@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import keep_result, note_charge
+from .._support.notes import forbid_charges, keep_result, note_charge
 from .._support.numbers import floats, freeze, predictions, real_array, silence
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
@@ -160,7 +160,8 @@ class AgentPool(Uncopyable, ABC):
 
         Each call is begun, to learn what it asks; then all questions go out together; then each is
         made again, with its answers. Whom the questions go to must not depend on answers, so that
-        a call that asks in two rounds, as calibrate does, is refused.
+        a call that asks in two rounds, as calibrate does, is refused; and so is one that releases
+        something of a curator's before it asks, since it would release it twice.
 
         Args:
             calls: Functions without arguments, such as `lambda: certify(model, agents, count=k)`.
@@ -170,8 +171,8 @@ class AgentPool(Uncopyable, ABC):
             What the calls return, in their order.
 
         Raises:
-            ParameterError: A call asks otherwise than in one round, or not the same when it is made
-                again.
+            ParameterError: A call asks otherwise than in one round, not the same when it is made
+                again, or releases something before. Nothing is released then.
             AgentsExhausted: Fewer agents are left than all calls ask together. No one is asked.
             Exception: What a call or the agents raise; before anybody is asked, if the call would
                 raise it then.
@@ -206,7 +207,7 @@ class AgentPool(Uncopyable, ABC):
 
     def _begin_call(self, call: Callable[[], R]) -> tuple[list[tuple[Any, int]], R | None]:
         """What a call asks; or what it returns, if it asks nothing."""
-        with self._play(_Script()):
+        with self._play(_Script()), forbid_charges(_TWICE):
             try:
                 return [], function("calls", call)()
             except _Asked as asked:
@@ -361,6 +362,12 @@ class AgentPool(Uncopyable, ABC):
     def _describe(self, details: str) -> str:
         asked = f"{self._asked:,} of {len(self):,} asked"
         return f"{type(self).__name__}({details}epsilon={self._epsilon:g}, {asked})"
+
+
+_TWICE = (
+    "calls: one of them releases something before it asks, and would do so twice: do that before "
+    "in_one_round"
+)
 
 
 class _Left(NamedTuple):
