@@ -106,7 +106,7 @@ class Stage(Checked):
         >>> young = local.Query.between(0, high=30).hypothesis
         >>> stage = local.Stage([label, young], [3, 1], key=bytes(16), first=1, count=1_000)
         >>> stage.asked.tolist()  # about three quarters and a quarter
-        [753, 247]
+        [756, 244]
         >>> X, y = np.full((1_000, 1), 20), np.ones(1_000)
         >>> reports = stage.draw(X, y, epsilon=9.0)  # each on the device of its person
         >>> [bool(answered.bits.mean() > 0.9) for answered in stage.split(reports)]
