@@ -101,4 +101,24 @@ def test_a_budget_that_is_too_small_leaves_no_state(tmp_path):
     agents = hybrid().simulate(town, n=PANEL, epsilon=4.0)
     with pytest.raises(BudgetExceeded, match="epsilon"):
         hybrid().learn(panel, agents, budget=Budget(1.0, 1e-6), state=tmp_path / "run.json")
-    assert not list(tmp_path.iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json.lock"]
+
+
+def test_one_process_at_a_time_releases_for_a_state(tmp_path):
+    """While the people of the first are asked, a second one is refused, and spends nothing."""
+    state, refused = tmp_path / "run.json", []
+
+    def ask(text, k):
+        budget = Budget(2.0, 1e-6)
+        agents = hybrid().simulate(town, n=PANEL, epsilon=4.0)
+        with pytest.raises(CheckpointError, match="another process is at work"):
+            hybrid().learn(panel, agents, budget=budget, state=state)
+        refused.append(budget.spent.epsilon)
+        return phones.ask(text, k)
+
+    phones = Phones("numbers", 4.0)
+    agents = local.RemoteAgents(ask, epsilon=4.0, count=TOWN)
+    hybrid().learn(panel, agents, count=TOWN, state=state)
+    assert refused == [0]
+    assert hybrid().recall(state) is not None
+    assert hybrid().recall(tmp_path / "none.json") is None

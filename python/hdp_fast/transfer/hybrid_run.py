@@ -312,7 +312,8 @@ class HybridRun(Checked):
             ShapeError: Agents hold another number of features than the plan's. Nothing is spent.
             AgentsExhausted: There are too few agents. Nothing is spent.
             BudgetExceeded: The budget has less than epsilon or delta left. Nothing is spent.
-            CheckpointError: `state` is of another run. Nothing more is spent.
+            CheckpointError: `state` is of another run, or another process is at work on it. Nothing
+                more is spent.
             Exception: What the agents themselves raise. Epsilon and delta are spent then.
 
         Guarantee:
@@ -362,13 +363,17 @@ class HybridRun(Checked):
     ) -> HybridModel:
         check_random_state(random_state)
         check_budget(budget)
-        stored = None if state is None else HybridState(state)
-        if stored is not None:
+        if state is None:
+            return self._learn(panel, agents, count, budget, stream, random_state, None)
+        stored = HybridState(state)
+        stored.check_run(self._parameters)
+        with stored.hold():
             stored.check_run(self._parameters)
-            if stored.learned is not None:
-                check_agents(agents)
-                return stored.learned
-        return self._learn(panel, agents, count, budget, stream, random_state, stored)
+            learned = stored.learned
+            if learned is None:
+                return self._learn(panel, agents, count, budget, stream, random_state, stored)
+            check_agents(agents)
+            return learned
 
     def _learn(
         self,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,14 +42,40 @@ class HybridState:
             ParameterError: The file cannot be read, or is none that a run wrote.
         """
         self._path = file_path("state", path)
-        self._fields: dict[str, Any] = {}
-        if self._path.exists():
-            self._fields = parse_file(self._path, "state of a hybrid run", _read)
+        self._fields = self._read()
 
     @property
     def has_begun(self) -> bool:
         """Whether the panel's epsilon is spent."""
         return bool(self._fields)
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Lets no other process release anything for this state inside the block.
+
+        Raises:
+            CheckpointError: Another one is at work on it, or the lock cannot be made.
+        """
+        lock = self._path.with_name(f"{self._path.name}.lock")
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise self._refusal(f"no lock can be made beside it ({error.strerror})") from None
+        try:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise self._refusal("another process is at work on it: wait for its end") from None
+            self._fields = self._read()
+            yield
+        finally:
+            # The lock ends with the process, however that ends; its file stays, and means nothing.
+            os.close(handle)
+
+    def _read(self) -> dict[str, Any]:
+        if not self._path.exists():
+            return {}
+        return parse_file(self._path, "state of a hybrid run", _read)
 
     def check_run(self, run: str) -> None:
         """Refuses a state of another run; `run` is a text of its parameters.
