@@ -13,7 +13,7 @@ from hdp_fast import gf2
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.reference import gf2 as reference
 
-ARMS = ["portable", "avx2", "gfni"]
+ARMS = ["portable", "avx2", "gfni256", "gfni"]
 SIZES = [0, 1, 63, 64, 65, 127, 128, 129]
 
 

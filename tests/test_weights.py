@@ -109,7 +109,7 @@ def test_no_sample_misleads_a_projection(n, kappa):
 def test_projections_do_not_depend_on_threads_or_instructions(n, monkeypatch):
     for name, w in {**shapes(n), **(misleading(n) if n > 10_000 else {})}.items():
         results = []
-        for isa in "portable", "avx2", "gfni":
+        for isa in "portable", "avx2", "gfni256", "gfni":
             monkeypatch.setenv("HDP_FAST_ISA", isa)
             for threads in "1", "2", "3":
                 monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)

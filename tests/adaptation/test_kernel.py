@@ -116,7 +116,7 @@ def test_a_loss_of_zero_has_the_largest_weight_and_kappa_of_zero_leaves_none():
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("grid", [None, (1000.0, 2048.0, 4096.0)])
-@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni256", "gfni"])
 def test_threads_and_instruction_sets_find_the_same_bits(monkeypatch, loss, dtype, grid, isa):
     X, y, w = records(30_011, 37, loss, dtype)
     expected = run(X, y, w, (1.0, 0.3, 0.1), loss=loss, grid=grid, threads=1)

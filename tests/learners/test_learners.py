@@ -168,7 +168,7 @@ def test_conjunctions_against_the_reference(d, size, threads):
     assert hypotheses.errors(X, y, threads=threads).tolist() == want
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni256", "gfni"])
 def test_every_instruction_set_counts_the_same(isa, monkeypatch):
     X, y = data(5_000, 20)
     classes = [
@@ -333,7 +333,7 @@ def score(weights, x):
     return total
 
 
-@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("isa", ["portable", "avx2", "gfni256", "gfni"])
 def test_rounding_beside_a_boundary_is_the_same_everywhere(isa, monkeypatch):
     """Every boundary goes through a record, where any other order or fused step would show."""
     monkeypatch.setenv("HDP_FAST_ISA", isa)

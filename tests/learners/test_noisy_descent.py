@@ -127,7 +127,7 @@ def problem(n, d, classes, seed=6):
     return records, 3 * rng.normal(size=(d, 1 if classes <= 2 else classes))
 
 
-@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni256", "gfni"])
 @pytest.mark.parametrize("classes", [1, 2, 3, 5])
 def test_sums_are_those_of_integers_on_every_arm(arm, classes, monkeypatch):
     """At all awkward widths and numbers of rows: edges of vectors, of blocks and of parts."""
@@ -154,7 +154,7 @@ def test_threads_change_no_bit_of_a_descent(classes, monkeypatch):
     plan = DescentPlan(steps=5, rate=2.0, clip_norm=0.4, growth=1.0)
     drawn = RNG(9).integers(-(2**30), 2**30, (5, d, records.columns))
     paths = []
-    for arm, threads in itertools.product(["portable", "avx2", "gfni"], ["1", "2", "3"]):
+    for arm, threads in itertools.product(["portable", "avx2", "gfni256", "gfni"], ["1", "2", "3"]):
         monkeypatch.setenv("HDP_FAST_ISA", arm)
         monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
         path = descend(records, plan, drawn)

@@ -229,7 +229,7 @@ def mask(result):
     return result.mask if result.mask is None else result.mask.tolist()
 
 
-@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni"])
+@pytest.mark.parametrize("arm", ["portable", "avx2", "gfni256", "gfni"])
 @pytest.mark.parametrize(("method", "relation"), RUNS)
 def test_a_seed_repeats_whatever_the_threads_and_the_arm(method, relation, arm, monkeypatch):
     X, y = wide()

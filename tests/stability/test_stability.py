@@ -103,7 +103,7 @@ def test_a_single_label_is_never_unstable():
     assert stability.distance(np.zeros((0, 3), np.int64)).shape == (0,)
 
 
-ISAS = ["portable", "avx2", "gfni"]
+ISAS = ["portable", "avx2", "gfni256", "gfni"]
 
 
 @pytest.mark.parametrize("labels", [1, 2, 10, 11, 24])

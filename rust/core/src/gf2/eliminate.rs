@@ -1,24 +1,30 @@
 //! Row echelon form by the method of the four Russians, one panel of strips at a time.
 //!
 //! A panel is factored strip by strip; only then does every strip to the right of it take all its updates at once,
-//! while that strip is in the cache. Nothing is computed for the coefficients of an update: once a strip's pivot rows
-//! are reduced so that its pivot columns hold an identity, the bits of every other row in that strip are the
-//! coefficients. (Albrecht, Bard, Pernet 2011 describe the decomposition; the layout and the arms are ours.)
+//! while that strip is in the cache. Several panels make a wide one, which is treated in the same way: outside of it the
+//! strips take the updates of all its panels at once, so that a large matrix is read from memory less often. Nothing is
+//! computed for the coefficients of an update: once a strip's pivot rows are reduced so that its pivot columns hold an
+//! identity, the bits of every other row in that strip are the coefficients. (Albrecht, Bard, Pernet 2011 describe the
+//! decomposition; the layout and the arms are ours.)
 
+use super::pivots::{Pivots, ones};
 use super::strips::Strips;
 use crate::error::Result;
 use crate::memory::{copied, room};
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Isa, Tiles};
 
-/// Strips in a panel: enough that the trailing strips are read seldom, few enough that the panel stays in L2.
+/// Strips in a panel: as many as the products of a strip are added up in registers for, and so few that they stay in L2.
 const PANEL: usize = 4;
+
+/// Strips in a wide panel: of 4 to 64, as good as any from 8,192 columns on, and no worse below.
+const WIDE_PANEL: usize = 16;
 
 /// Products of blocks, about 20 ns each, for which it pays to wake another thread.
 const SHARED_PRODUCTS: usize = 1 << 12;
 
-/// Rows that are searched for pivots one by one before whole blocks are first reduced by the pivots found so far.
-const SCALAR_BLOCKS: usize = 3;
+/// Blocks of strips that take the updates of a panel one after the other: they and the panel fit L2.
+const BLOCKS_TOGETHER: usize = 1 << 10;
 
 /// A matrix in row echelon form: row t has its pivot in column `pivots[t]`.
 ///
@@ -34,30 +40,44 @@ pub struct Echelon {
 /// Brings `strips` to row echelon form; pivots are sought in the first `columns` columns only.
 ///
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
-pub fn eliminate(mut strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
+pub fn eliminate(strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
+    eliminate_by(strips, columns, WIDE_PANEL, run)
+}
+
+/// Eliminates by panels of `wide` strips; the form is the same for every width.
+fn eliminate_by(mut strips: Strips, columns: usize, wide: usize, run: Run<'_>) -> Result<Echelon> {
     let (rows, height, last) = (strips.rows(), strips.height(), columns.div_ceil(BLOCK));
     let mut pivots = room(Some(rows.min(columns)))?;
-    let (mut start, mut end) = (0, PANEL.min(last));
-    let mut steps = factor(strips.split_mut(0, end, end).0, height, rows, 0, columns, run.isa)?;
+    let (mut start, mut end) = (0, wide.min(last));
+    let mut panels = factor_wide(strips.split_mut(0, end, end).0, height, rows, 0, columns, run)?;
     while start < last {
-        run.check()?;
-        for (s, step) in steps.iter().enumerate() {
-            pivots.extend(ones(step.columns).map(|q| (start + s) * BLOCK + q));
+        for panel in &panels {
+            for (s, step) in panel.steps.iter().enumerate() {
+                pivots.extend(ones(step.columns).map(|q| (start + panel.first + s) * BLOCK + q));
+            }
         }
         let top = pivots.len();
-        let next_end = if top < rows { (end + PANEL).min(last) } else { end };
-        let (panel, next, rest) = strips.split_mut(start, end, next_end);
-        let worth_sharing = rest.len() * steps.len() >= SHARED_PRODUCTS;
-        let run = if worth_sharing { run } else { run.sequential() };
-        // The next panel is factored, which one thread must do alone, while the other threads update the rest.
+        let next_end = if top < rows { (end + wide).min(last) } else { end };
+        let (done, next, rest) = strips.split_mut(start, end, next_end);
+        // Pivots are searched by one thread, which does it for the next panels while the others update the rest.
         let look_ahead = || {
-            update(panel, next, height, &steps, run.sequential());
-            factor(next, height, rows, top, columns.saturating_sub(end * BLOCK), run.isa)
+            update(done, next, height, &panels, run)?;
+            factor_wide(next, height, rows, top, columns.saturating_sub(end * BLOCK), run)
         };
-        steps = run.join(look_ahead, || update(panel, rest, height, &steps, run)).0?;
+        let (factored, updated) = run.join(look_ahead, || update(done, rest, height, &panels, run));
+        updated?;
+        panels = factored?;
         (start, end) = if top < rows { (end, next_end) } else { (last, last) };
     }
     Ok(Echelon { strips, pivots })
+}
+
+/// A factored panel of a wide one.
+struct Panel {
+    /// Its first strip, counted from that of the wide panel.
+    first: usize,
+    /// A step for each of its strips.
+    steps: Vec<Step>,
 }
 
 /// What one strip of a panel does to the strips to its right.
@@ -82,12 +102,30 @@ impl Step {
     }
 }
 
-fn ones(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = (word != 0).then(|| word.trailing_zeros() as usize)?;
-        word &= word - 1;
-        Some(bit)
-    })
+/// Factors a wide panel in place, up to the one after which no rows are left.
+fn factor_wide(
+    wide: &mut [Block],
+    height: usize,
+    rows: usize,
+    mut top: usize,
+    columns: usize,
+    run: Run<'_>,
+) -> Result<Vec<Panel>> {
+    let count = wide.len() / height;
+    let mut panels = Vec::with_capacity(count.div_ceil(PANEL));
+    for first in (0..count).step_by(PANEL) {
+        if top == rows {
+            break;
+        }
+        run.check()?;
+        let (panel, later) = wide[first * height..].split_at_mut(PANEL.min(count - first) * height);
+        let steps = factor(panel, height, rows, top, columns - first * BLOCK, run.isa)?;
+        top = steps.last().map_or(top, Step::below);
+        let factored = Panel { first: 0, steps };
+        update(panel, later, height, std::slice::from_ref(&factored), run)?;
+        panels.push(Panel { first, ..factored });
+    }
+    Ok(panels)
 }
 
 /// Factors a panel in place: its strips end with their reduced pivot rows, and below them with the coefficients.
@@ -128,102 +166,6 @@ fn factor(
         steps.push(step);
     }
     Ok(steps)
-}
-
-/// The pivots of one strip.
-struct Pivots {
-    columns: u64,
-    /// Row indices in the order in which they were found.
-    rows: Vec<usize>,
-    /// By pivot column: the reduced row, zero in all other pivot columns.
-    reduced: [u64; BLOCK],
-    /// By pivot column: which of `rows` it is the sum of.
-    sums: [u64; BLOCK],
-}
-
-impl Pivots {
-    fn find(strip: &[Block], top: usize, rows: usize, width: usize, isa: Isa) -> Pivots {
-        let wanted = u64::MAX >> (BLOCK - width);
-        let mut pivots = Pivots { columns: 0, rows: Vec::with_capacity(BLOCK), reduced: [0; BLOCK], sums: [0; BLOCK] };
-        let first = top / BLOCK;
-        let mut tiles = Tiles::new(isa);
-        let mut stale = true;
-        for (i, block) in strip.iter().enumerate().skip(first) {
-            if i >= first + SCALAR_BLOCKS {
-                if stale {
-                    tiles.load(&[Block::from_rows(&pivots.reduced)]);
-                    stale = false;
-                }
-                let mut residue = [*block];
-                tiles.add_product(&mut residue, &[std::slice::from_ref(block)]);
-                if residue[0].to_rows().iter().all(|row| row & wanted == 0) {
-                    continue;
-                }
-            }
-            let words = block.to_rows();
-            for (r, word) in words.iter().enumerate() {
-                let row = BLOCK * i + r;
-                if row >= top && row < rows && pivots.offer(row, word & wanted) {
-                    stale = true;
-                    if pivots.columns == wanted {
-                        return pivots;
-                    }
-                }
-            }
-        }
-        pivots
-    }
-
-    /// Takes the row as a pivot if it is independent of those found so far.
-    fn offer(&mut self, row: usize, word: u64) -> bool {
-        let (mut rest, mut sum) = (word, 0);
-        for q in ones(word & self.columns) {
-            rest ^= self.reduced[q];
-            sum ^= self.sums[q];
-        }
-        if rest == 0 {
-            return false;
-        }
-        sum |= 1 << self.rows.len();
-        let column = rest.trailing_zeros() as usize;
-        for q in 0..BLOCK {
-            // All-ones where the earlier pivot row has a bit in the new pivot column; branches would be guesses.
-            let mask = (self.reduced[q] >> column & 1).wrapping_neg();
-            self.reduced[q] ^= rest & mask;
-            self.sums[q] ^= sum & mask;
-        }
-        self.reduced[column] = rest;
-        self.sums[column] = sum;
-        self.columns |= 1 << column;
-        self.rows.push(row);
-        true
-    }
-
-    /// The exchanges that bring the pivot rows to `top..`, and the reduced rows as sums of the rows found there.
-    fn arrange(&self, top: usize) -> (Vec<(usize, usize)>, Block) {
-        let below = top + self.rows.len();
-        let mut place = vec![usize::MAX; self.rows.len()];
-        let mut taken = 0u64;
-        for (pivot, &row) in self.rows.iter().enumerate() {
-            if row < below {
-                place[pivot] = row - top;
-                taken |= 1 << (row - top);
-            }
-        }
-        let mut free = ones(!taken);
-        let mut swaps = Vec::new();
-        for (pivot, &row) in self.rows.iter().enumerate() {
-            if row >= below
-                && let Some(at) = free.next()
-            {
-                place[pivot] = at;
-                swaps.push((top + at, row));
-            }
-        }
-        let in_place = place.iter().enumerate().all(|(pivot, &at)| pivot == at);
-        let moved = |sum: u64| if in_place { sum } else { ones(sum).fold(0, |word, pivot| word | 1 << place[pivot]) };
-        (swaps, Block::from_rows(&self.sums.map(moved)))
-    }
 }
 
 fn swap_rows(strip: &mut [Block], swaps: &[(usize, usize)]) {
@@ -311,33 +253,91 @@ fn keep_from(block: &Block, start: usize) -> Block {
     kept
 }
 
-/// Lets every strip to the right of a panel take all the panel's updates.
-fn update(panel: &[Block], trailing: &mut [Block], height: usize, steps: &[Step], run: Run<'_>) {
-    let factors: Vec<&[Block]> = panel.chunks_exact(height).collect();
-    let below = steps[steps.len() - 1].below();
-    run.for_each_chunk(
-        trailing,
-        height,
-        || Tiles::new(run.isa),
-        |tiles, _, strip| {
-            let mut rows = [Block::ZERO; PANEL];
-            let mut reduced = [Block::ZERO; PANEL];
-            for step in steps {
-                swap_rows(strip, &step.swaps);
+/// Lets strips to the right of a wide panel take the updates of its panels.
+fn update(wide: &[Block], trailing: &mut [Block], height: usize, panels: &[Panel], run: Run<'_>) -> Result<()> {
+    let Some(Panel { steps, .. }) = panels.first() else { return Ok(()) };
+    let products = trailing.len() * panels.iter().map(|panel| panel.steps.len()).sum::<usize>();
+    let run = if products >= SHARED_PRODUCTS { run } else { run.sequential() };
+    // Few strips stay in L2 while all panels pass, and each panel while they take it; with one panel, a strip is enough.
+    let live = height - steps[0].top / BLOCK;
+    let most = if panels.len() > 1 { trailing.len() / height / 8 } else { 1 };
+    let together = (BLOCKS_TOGETHER / live.max(1)).min(most).max(1);
+    run.try_for_each_chunk(trailing, together * height, |_, strips| {
+        let mut tiles = Tiles::new(run.isa);
+        for panel in panels {
+            let factors = &wide[panel.first * height..][..panel.steps.len() * height];
+            for strip in strips.chunks_exact_mut(height) {
+                update_strip(factors, strip, height, &panel.steps, &mut tiles);
             }
-            for (block, step) in rows.iter_mut().zip(steps) {
-                *block = gather_rows(strip, step.top, step.count());
+        }
+        Ok(())
+    })
+}
+
+/// Lets one strip take the updates of a panel.
+fn update_strip(panel: &[Block], strip: &mut [Block], height: usize, steps: &[Step], tiles: &mut Tiles) {
+    let mut factors: [&[Block]; PANEL] = [&[]; PANEL];
+    factors.iter_mut().zip(panel.chunks_exact(height)).for_each(|(factor, part)| *factor = part);
+    let mut rows = [Block::ZERO; PANEL];
+    let mut reduced = [Block::ZERO; PANEL];
+    for step in steps {
+        swap_rows(strip, &step.swaps);
+    }
+    for (block, step) in rows.iter_mut().zip(steps) {
+        *block = gather_rows(strip, step.top, step.count());
+    }
+    for (s, part) in rows.iter().take(steps.len()).enumerate() {
+        tiles.load(std::slice::from_ref(part));
+        for (sum, step) in reduced.iter_mut().zip(steps).skip(s) {
+            tiles.add_product(std::slice::from_mut(sum), &[std::slice::from_ref(&step.combination[s])]);
+        }
+    }
+    let below = steps.last().map_or(0, Step::below);
+    add_multiples(strip, &factors[..steps.len()], &reduced[..steps.len()], below, tiles);
+    for (step, reduced) in steps.iter().zip(&reduced) {
+        scatter_rows(strip, step, reduced);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Words of rows, of which every third is the sum of the two before, so that ranks are not full.
+    fn draw(rows: usize, words: usize) -> Vec<u64> {
+        let mut state = rows as u64;
+        let mut data: Vec<u64> = Vec::with_capacity(rows * words);
+        for row in 0..rows {
+            for word in 0..words {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = row * words + word;
+                data.push(if row % 3 == 2 { data[at - words] ^ data[at - 2 * words] } else { state ^ state >> 29 });
             }
-            for (s, part) in rows.iter().take(steps.len()).enumerate() {
-                tiles.load(std::slice::from_ref(part));
-                for (sum, step) in reduced.iter_mut().zip(steps).skip(s) {
-                    tiles.add_product(std::slice::from_mut(sum), &[std::slice::from_ref(&step.combination[s])]);
-                }
+        }
+        data
+    }
+
+    #[test]
+    fn every_width_of_a_wide_panel_makes_the_same_form() {
+        let run = Run::alone(Isa::detect().expect("an arm"));
+        for (rows, columns) in [(1, 2000), (65, 1100), (700, 4200), (1030, 1024), (1100, 1100), (2200, 1100)] {
+            let words = usize::div_ceil(columns, 64);
+            let data = draw(rows, words);
+            let form = |wide| {
+                let read = |i: usize, first: usize, out: &mut [u64]| {
+                    out.copy_from_slice(&data[i * words + first..][..out.len()]);
+                };
+                let strips = Strips::gather(rows, words, run, read).expect("room");
+                let made = eliminate_by(strips, columns, wide, run).expect("no interruption");
+                let kept: Vec<_> =
+                    (0..made.strips.len()).flat_map(|g| made.strips.strip(g).to_vec()).map(|b| b.0).collect();
+                (made.pivots, kept)
+            };
+            let (pivots, kept) = form(PANEL);
+            assert!(pivots.len() <= rows * 2 / 3 + 2);
+            for wide in [2 * PANEL, WIDE_PANEL, 64] {
+                assert!(form(wide) == (pivots.clone(), kept.clone()), "{rows} x {columns}, panels of {wide} strips");
             }
-            add_multiples(strip, &factors, &reduced[..steps.len()], below, tiles);
-            for (step, reduced) in steps.iter().zip(&reduced) {
-                scatter_rows(strip, step, reduced);
-            }
-        },
-    );
+        }
+    }
 }

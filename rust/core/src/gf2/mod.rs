@@ -26,6 +26,7 @@
 
 mod eliminate;
 mod matrix;
+mod pivots;
 mod row_space;
 mod solve;
 mod space;

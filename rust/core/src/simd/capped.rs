@@ -25,7 +25,7 @@ dispatched! {
 pub fn cap_past_caches(isa: Isa, w: &[f64], c: f64, out: &mut [f64]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Gfni if isa.available() => {
+        Isa::Avx2 | Isa::Gfni256 | Isa::Gfni if isa.available() => {
             let ahead = out.as_ptr().align_offset(WIDE * size_of::<f64>()).min(out.len());
             let (w, out) = (&w[..out.len()], out);
             let ((start, w), (out_start, out)) = (w.split_at(ahead), out.split_at_mut(ahead));

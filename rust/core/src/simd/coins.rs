@@ -32,7 +32,7 @@ pub fn keep_or_flip(isa: Isa, bytes: &mut [u8], bits: &[u8], first: u8, open: &m
     let (open, open_of_rest) = open.split_at_mut(whole.len());
     let seen = match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.available() => x86_coins::flip_avx2(whole, bits, first, open),
+        Isa::Avx2 | Isa::Gfni256 if isa.available() => x86_coins::flip_avx2(whole, bits, first, open),
         #[cfg(has_gfni_intrinsics)]
         Isa::Gfni if isa.available() => x86_coins::flip_avx512(whole, bits, first, open),
         _ => flip_portably(whole, bits, first, open),

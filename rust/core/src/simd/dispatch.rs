@@ -18,7 +18,7 @@ macro_rules! dispatched {
             match isa {
                 // SAFETY: the machine has AVX2.
                 #[cfg(target_arch = "x86_64")]
-                crate::simd::Isa::Avx2 if isa.available() => unsafe { avx2($($argument),*) },
+                crate::simd::Isa::Avx2 | crate::simd::Isa::Gfni256 if isa.available() => unsafe { avx2($($argument),*) },
                 // SAFETY: the machine has AVX-512 F, BW, VL and VPOPCNTDQ.
                 #[cfg(has_gfni_intrinsics)]
                 crate::simd::Isa::Gfni if isa.available() => unsafe { avx512($($argument),*) },

@@ -26,7 +26,7 @@ macro_rules! arms {
             match isa {
                 // SAFETY: the machine has AVX2.
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 if isa.available() => unsafe { avx2(work) },
+                Isa::Avx2 | Isa::Gfni256 if isa.available() => unsafe { avx2(work) },
                 // SAFETY: the machine has AVX-512 F, BW, VL and VPOPCNTDQ.
                 #[cfg(has_gfni_intrinsics)]
                 Isa::Gfni if isa.available() => unsafe { avx512(work) },

@@ -70,9 +70,11 @@ mod x86_screen;
 mod x86_threshold;
 #[cfg(target_arch = "x86_64")]
 mod x86_votes;
-// The intrinsics of this arm are stable since Rust 1.89; an older compiler builds the library without it.
+// The intrinsics of these arms are stable since Rust 1.89; an older compiler builds the library without them.
 #[cfg(has_gfni_intrinsics)]
 mod x86_gfni;
+#[cfg(has_gfni_intrinsics)]
+mod x86_gfni256;
 #[cfg(has_gfni_intrinsics)]
 mod x86_threshold_512;
 
@@ -123,19 +125,22 @@ pub enum Isa {
     Portable,
     /// x86-64 with AVX2: products from nibble tables held in registers.
     Avx2,
+    /// x86-64 with AVX2 and GFNI, without AVX-512: 8 x 8 bit products in one instruction; all else as with AVX2.
+    Gfni256,
     /// x86-64 with AVX-512 and GFNI: 8 x 8 bit products in one instruction, and bits counted in one.
     Gfni,
 }
 
 impl Isa {
     /// Every instruction set that this build knows, slowest first.
-    pub const ALL: [Isa; 3] = [Isa::Portable, Isa::Avx2, Isa::Gfni];
+    pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Avx2, Isa::Gfni256, Isa::Gfni];
 
     /// Whether this machine has the instruction set, and this build the kernels for it.
     pub fn available(self) -> bool {
         match self {
             Isa::Portable => true,
             Isa::Avx2 => avx2_available(),
+            Isa::Gfni256 => gfni256_available(),
             Isa::Gfni => gfni_available(),
         }
     }
@@ -145,7 +150,7 @@ impl Isa {
     pub fn detect() -> Result<Isa> {
         let named = std::env::var("HDP_FAST_ISA").unwrap_or_default();
         if !named.is_empty() && Isa::ALL.iter().all(|isa| isa.name() != named) {
-            return Err(Error::parameter("HDP_FAST_ISA", named, "it must be portable, avx2 or gfni"));
+            return Err(Error::parameter("HDP_FAST_ISA", named, "it must be portable, avx2, gfni256 or gfni"));
         }
         let allowed = |isa: &Isa| isa.available() && (named.is_empty() || isa.name() == named);
         Ok(Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable))
@@ -156,6 +161,7 @@ impl Isa {
         match self {
             Isa::Portable => "portable",
             Isa::Avx2 => "avx2",
+            Isa::Gfni256 => "gfni256",
             Isa::Gfni => "gfni",
         }
     }
@@ -172,10 +178,20 @@ fn avx2_available() -> bool {
 }
 
 #[cfg(has_gfni_intrinsics)]
+fn gfni256_available() -> bool {
+    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("gfni")
+}
+
+#[cfg(has_gfni_intrinsics)]
 fn gfni_available() -> bool {
     let products = is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("gfni");
     let counts = is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512vpopcntdq");
     is_x86_feature_detected!("avx512f") && products && counts
+}
+
+#[cfg(not(has_gfni_intrinsics))]
+fn gfni256_available() -> bool {
+    false
 }
 
 #[cfg(not(has_gfni_intrinsics))]
@@ -191,6 +207,8 @@ enum Stored {
     #[cfg(target_arch = "x86_64")]
     Avx2(x86_avx2::Tiles),
     #[cfg(has_gfni_intrinsics)]
+    Gfni256(x86_gfni256::Tiles),
+    #[cfg(has_gfni_intrinsics)]
     Gfni(x86_gfni::Tiles),
 }
 
@@ -202,6 +220,8 @@ impl Tiles {
             Isa::Portable => Stored::Portable(portable::Tiles::default()),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => Stored::Avx2(x86_avx2::Tiles::default()),
+            #[cfg(has_gfni_intrinsics)]
+            Isa::Gfni256 => Stored::Gfni256(x86_gfni256::Tiles::default()),
             #[cfg(has_gfni_intrinsics)]
             Isa::Gfni => Stored::Gfni(x86_gfni::Tiles::default()),
             // Not reached: an arm that was not built is not available.
@@ -217,6 +237,8 @@ impl Tiles {
             #[cfg(target_arch = "x86_64")]
             Stored::Avx2(tiles) => tiles.load(blocks),
             #[cfg(has_gfni_intrinsics)]
+            Stored::Gfni256(tiles) => tiles.load(blocks),
+            #[cfg(has_gfni_intrinsics)]
             Stored::Gfni(tiles) => tiles.load(blocks),
         }
     }
@@ -231,6 +253,8 @@ impl Tiles {
             Stored::Portable(tiles) => portable::add_product(c, a, tiles),
             #[cfg(target_arch = "x86_64")]
             Stored::Avx2(tiles) => x86_avx2::add_product(c, a, tiles),
+            #[cfg(has_gfni_intrinsics)]
+            Stored::Gfni256(tiles) => x86_gfni256::add_product(c, a, tiles),
             #[cfg(has_gfni_intrinsics)]
             Stored::Gfni(tiles) => x86_gfni::add_product(c, a, tiles),
         }

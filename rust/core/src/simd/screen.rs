@@ -28,7 +28,7 @@ pub fn screen(isa: Isa, tile: Tile<'_>, rough: Rough<'_>, counts: &mut [u8]) {
     assert!(lengths == (features * TILE, features * count, count, count) && count.is_multiple_of(ABREAST));
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if x86_screen::fused() => x86_screen::screen_fused(tile, rough, counts),
+        Isa::Avx2 | Isa::Gfni256 if x86_screen::fused() => x86_screen::screen_fused(tile, rough, counts),
         #[cfg(has_gfni_intrinsics)]
         Isa::Gfni if isa.available() => x86_screen::screen_wide(tile, rough, counts),
         _ => screen_portably(tile, rough, counts),

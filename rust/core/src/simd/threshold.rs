@@ -52,7 +52,7 @@ fn add_steps(
 ) -> usize {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 if isa.available() => x86_threshold::add_steps(steps, bounds, beside, open),
+        Isa::Avx2 | Isa::Gfni256 if isa.available() => x86_threshold::add_steps(steps, bounds, beside, open),
         #[cfg(has_gfni_intrinsics)]
         Isa::Gfni if isa.available() => x86_threshold_512::add_steps(steps, bounds, beside, open),
         _ => add_portable(steps, bounds, beside, open),

@@ -53,7 +53,7 @@ fn padded(votes: &[u8]) -> [u8; LANE] {
 fn add_group(isa: Isa, rows: [&[u8]; GROUP], labels: usize, tile: &mut [[u8; LANE]]) {
     match isa {
         #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 | Isa::Gfni if isa.available() => x86_votes::add_group(rows, labels, tile),
+        Isa::Avx2 | Isa::Gfni256 | Isa::Gfni if isa.available() => x86_votes::add_group(rows, labels, tile),
         _ => add_compared(rows, labels, tile),
     }
 }
