@@ -301,6 +301,10 @@ def test_a_call_that_releases_before_it_asks_is_refused_and_spends_nothing():
     for one in (budget, None):
         with pytest.raises(ParameterError, match="calls: one of them releases"):
             pool.in_one_round([lambda one=one: shifted(one)])
+    others = Agents(X, np.ones(500), epsilon=1.0)
+    with pytest.raises(ParameterError, match="calls: one of them releases"):
+        pool.in_one_round([lambda: others.ask(LABEL, 5)])
+    assert others.remaining == 500
     assert (budget.spent.epsilon, pool.remaining) == (0, 6_000)
     assert shifted(budget).columns[0].agents == 100
 

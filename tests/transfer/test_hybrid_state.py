@@ -61,7 +61,7 @@ def test_a_run_goes_on_after_a_crash_at_any_round(tmp_path, monkeypatch, breaks_
     assert again.to_json() == result.to_json()
     assert line.next == TOWN
     kept = json.loads((tmp_path / "run.json").read_text())
-    assert kept.keys() == {"format", "version", "run", "plan", "center", "learned"}
+    assert kept.keys() == {"format", "version", "run", "plan", "center", "learned", "paid"}
 
 
 def test_a_learned_model_is_stored_as_it_is(tmp_path):
@@ -122,3 +122,20 @@ def test_one_process_at_a_time_releases_for_a_state(tmp_path):
     assert refused == [0]
     assert hybrid().recall(state) is not None
     assert hybrid().recall(tmp_path / "none.json") is None
+
+
+def test_another_budget_pays_too(tmp_path):
+    """A run that was begun without a budget, or with another one, goes on at the price of this."""
+    line, state = Line(1), tmp_path / "run.json"
+
+    def go_on(budget):
+        agents = local.RemoteAgents(line.ask, epsilon=4.0, count=TOWN, state=tmp_path / "agents.db")
+        return hybrid().learn(panel, agents, count=TOWN, budget=budget, state=state)
+
+    first, second = Budget(2.0, 1e-6), Budget(2.0, 1e-6)
+    with pytest.raises(OSError, match="the network"):
+        go_on(first)
+    go_on(second)
+    assert (first.spent.epsilon, second.spent.epsilon) == (2.0, 2.0)
+    go_on(second)
+    assert len(second.records) == 1

@@ -177,7 +177,8 @@ def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> N
             inform(arguments, f"{few}: no one is asked for that (--screen .3 asks all the same)")
         options: dict[str, Any] = {"budget": budget, "random_state": arguments.seed}
         if study is not None:
-            keep_settings(study, arguments)
+            if not state_of(study).exists():
+                keep_settings(study, arguments)  # those that began it stay
             rounds = f"{plan.rounds} rounds of questions, {say_longest(plan, arguments)}"
             goes_on = f"hdp-fast hybrid {arguments.survey} goes on after an interruption"
             inform(arguments, f"{rounds}; {goes_on}")

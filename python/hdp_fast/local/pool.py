@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._support.notes import forbid_charges, keep_result, note_charge
+from .._support.notes import forbid_charges, keep_result, note_charge, require_allowed
 from .._support.numbers import floats, freeze, predictions, real_array, silence
 from .._support.random_state import check_random_state, make_stream
 from .._support.types import Bits, RandomState
@@ -347,6 +347,7 @@ class AgentPool(Uncopyable, ABC):
         """Mark agents as asked before their question runs: after a crash they stay spent."""
         wanted = nonnegative_int("count", count)
         self._refuse_round()
+        require_allowed()
         with self._hold():
             if wanted > self.remaining:
                 raise AgentsExhausted(f"count = {wanted}, but {self.remaining} agents are left")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .._support.notes import keep_result, note, note_charge
+from .._support.notes import keep_result, note, note_charge, require_allowed
 from .._support.random_state import check_random_state
 from .._support.types import Bits, RandomState
 from .._support.validate import nonnegative_int, positive, probability_or_one, refuse
@@ -434,6 +434,7 @@ class RemoteAgents(AgentPool):
 
     def _begin(self, text: str, count: int) -> Inquiry:
         self._refuse_round()
+        require_allowed()
         inquiry = self._inquiries.begin(text, count, self._size)
         self._asked = self._inquiries.asked
         if count:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from functools import partial
@@ -270,8 +272,9 @@ class HybridRun(Checked):
             a gigabyte or a temporary file has room for them, and else once for each step.
         """
         stream = make_stream(random_state)
-        learned = self._begin(panel, agents, count, budget, stream, random_state, state)
-        return self._repair(learned, agents, stream, random_state)
+        with self._open_state(state) as stored:
+            learned = self._begin(panel, agents, count, budget, stream, random_state, stored)
+            return self._repair(learned, agents, stream, random_state)
 
     @keep_result
     def learn(
@@ -299,8 +302,9 @@ class HybridRun(Checked):
                 reproducible stream for tests, which protects no one. RemoteAgents do not use it.
             state: Path of a file, which is made where it is missing, of what the run has released.
                 People take days: after a crash or an interruption the same call, with the same
-                `count`, goes on from it, and neither draws nor charges anything again. Once the
-                model is learned, the panel is not read any more. None keeps nothing.
+                `count`, panel and budget, goes on from it, and neither draws nor charges anything
+                again; another budget is charged, too. Once the model is learned, the panel is not
+                read any more. None keeps nothing.
 
         Returns:
             The released model, not yet calibrated.
@@ -320,7 +324,8 @@ class HybridRun(Checked):
             As for run.
         """
         stream = make_stream(random_state)
-        return self._begin(panel, agents, count, budget, stream, random_state, state)
+        with self._open_state(state) as stored:
+            return self._begin(panel, agents, count, budget, stream, random_state, stored)
 
     @keep_result
     def repair(
@@ -359,21 +364,27 @@ class HybridRun(Checked):
         budget: Budget | None,
         stream: Any,
         random_state: RandomState,
-        state: str | os.PathLike[str] | None,
+        stored: HybridState | None,
     ) -> HybridModel:
         check_random_state(random_state)
         check_budget(budget)
+        learned = None if stored is None else stored.learned
+        if learned is None:
+            return self._learn(panel, agents, count, budget, stream, random_state, stored)
+        check_agents(agents)
+        return learned
+
+    @contextmanager
+    def _open_state(self, state: str | os.PathLike[str] | None) -> Iterator[HybridState | None]:
+        """The state of this run, which no other process works on in the block."""
         if state is None:
-            return self._learn(panel, agents, count, budget, stream, random_state, None)
+            yield None
+            return
         stored = HybridState(state)
         stored.check_run(self._parameters)
         with stored.hold():
             stored.check_run(self._parameters)
-            learned = stored.learned
-            if learned is None:
-                return self._learn(panel, agents, count, budget, stream, random_state, stored)
-            check_agents(agents)
-            return learned
+            yield stored
 
     def _learn(
         self,
@@ -398,10 +409,11 @@ class HybridRun(Checked):
             additive.note_few(self.epsilon)
         if stored is not None:
             stored.check_plan(plan)
-        is_paid = stored is not None and stored.has_begun
+        # Another budget than the one that paid pays, too: who holds it may not know the first one.
+        is_paid = stored is not None and stored.is_paid_by(budget)
         with spend(None if is_paid else budget, learner.record):
             if stored is not None and not is_paid:
-                stored.begin(self._parameters, plan)
+                stored.begin(self._parameters, plan, budget)
             # A look comes before means that are of use to the linear model alone.
             centered = plain
             if additive is None or plan.screen:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .._support.validate import file_path, from_json, take_form
+from ..budget.account import Budget
 from ..data.files import write_atomically
 from ..data.reading import parse_file
 from ..data.rows import Rows
@@ -97,10 +98,21 @@ class HybridState:
             rule = "of another number of records or agents: repeat the call that began it"
             raise self._refusal(f"it is {rule}, with its count")
 
-    def begin(self, run: str, plan: HybridPlan) -> None:
-        """Writes that the first release is about to be drawn."""
-        numbers = {"plan": dataclasses.asdict(plan), "center": None, "learned": None}
-        self._write({"run": _digest(run), **numbers})
+    def is_paid_by(self, budget: Budget | None) -> bool:
+        """Whether the run has begun, and this budget has paid for it, or none is to pay now."""
+        return self.has_begun and (budget is None or _name(budget) in self._fields["paid"])
+
+    def begin(self, run: str, plan: HybridPlan, budget: Budget | None) -> None:
+        """Writes that the first release is about to be drawn, and what budget has paid for it."""
+        fresh: dict[str, Any] = {
+            "plan": dataclasses.asdict(plan),
+            "center": None,
+            "learned": None,
+            "paid": [],
+        }
+        fields = {"run": _digest(run), **fresh, **self._fields}
+        paid = [] if budget is None else [_name(budget)]
+        self._write({**fields, "paid": [*fields["paid"], *paid]})
 
     def keep_center(self, unit: Rows, release: Callable[[], Rows]) -> Rows:
         """The centered rows that were released, or those of a release that is made and kept."""
@@ -141,11 +153,17 @@ def _read(text: str) -> dict[str, Any]:
 
 def _from_fields(fields: dict[str, Any]) -> dict[str, Any]:
     take_form("state", fields, _FORM)
-    if fields.keys() != {"run", "plan", "center", "learned"}:
+    if fields.keys() != {"run", "plan", "center", "learned", "paid"}:
         raise ValueError("other fields")
     if fields["learned"] is not None:
         _restore(fields["learned"])
     return fields
+
+
+def _name(budget: Budget) -> str:
+    """What tells a budget from others: its file, or for one in memory its process and object."""
+    path = budget.path
+    return f"memory {os.getpid()} {id(budget)}" if path is None else os.path.realpath(path)
 
 
 def _digest(run: str) -> str:

@@ -227,7 +227,7 @@ def shifted_columns(
         beta=failure,
         constant=threshold,
         visible=visible,
-        agents_asked=int(counts.sum()),
+        agents_asked=sum(asked for asked, _ in told),
         record=means.record,
         agents_record=agents.record(random_state),
     )
