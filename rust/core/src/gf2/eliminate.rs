@@ -17,8 +17,10 @@ use crate::simd::{BLOCK, Block, Isa, Tiles};
 /// Strips in a panel: as many as the products of a strip are added up in registers for, and so few that they stay in L2.
 const PANEL: usize = 4;
 
-/// Strips in a wide panel: of 4 to 64, as good as any from 8,192 columns on, and no worse below.
-const WIDE_PANEL: usize = 16;
+/// Strips in a wide panel, and in that of a matrix of [`LARGE`] strips or more: the larger the matrix, the more it pays to
+/// read it seldom. Below 8,192 columns, where it stays in the caches, one width is as good as another.
+const WIDE_PANELS: [usize; 2] = [16, 32];
+const LARGE: usize = 256;
 
 /// Products of blocks, about 20 ns each, for which it pays to wake another thread.
 const SHARED_PRODUCTS: usize = 1 << 12;
@@ -41,7 +43,8 @@ pub struct Echelon {
 ///
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
 pub fn eliminate(strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
-    eliminate_by(strips, columns, WIDE_PANEL, run)
+    let wide = WIDE_PANELS[usize::from(strips.len() >= LARGE)];
+    eliminate_by(strips, columns, wide, run)
 }
 
 /// Eliminates by panels of `wide` strips; the form is the same for every width.
@@ -302,16 +305,16 @@ fn update_strip(panel: &[Block], strip: &mut [Block], height: usize, steps: &[St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::{Seed, Stream};
 
-    /// Words of rows, of which every third is the sum of the two before, so that ranks are not full.
-    fn draw(rows: usize, words: usize) -> Vec<u64> {
-        let mut state = rows as u64;
+    /// Words of rows, each third of which is the sum of the two before if they are to be dependent.
+    fn draw(rows: usize, words: usize, dependent: bool) -> Vec<u64> {
+        let mut rng = Seed::reproducible([7; 32]).stream(Stream::Speed, rows as u64);
         let mut data: Vec<u64> = Vec::with_capacity(rows * words);
         for row in 0..rows {
             for word in 0..words {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                let at = row * words + word;
-                data.push(if row % 3 == 2 { data[at - words] ^ data[at - 2 * words] } else { state ^ state >> 29 });
+                let (at, sum) = (row * words + word, dependent && row % 3 == 2);
+                data.push(if sum { data[at - words] ^ data[at - 2 * words] } else { rng.next_u64() });
             }
         }
         data
@@ -320,9 +323,10 @@ mod tests {
     #[test]
     fn every_width_of_a_wide_panel_makes_the_same_form() {
         let run = Run::alone(Isa::detect().expect("an arm"));
-        for (rows, columns) in [(1, 2000), (65, 1100), (700, 4200), (1030, 1024), (1100, 1100), (2200, 1100)] {
+        let shapes = [(0, 300), (1, 2000), (65, 1100), (700, 4200), (1030, 1024), (1100, 1100), (2200, 1100)];
+        for ((rows, columns), dependent) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
             let words = usize::div_ceil(columns, 64);
-            let data = draw(rows, words);
+            let data = draw(rows, words, dependent);
             let form = |wide| {
                 let read = |i: usize, first: usize, out: &mut [u64]| {
                     out.copy_from_slice(&data[i * words + first..][..out.len()]);
@@ -334,8 +338,10 @@ mod tests {
                 (made.pivots, kept)
             };
             let (pivots, kept) = form(PANEL);
-            assert!(pivots.len() <= rows * 2 / 3 + 2);
-            for wide in [2 * PANEL, WIDE_PANEL, 64] {
+            // Where rows are few, they run out within a wide panel, and within one of its panels.
+            let rank = if dependent { (rows - rows / 3).min(columns) } else { rows.min(columns) };
+            assert!(rank - 8.min(rank) <= pivots.len() && pivots.len() <= rank, "{rows} x {columns}");
+            for wide in [2 * PANEL, WIDE_PANELS[0], WIDE_PANELS[1], 64] {
                 assert!(form(wide) == (pivots.clone(), kept.clone()), "{rows} x {columns}, panels of {wide} strips");
             }
         }

@@ -1,12 +1,12 @@
 //! AVX2 + GFNI arm of the GF(2) product, for processors without AVX-512: one instruction multiplies 32 rows of eight bits
 //! by an 8 x 8 tile.
 //!
-//! The eight planes of a product fill all sixteen registers. So they are added up four at a time: eight registers of sums,
-//! four of factors, and each tile serves both halves of its plane.
+//! The eight planes of a product would fill all sixteen registers. So the upper and the lower 32 rows are added up one after
+//! the other, in eight registers of sums: each tile is read twice, which costs less than registers that do not suffice.
 //!
 //! ```text
 //! load:         tile[j][k] = rows 8 k .. and columns 8 j .. of the right factor, turned into the instruction's order
-//! add_product:  for each four planes j of the product, each two planes k, k + 1 of the left factor:
+//! add_product:  for each half of the rows, each two planes k, k + 1 of the left factor, each plane j of the product:
 //!                   acc[j] ^= plane[k] tile[j][k] ^ plane[k + 1] tile[j][k + 1]
 //! ```
 
@@ -63,33 +63,32 @@ pub fn add_product(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
 #[target_feature(enable = "avx2,gfni")]
 unsafe fn add_product_gfni(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
     for (i, sum) in c.iter_mut().enumerate() {
-        for columns in [0, 4] {
-            // SAFETY: four planes of a block, from plane 0 or 4 on, are eight aligned registers.
-            let at = unsafe { sum.0.as_mut_ptr().cast::<__m256i>().add(2 * columns) };
+        for half in 0..2 {
+            // SAFETY: half a block is every other one of its sixteen aligned registers.
+            let at = unsafe { sum.0.as_mut_ptr().cast::<__m256i>().add(half) };
             // SAFETY: as above.
-            let mut acc: [__m256i; 8] = unsafe { std::array::from_fn(|v| _mm256_load_si256(at.add(v))) };
+            let mut acc: [__m256i; 8] = unsafe { std::array::from_fn(|j| _mm256_load_si256(at.add(2 * j))) };
             for (s, tiles) in tiles.0.iter().enumerate() {
                 // SAFETY: s < a.len() and i < a[s].len() by this function's contract.
-                let planes = unsafe { a.get_unchecked(s).get_unchecked(i) }.0.as_ptr().cast::<__m256i>();
+                let block = unsafe { a.get_unchecked(s).get_unchecked(i) };
+                // SAFETY: as for the sums.
+                let planes = unsafe { block.0.as_ptr().cast::<__m256i>().add(half) };
                 for pair in 0..4 {
-                    // SAFETY: planes 2 pair and 2 pair + 1 are four registers inside the block.
-                    let halves: [__m256i; 4] =
-                        unsafe { std::array::from_fn(|v| _mm256_load_si256(planes.add(4 * pair + v))) };
-                    for j in 0..4 {
-                        let tile = |k: usize| _mm256_set1_epi64x(tiles[8 * (columns + j) + k] as i64);
-                        let (first, second) = (tile(2 * pair), tile(2 * pair + 1));
-                        for half in 0..2 {
-                            let left = _mm256_gf2p8affine_epi64_epi8::<0>(halves[half], first);
-                            let right = _mm256_gf2p8affine_epi64_epi8::<0>(halves[2 + half], second);
-                            let both = _mm256_xor_si256(left, right);
-                            acc[2 * j + half] = _mm256_xor_si256(acc[2 * j + half], both);
-                        }
+                    // SAFETY: planes 2 pair and 2 pair + 1 are inside the block.
+                    let (first, second) = unsafe {
+                        (_mm256_load_si256(planes.add(4 * pair)), _mm256_load_si256(planes.add(4 * pair + 2)))
+                    };
+                    for (j, sum) in acc.iter_mut().enumerate() {
+                        let tile = |k: usize| _mm256_set1_epi64x(tiles[8 * j + k] as i64);
+                        let left = _mm256_gf2p8affine_epi64_epi8::<0>(first, tile(2 * pair));
+                        let right = _mm256_gf2p8affine_epi64_epi8::<0>(second, tile(2 * pair + 1));
+                        *sum = _mm256_xor_si256(*sum, _mm256_xor_si256(left, right));
                     }
                 }
             }
-            for (v, sum) in acc.into_iter().enumerate() {
+            for (j, sum) in acc.into_iter().enumerate() {
                 // SAFETY: as for the loads above.
-                unsafe { _mm256_store_si256(at.add(v), sum) };
+                unsafe { _mm256_store_si256(at.add(2 * j), sum) };
             }
         }
     }
