@@ -309,6 +309,44 @@ def test_a_call_that_releases_before_it_asks_is_refused_and_spends_nothing():
     assert shifted(budget).columns[0].agents == 100
 
 
+@pytest.mark.parametrize("kind", ["simulated", "remote"])
+def test_a_call_that_hides_its_end_asks_something_else_or_is_nested_is_refused(kind):
+    agents, phones = pools()
+    others, _ = pools()
+    pool, queries = agents[kind], [LABEL, Query.between(0, low=1)]
+
+    def hide():
+        try:
+            return pool.ask_together([(LABEL, 5)])
+        except BaseException:
+            return None
+
+    def ask_of_two_pools():
+        return others[kind].in_one_round([lambda: pool.ask_together([(LABEL, 5)])])
+
+    for call in (hide, ask_of_two_pools):
+        with pytest.raises(ParameterError, match="calls"):
+            pool.in_one_round([call])
+    assert (pool.remaining, phones.texts) == (6_000, [])
+    # Answers to the first question would be read as answers to the second one.
+    with pytest.raises(ParameterError, match="calls"):
+        pool.in_one_round([lambda: pool.ask_together([(queries.pop(), 5)])])
+    assert pool.remaining == 5_995
+
+
+def test_a_call_cannot_take_up_a_question_of_its_own():
+    def broken(text, count):
+        yield [1] * 3
+        raise OSError("gone")
+
+    pool = RemoteAgents(broken, epsilon=3.0, count=60)
+    with pytest.raises(OSError, match="gone"):
+        pool.ask(LABEL, 5)
+    with pytest.raises(ParameterError, match="calls"):
+        pool.in_one_round([lambda: pool.ask(LABEL, 5)])
+    assert pool.available == 60
+
+
 def test_a_round_that_broke_is_taken_up(tmp_path):
     phones, place = Phones(), tmp_path / "agents.db"
 

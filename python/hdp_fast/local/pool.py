@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from ..learners.scores import predictor, with_bits
 from ..record import PrivacyRecord
 from .estimation import advantage
 from .queries.query import Query
-from .stages import Answered
+from .stages import Answered, write
 
 R = TypeVar("R")
 Questions = Sequence[tuple[Any, int]]
@@ -207,11 +207,16 @@ class AgentPool(Uncopyable, ABC):
 
     def _begin_call(self, call: Callable[[], R]) -> tuple[list[tuple[Any, int]], R | None]:
         """What a call asks; or what it returns, if it asks nothing."""
-        with self._play(_Script()), forbid_charges(_TWICE):
+        script = _Script()
+        with self._play(script), forbid_charges(_TWICE):
             try:
-                return [], function("calls", call)()
+                result = function("calls", call)()
             except _Asked as asked:
                 return asked.questions, None
+            if script.is_read:
+                # It went on without answers, and would be taken for one that asks nothing.
+                self._refuse_round()
+            return [], result
 
     def _end_call(
         self,
@@ -223,12 +228,13 @@ class AgentPool(Uncopyable, ABC):
     ) -> R:
         if not questions:
             return result  # type: ignore[return-value]
-        with self._play(_Script(answers, [count for _, count in questions], left)):
+        with self._play(_Script(answers, questions, left)):
             return call()
 
     @contextmanager
     def _play(self, script: _Script) -> Iterator[None]:
-        if self._script is not None:
+        # Nor one of another pool, in whose second half these agents would be asked at once.
+        if _playing.get() is not None:
             raise ParameterError("calls must not contain in_one_round: pass all calls to one")
         token = _playing.set((self, script))
         try:
@@ -249,11 +255,14 @@ class AgentPool(Uncopyable, ABC):
         pairs, script = read_pairs(questions), self._script
         if script is None:
             return ask(pairs)
-        if script.answers is None:
-            raise _Asked(pairs)
-        if script.is_read or script.counts != [count for _, count in pairs]:
+        if script.is_read:
             self._refuse_round()
         script.is_read = True
+        if script.answers is None:
+            raise _Asked(pairs)
+        # Answers to other questions would be misread.
+        if [*map(_identify, pairs)] != [*map(_identify, script.questions)]:
+            self._refuse_round()
         return script.answers
 
     def _refuse_round(self) -> None:
@@ -383,7 +392,7 @@ class _Script:
     """What a call of in_one_round gets for its questions; None, if they are to be found out."""
 
     answers: list[Answered] | None = None
-    counts: list[int] | None = None
+    questions: Sequence[tuple[Any, int]] = ()
     # As many as there were, when a call is made again.
     left: _Left | None = None
     is_read: bool = False
@@ -399,6 +408,16 @@ class _Asked(BaseException):
     def __init__(self, questions: list[tuple[Any, int]]):
         super().__init__("in_one_round")
         self.questions = questions
+
+
+def _identify(pair: tuple[Any, int]) -> tuple[str | None, int]:
+    """What tells a question from others: its description, or that it is a function."""
+    question, count = pair
+    description = getattr(question, "hypothesis", None)
+    try:
+        return (write(description) if isinstance(description, Mapping) else None), count
+    except ParameterError:
+        return None, count
 
 
 def no_answers() -> Bits:

@@ -405,6 +405,7 @@ class RemoteAgents(AgentPool):
 
     def _settle(self, text: str, count: int) -> Inquiry | None:
         """An open question of this text and number with its answers, or else a new one."""
+        self._refuse_round()
         is_past = False
         while (inquiry := self._reopen(text, count)) is not None:
             collect = None if inquiry.is_past else self._collect
