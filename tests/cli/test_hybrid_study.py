@@ -1,6 +1,5 @@
 """hdp-fast hybrid with a study: rounds go out to people, and the folder goes on where it ended."""
 
-import csv
 import json
 import threading
 import time
@@ -10,11 +9,11 @@ from pathlib import Path
 import pytest
 from command_line import fails
 from hybrid_tables import SCHEMA, write_tables
+from visitors import question_of, tokens
 
 from hdp_fast import Budget, collection
 from hdp_fast.cli import main
 from hdp_fast.collection.store import Answer, hash_token
-from hdp_fast.collection.study import read_envelope
 from hdp_fast.collection.survey_server import SurveyServer
 from hdp_fast.data import Schema, read_table
 
@@ -44,12 +43,7 @@ class Town(threading.Thread):
         self.study, self.ended = collection.Study.open("town"), threading.Event()
         table, schema = read_table("town.csv"), Schema.from_json(json.dumps(SCHEMA))
         self.X, self.y = schema.floats(table), schema.labels(table)
-        with Path("town/invitations.csv").open() as file:
-            links = {int(row["number"]): row["link"] for row in csv.DictReader(file)}
-        self.tokens = {
-            number: bytes.fromhex(link.partition("token=")[2][:32])
-            for number, link in links.items()
-        }
+        self.tokens = [hash_token(bytes.fromhex(token)) for token in tokens(self.study)]
         self.asked = []
 
     def run(self):
@@ -59,13 +53,13 @@ class Town(threading.Thread):
                 self.answer(stage)
 
     def answer(self, stage):
+        question, answers = question_of(self.study, stage.number), []
         with self.study.open_desk() as desk:
-            question, answers = read_envelope(desk.read_envelope(stage.number)), []
             for number in range(stage.first, stage.first + stage.count):
                 if number % 10:
                     record = self.X[number - 1], self.y[number - 1]
                     line = collection.hypothesis_line(question, *record, number=number)
-                    fields, token = json.loads(line), hash_token(self.tokens[number])
+                    fields, token = json.loads(line), self.tokens[number - 1]
                     key = bytes.fromhex(fields["id"])
                     answers.append(Answer(token, stage.number, key, fields["report"]))
             desk.begin()

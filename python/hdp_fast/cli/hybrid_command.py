@@ -143,9 +143,10 @@ def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> N
     from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
 
     arguments = recall(arguments)
-    of_survey = () if arguments.survey.is_dir() else ("agents_epsilon",)
+    is_study = arguments.survey.is_dir()
+    of_survey = () if is_study else ("agents_epsilon",)
     require(parser, arguments, "schema", "epsilon", "delta", *of_survey)
-    study = open_study(arguments) if arguments.survey.is_dir() else None
+    study = open_study(arguments) if is_study else None
     _check_flags(arguments, study)
     places = place_results(arguments)
     check_report(arguments)

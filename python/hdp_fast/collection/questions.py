@@ -44,7 +44,7 @@ from ..local.randomizers.noisy import GaussianRandomizer, LaplaceRandomizer
 from ..local.stages import Stage, is_stage
 
 _FORM = {"format": "hdp_fast.question", "version": 2}
-_LONGEST_ID, _LONGEST_ASKER, _LONGEST_TEXT = 100, 200, 2_000
+_LONGEST_ID, _LONGEST_TEXT = 100, 2_000
 
 _WORDS = ("study", "asker", "text")
 
@@ -52,7 +52,7 @@ MEANS = ("best", "binary", "laplace", "piecewise", "gaussian")
 FREQUENCIES = ("best", "kary", "subset", "geometry")
 
 
-def printable(name: str, value: Any, *, longest: int = _LONGEST_ID) -> str:
+def _printable(name: str, value: Any, *, longest: int = _LONGEST_ID) -> str:
     """Returns the value, a printable text that is not empty and has at most so many characters."""
     if not isinstance(value, str) or not value or not value.isprintable():
         refuse(name, value, "it must be a printable text")
@@ -61,15 +61,23 @@ def printable(name: str, value: Any, *, longest: int = _LONGEST_ID) -> str:
     return value
 
 
-def _check_form(name: str, value: Any) -> str:
-    """The text of a JSON object; devices refuse what is in it and no form."""
+check_asker = partial(_printable, longest=200)
+
+
+def _read_object(name: str, value: Any) -> dict[str, Any]:
+    """What the text of a JSON object holds."""
     try:
         content = json.loads(value)
     except (TypeError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         refuse(name, value, "it must be the text of a JSON object")
-    return json.dumps(content)
+    return content
+
+
+def _check_form(name: str, value: Any) -> str:
+    """The text of a JSON object; devices refuse what is in it and no form."""
+    return json.dumps(_read_object(name, value))
 
 
 def _check_randomizer(name: str, value: Any) -> Any:
@@ -114,11 +122,11 @@ class Question(Checked):
     """
 
     RULES: ClassVar[Rules] = {
-        "id": printable,
+        "id": _printable,
         "randomizer": _check_randomizer,
-        "study": optional(printable),
-        "asker": optional(partial(printable, longest=_LONGEST_ASKER)),
-        "text": optional(partial(printable, longest=_LONGEST_TEXT)),
+        "study": optional(_printable),
+        "asker": optional(check_asker),
+        "text": optional(partial(_printable, longest=_LONGEST_TEXT)),
         "form": optional(_check_form),
     }
 
@@ -140,12 +148,7 @@ class Question(Checked):
             self._check_hypothesis(self.hypothesis)
 
     def _check_hypothesis(self, hypothesis: str) -> None:
-        try:
-            content = json.loads(hypothesis)
-        except (TypeError, ValueError, RecursionError):
-            content = None
-        if not isinstance(content, dict):
-            refuse("hypothesis", hypothesis, "it must be the text of a JSON object")
+        _read_object("hypothesis", hypothesis)
         randomizer = self.randomizer
         if not isinstance(randomizer, BinaryResponse) or randomizer.bounds != (0.0, 1.0):
             rule = "whether a hypothesis is wrong is answered by a BinaryResponse on (0, 1)"

@@ -199,7 +199,7 @@ class _Collector:
         served = self._find(number)
         if served.stage.closed:
             raise _Refused(410, "closed")
-        return _reply(request, 200, served.envelope)
+        return _reply(200, served.envelope)
 
     async def answer(self, request: Any) -> Any:
         """POST /answer."""
@@ -216,7 +216,7 @@ class _Collector:
         taken = Answer(token, served.stage.number, bytes.fromhex(key), report)
         outcome = await self._group.put(taken)
         if outcome is Outcome.ACCEPTED:
-            return _reply(request, 200, b'{"accepted":true}')
+            return _reply(200, b'{"accepted":true}')
         statuses = {Outcome.UNKNOWN: 401, Outcome.BURNED: 409, Outcome.CLOSED: 410}
         raise _Refused(statuses[outcome], outcome.value)
 
@@ -304,7 +304,10 @@ def survey_app(
     """
     instance("study", study, Study, "a Study")
     limits = nonnegative_int("per_address", per_address), nonnegative_int("per_token", per_token)
-    applications, routing = _import("starlette.applications"), _import("starlette.routing")
+    applications, routing = (
+        import_served("starlette.applications"),
+        import_served("starlette.routing"),
+    )
     collector = _Collector(study, *limits)
     work = {"/question": collector.question, "/answer": collector.answer, "/health": _say_health}
     routes = [
@@ -333,11 +336,12 @@ def read_page() -> dict[str, bytes]:
     return {name: file.read_bytes() for name, file in files.items() if file.is_file()}
 
 
-def _import(name: str) -> Any:
+def import_served(name: str) -> Any:
+    """A module of the extra `serve`; the error names the package that is missing."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        package = name.partition(".")[0]
+        package = (error.name or name).partition(".")[0]
         text = f"a collector's server needs {package}: pip install hdp-fast[serve]"
         raise ImportError(text) from error
 
@@ -374,27 +378,27 @@ def _refuse(refused: _Refused) -> Any:
     if refused.status in (429, 503):
         headers["retry-after"] = "60" if refused.status == 429 else "1"
     body = json.dumps({"error": refused.text}).encode()
-    return _reply(None, refused.status, body, headers)
+    return _reply(refused.status, body, headers)
 
 
-def _reply(request: Any, status: int, body: bytes, more: Mapping[str, str] | None = None) -> Any:
-    responses = _import("starlette.responses")
+def _reply(status: int, body: bytes, more: Mapping[str, str] | None = None) -> Any:
+    responses = import_served("starlette.responses")
     headers = {**NO_STORE, **(more or {})}
     return responses.Response(body, status, headers, "application/json")
 
 
 async def _say_health(request: Any) -> Any:
-    return _reply(request, 200, b'{"healthy":true}')
+    return _reply(200, b'{"healthy":true}')
 
 
 async def _say_error(request: Any, error: Any) -> Any:
     body = json.dumps({"error": TEXTS[error.status_code]}).encode()
-    return _reply(request, error.status_code, body, error.headers)
+    return _reply(error.status_code, body, error.headers)
 
 
 def _serve_file(content: bytes, kind: str) -> Callable[[Any], Awaitable[Any]]:
     async def serve(request: Any) -> Any:
-        responses = _import("starlette.responses")
+        responses = import_served("starlette.responses")
         return responses.Response(content, 200, {"cache-control": "no-cache"}, kind)
 
     return serve

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import ipaddress
 import socket
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from typing import Any
 
 from .._support.validate import nonnegative_int, refuse
 from ..exceptions import ParameterError
-from .server import survey_app
+from .server import import_served, survey_app
 from .study import Study
 
 _MOST_PORT = (1 << 16) - 1
@@ -68,8 +67,10 @@ def serve_survey(
     """
     limits = {"per_address": per_address, "per_token": per_token, "describe": describe}
     app = survey_app(study, **limits)  # type: ignore[arg-type]
-    uvicorn = _import("uvicorn")
-    protocol = _make_protocol(_import("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol)
+    uvicorn = import_served("uvicorn")
+    protocol = _make_protocol(
+        import_served("uvicorn.protocols.http.httptools_impl").HttpToolsProtocol
+    )
     with _listen(host, port) as listener:
         config = uvicorn.Config(
             app,
@@ -90,15 +91,6 @@ def serve_survey(
             name, taken, *_ = listener.getsockname()
             announce(f"http://{f'[{name}]' if ':' in name else name}:{taken}")
         uvicorn.Server(config).run(sockets=[listener])
-
-
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = error.name or name.partition(".")[0]
-        text = f"a collector's server needs {package}: pip install hdp-fast[serve]"
-        raise ImportError(text) from error
 
 
 def _listen(host: str, port: int) -> socket.socket:

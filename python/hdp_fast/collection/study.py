@@ -30,7 +30,7 @@ from .._support.validate import (
 from ..data.reading import open_regular, parse_file, read_safely
 from ..exceptions import ParameterError
 from ..local.randomizers.bounded import BinaryResponse
-from .questions import Question, printable
+from .questions import Question, check_asker
 from .store import AnswerStore, Desk, PublishedStage
 
 _FORM = {"format": "hdp_fast.study", "version": 1}
@@ -42,7 +42,6 @@ _FACTS, _KEY, _INVITATIONS, _ANSWERS = (
 )
 _MOST_PEOPLE, _MOST_STAGES = 10_000_000, 1 << 53
 _ID_BYTES, _TOKEN_BYTES, _SECRET_BYTES = 8, 16, 32
-_LONGEST_ASKER = 200
 _SIGNED = b"hdp_fast.question\n"
 _HOSTS_WITHOUT_TLS = ("localhost", "127.0.0.1", "[::1]")
 
@@ -118,7 +117,7 @@ class Study(Checked):
     RULES: ClassVar[Rules] = {
         "path": file_path,
         "id": partial(_check_hexadecimal, length=2 * _ID_BYTES),
-        "asker": partial(printable, longest=_LONGEST_ASKER),
+        "asker": check_asker,
         "epsilon": positive,
         "people": partial(positive_int, most=_MOST_PEOPLE),
         "url": _check_url,
@@ -263,8 +262,10 @@ class Study(Checked):
             positive_int("number", number, _MOST_STAGES)
         if first is not None:
             positive_int("first", first, _MOST_PEOPLE)
-        start = self._agree("first", first, hypothesis)
-        self._agree("count", count, hypothesis)
+        stage = self._make_question("trial", hypothesis).stage
+        if stage is not None:
+            first = _agree("first", first, stage.first)
+            _agree("count", count, stage.count)
         secret = self._read_secret()
 
         def write(stage: int) -> str:
@@ -276,16 +277,8 @@ class Study(Checked):
         # What cannot be asked is refused before a transaction begins.
         write(number or 1)
         return self._store.publish(
-            hypothesis, count, self.people, write, first=start, number=number
+            hypothesis, count, self.people, write, first=first, number=number
         )
-
-    def _agree(self, name: str, value: int | None, hypothesis: str) -> int | None:
-        """The value of an argument that the hypothesis tells, too, if it is a stage."""
-        stage = self._make_question("trial", hypothesis).stage
-        told = None if stage is None else getattr(stage, name)
-        if None not in (value, told) and value != told:
-            refuse(name, value, f"the stage says {told}")
-        return value if told is None else told
 
     def find(self, hypothesis: str, *, number: int | None = None) -> PublishedStage:
         """Finds a stage that was published.
@@ -412,6 +405,13 @@ class Study(Checked):
         out.write(b"number,link\n")
         for number, token in enumerate(tokens, start=1):
             out.write(f"{number},{head}{number}&token={token.hex()}{tail}".encode())
+
+
+def _agree(name: str, value: int | None, told: int) -> int:
+    """The value of an argument that a stage tells, too."""
+    if value not in (None, told):
+        refuse(name, value, f"the stage says {told}")
+    return told
 
 
 def read_envelope(text: str) -> Question:

@@ -17,10 +17,9 @@ from typing import Any
 
 from .._support.sqlite import FileFormat, StateFile, Statements
 from ..exceptions import AgentsExhausted, CheckpointError
-from .stages import Stage, is_stage
+from .stages import KEY_BYTES, Stage, is_stage
 from .transports import BITS, Batch, Replies, sort_batch
 
-_KEY_BYTES = 16
 _FORMAT = FileFormat(
     application=b"HDPr",
     version=3,
@@ -43,27 +42,27 @@ class Inquiry(Replies):
         number: Its number among all questions, from 1.
         text: The question. A stage lacks its key and the numbers of its people.
         before: Number of agents that were asked before it.
-        is_stage: Whether it is a stage.
         is_past: Whether others were asked after it: what had come by then was taken, or nothing.
     """
 
     is_past = False
 
     def __init__(self, number: int, text: str, count: int, before: int):
-        content = json.loads(text) if text else {}
-        self.is_stage = is_stage(content)
-        super().__init__(count, BITS * len(content["queries"]) if self.is_stage else BITS)
+        content = json.loads(text) if text else None
+        self._outline = content if is_stage(content) else None
+        several = 1 if self._outline is None else len(self._outline["queries"])
+        super().__init__(count, BITS * several)
         self.number, self.text, self.before = number, text, before
 
     def write(self, key: bytes) -> str:
         """The question as it is sent."""
-        return self.stage(key).to_json() if self.is_stage else self.text
+        return self.text if self._outline is None else self.stage(key).to_json()
 
     def stage(self, key: bytes) -> Stage:
         """The stage as it is sent; the text must be one."""
-        content = json.loads(self.text)
-        numbers = {"first": self.before + 1, "count": self.count}
-        return Stage(content["queries"], content["shares"], key=key, **numbers)
+        assert self._outline is not None
+        queries, shares = self._outline["queries"], self._outline["shares"]
+        return Stage(queries, shares, key=key, first=self.before + 1, count=self.count)
 
 
 class Inquiries:
@@ -207,7 +206,7 @@ class Inquiries:
             with file.translate_damage():
                 ((stored, key),) = statements.select("pool")
                 self.key = bytes.fromhex(key)
-                if len(self.key) != _KEY_BYTES:
+                if len(self.key) != KEY_BYTES:
                     raise ValueError("the key has another length")
                 self._read(statements)
         if stored != epsilon:
@@ -241,7 +240,7 @@ class Inquiries:
 
 
 def _draw_key() -> bytes:
-    return secrets.token_bytes(_KEY_BYTES)
+    return secrets.token_bytes(KEY_BYTES)
 
 
 def _check_batch(fields: Any, most: int) -> Batch:

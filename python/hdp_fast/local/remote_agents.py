@@ -22,7 +22,7 @@ from .estimation import record_of
 from .inquiries import Inquiries, Inquiry
 from .pool import AgentPool, Hypothesis, falls_short, no_answers, read_pairs
 from .queries.query import Query
-from .stages import Answered, write
+from .stages import Answered, outline, write
 from .transports import receive
 
 # What reaches people: called with a question and a number of them, and maybe with the number of
@@ -200,7 +200,7 @@ class RemoteAgents(AgentPool):
         check_random_state(random_state)
         if not isinstance(question, Query):
             refuse("question", question, "it must be a local.Query, to be sent as JSON")
-        return self._send(question.to_json(), nonnegative_int("count", count)).astype(np.uint8)
+        return self._send(question.to_json(), nonnegative_int("count", count))
 
     @keep_result
     def ask_together(
@@ -242,19 +242,13 @@ class RemoteAgents(AgentPool):
         return self._answer_script(questions, self._ask_stage)
 
     def _ask_stage(self, questions: list[tuple[Any, int]]) -> list[Answered]:
-        described = [(_describe(question), count) for question, count in questions]
-        asked = [pair for pair in described if pair[1]]
-        answers = iter(self._send_stage(*zip(*asked, strict=True)) if asked else ())
-        return [next(answers) if count else Answered(0, no_answers()) for _, count in described]
-
-    def _send_stage(
-        self, queries: Sequence[Mapping[str, Any]], shares: Sequence[int]
-    ) -> list[Answered]:
-        text = write({"kind": "stage", "queries": list(queries), "shares": list(shares)})
-        inquiry = self._settle(text, sum(shares))
+        asked = _describe_asked(questions)
+        total = sum(count for _, count in asked)
+        inquiry = self._settle(outline(asked), total) if asked else None
         if inquiry is None:
-            return [Answered(0, no_answers()) for _ in queries]
-        return inquiry.stage(self._inquiries.key).split(inquiry.answers())
+            return [Answered(0, no_answers()) for _ in questions]
+        answers = iter(inquiry.stage(self._inquiries.key).split(inquiry.answers()))
+        return [next(answers) if count else Answered(0, no_answers()) for _, count in questions]
 
     @keep_result
     def test(self, learned: Hypothesis, count: int, *, random_state: RandomState = None) -> Bits:
@@ -299,8 +293,7 @@ class RemoteAgents(AgentPool):
             Kohen and Sheffet 2022, Algorithm 2.
         """
         check_random_state(random_state)
-        text, wanted = _to_json(learned), nonnegative_int("count", count)
-        return self._send(text, wanted)
+        return self._send(_to_json(learned), nonnegative_int("count", count))
 
     @keep_result
     def recall(self, learned: Hypothesis, count: int) -> Bits:
@@ -355,10 +348,8 @@ class RemoteAgents(AgentPool):
             AgentsExhausted: Fewer agents are left.
             ParameterError: questions is no sequence of such pairs, or JSON cannot carry one.
         """
-        pairs = [(_describe(question), count) for question, count in read_pairs(questions)]
-        asked = [pair for pair in pairs if pair[1]]
-        queries, shares = [query for query, _ in asked], [count for _, count in asked]
-        stage = write({"kind": "stage", "queries": queries, "shares": shares}), sum(shares)
+        asked = _describe_asked(read_pairs(questions))
+        stage = outline(asked), sum(count for _, count in asked)
         alone = [(write(query), count) for query, count in asked]
         self._require_left(min(map(self._inquiries.count_new, (alone, [stage]))))
 
@@ -514,6 +505,14 @@ def _describe(question: Any) -> Mapping[str, Any]:
     if not isinstance(description, Mapping):
         refuse("learned", question, "it must have an attribute hypothesis, a description for JSON")
     return description
+
+
+def _describe_asked(
+    questions: Sequence[tuple[Any, int]],
+) -> list[tuple[Mapping[str, Any], int]]:
+    """What devices are sent of those that somebody is asked; all of them must be described."""
+    described = [(_describe(question), count) for question, count in questions]
+    return [pair for pair in described if pair[1]]
 
 
 def _to_json(learned: Any) -> str:

@@ -273,7 +273,7 @@ class HybridRun(Checked):
         """
         stream = make_stream(random_state)
         with self._open_state(state) as stored:
-            learned = self._begin(panel, agents, count, budget, stream, random_state, stored)
+            learned = self._learn(panel, agents, count, budget, stream, random_state, stored)
             return self._repair(learned, agents, stream, random_state)
 
     @keep_result
@@ -325,7 +325,7 @@ class HybridRun(Checked):
         """
         stream = make_stream(random_state)
         with self._open_state(state) as stored:
-            return self._begin(panel, agents, count, budget, stream, random_state, stored)
+            return self._learn(panel, agents, count, budget, stream, random_state, stored)
 
     @keep_result
     def repair(
@@ -356,24 +356,6 @@ class HybridRun(Checked):
         """
         return self._repair(learned, agents, make_stream(random_state), random_state)
 
-    def _begin(
-        self,
-        panel: Any,
-        agents: AgentPool,
-        count: int | None,
-        budget: Budget | None,
-        stream: Any,
-        random_state: RandomState,
-        stored: HybridState | None,
-    ) -> HybridModel:
-        check_random_state(random_state)
-        check_budget(budget)
-        learned = None if stored is None else stored.learned
-        if learned is None:
-            return self._learn(panel, agents, count, budget, stream, random_state, stored)
-        check_agents(agents)
-        return learned
-
     @contextmanager
     def _open_state(self, state: str | os.PathLike[str] | None) -> Iterator[HybridState | None]:
         """The state of this run, which no other process works on in the block."""
@@ -396,6 +378,13 @@ class HybridRun(Checked):
         random_state: RandomState,
         stored: HybridState | None,
     ) -> HybridModel:
+        """What learn returns; the model that is stored, if there is one."""
+        check_random_state(random_state)
+        check_budget(budget)
+        known = None if stored is None else stored.learned
+        if known is not None:
+            check_agents(agents)
+            return known
         records, labels = self._open(panel)
         plan = self._plan_with(count_rows(records), agents, count)
         plain = self._rows(plan.features)

@@ -32,3 +32,4 @@ mod text;
 mod wasm;
 
 pub use error::{Refusal, Result};
+pub use features::SINE;

@@ -14,6 +14,8 @@
 //! add:    sums[class] += row, or sums += factor row
 //! ```
 
+use hdp_fast_device::SINE;
+
 use super::real::Real;
 use super::scores::folded;
 
@@ -118,21 +120,6 @@ fn waved(turns: &[f64], columns: usize, stride: usize, out: &mut [f64]) {
         }
     }
 }
-
-/// The Taylor coefficients of sin(2 pi t) at odd powers of t from 1 to 21; the rest is below 2e-18 for |t| <= 1/4.
-const SINE: [f64; 11] = [
-    std::f64::consts::TAU,
-    -41.34170224039976,
-    81.60524927607506,
-    -76.70585975306139,
-    42.058693944897655,
-    -15.09464257682299,
-    3.819952584848282,
-    -0.7181223017785006,
-    0.10422916220813984,
-    -0.012031585942120627,
-    0.0011309237482517963,
-];
 
 /// The cosine of an angle in turns; NaN where the angle is not finite.
 #[inline(always)]
