@@ -3,11 +3,13 @@
 import copy
 import functools
 import multiprocessing
+import operator
 import pickle
 
 import numpy as np
 import pytest
 from cases import each_case
+from lengths import at_length
 
 from hdp_fast import gf2
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -365,7 +367,11 @@ def test_bit_matrix_is_sliced_by_rows_and_shown_like_an_array():
     X = bits(np.random.default_rng(11), 130, 70)
     A = gf2.BitMatrix.from_dense(X)
     assert (len(A), A.shape) == (130, (130, 70))
-    assert repr(A) == "BitMatrix(130 x 70 over GF(2), 2080 bytes)"
+    lines = repr(A).splitlines()
+    assert lines[0] == f"BitMatrix(130 x 70 over GF(2), density {X.mean():.4f})"
+    assert lines[1] == " ".join(map(str, X[0, :24])) + " ..."
+    assert lines[-1] == "..."
+    assert repr(A[:0]) == "BitMatrix(0 x 70 over GF(2))"
     for rows in (
         slice(None),
         slice(3, 70),
@@ -389,10 +395,51 @@ def test_bit_matrix_does_not_follow_its_source():
     assert gf2.rank(A) == 0
 
 
-@pytest.mark.parametrize("rows", [0, slice(None, None, 2), slice(None, None, -1), "a", (0, 0)])
-def test_bit_matrix_refuses_any_other_index(rows):
-    with pytest.raises(ParameterError, match="index"):
-        gf2.BitMatrix.from_dense([[1, 0]])[rows]
+KEYS = {
+    "row": 5,
+    "last row": np.int64(-1),
+    "entry": (64, 65),
+    "entries of a row": (3, slice(60, 70)),
+    "column": (slice(None), 64),
+    "rows by two": slice(None, None, 2),
+    "reversed": (slice(None, None, -1), slice(None, None, -3)),
+    "window": (slice(3, 129), slice(1, 69)),
+    "words": (slice(None), slice(64, 70)),
+    "index array": np.array([5, -1, 5, 64]),
+    "list": [0, 129],
+    "no rows": [],
+    "mask": np.arange(130) % 3 == 0,
+    "columns": (slice(None), np.array([69, 0, 0])),
+    "column mask": (slice(1, 100), np.arange(70) % 2 == 1),
+    "row and columns": (7, [3, 2]),
+}
+
+
+@each_case("key", KEYS)
+def test_bit_matrix_is_indexed_like_an_array(key):
+    X = bits(np.random.default_rng(11), 130, 70)
+    A, key = gf2.BitMatrix.from_dense(X), KEYS[key]
+    expected, got = X[key], A[key]
+    assert isinstance(got, gf2.BitMatrix) == (np.ndim(expected) == 2)
+    assert np.array_equal(np.asarray(got), expected)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["a", True, 1.0, None, ..., (0, 0, 0), [0.5], [[0]], np.array([True]), ([0, 1], [0, 1])],
+    ids=str,
+)
+def test_bit_matrix_refuses_any_other_index(key):
+    with pytest.raises(ParameterError, match="index is something else"):
+        gf2.BitMatrix.identity(2)[key]
+
+
+def test_indices_out_of_range_end_an_iteration():
+    A = gf2.BitMatrix.identity(3)
+    for key in (3, -4, (0, 3), [0, 7]):
+        with pytest.raises(IndexError, match="out of range: there are 3"):
+            A[key]
+    assert np.array_equal(np.array(list(A)), np.eye(3))
 
 
 def test_bit_matrix_is_never_a_view():
@@ -483,6 +530,251 @@ def test_errors_say_how_a_sparse_matrix_becomes_an_array():
                 function(matrix)
     with pytest.raises(ParameterError, match=r"it must be dense: b.toarray\(\)"):
         gf2.solve(bits, b=matrix)
+
+
+# Algebra ------------------------------------------------------------------------------------------
+
+# The edges of a block, of a panel of four, and of the batch of strips of a product.
+EDGES = [0, 1, 63, 64, 65, 255, 256, 257, 511, 512, 513]
+
+
+@pytest.mark.usefixtures("arm")
+@pytest.mark.parametrize("deficient", [False, True], ids=["random", "deficient"])
+def test_identities_at_the_edges_of_blocks(deficient):
+    for place, m in enumerate(EDGES):
+        for d in EDGES[place % 2 :: 2]:
+            k = EDGES[(m + 3 * d) % len(EDGES)]
+            r = min(m, d) // 3
+            A = gf2.BitMatrix.random(m, d)
+            if deficient:
+                A = gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d)
+            check_identities(A, k)
+
+
+def check_identities(A, k):
+    (m, d), rank = A.shape, gf2.rank(A)
+    X, B = A.to_dense(), gf2.BitMatrix.random(d, k)
+    assert np.array_equal(A.T.to_dense(), X.T)
+    assert np.array_equal((A @ B).to_dense(), product(X, B.to_dense()))
+    assert (A @ B).T == B.T @ A.T
+    null, form, factors = gf2.nullspace(A), gf2.echelon(A), gf2.ple(A)
+    assert null.shape == (d - rank, d)
+    assert gf2.rank(null) == d - rank
+    assert not (A @ null.T).popcount()
+    assert gf2.rowspace(A) == form[:rank]
+    assert not form[rank:].popcount()
+    assert gf2.echelon(gf2.echelon(A, reduced=False)) == form
+    rows, L, E, pivots = factors
+    assert form[:rank][:, pivots] == gf2.BitMatrix.identity(rank)
+    assert A[rows] == L @ E
+    assert sorted(rows) == list(range(m))
+    assert np.array_equal(np.triu(L.to_dense()), np.eye(m, rank))
+    assert rank == 0 or np.array_equal(E.to_dense().argmax(axis=1), pivots)
+    assert gf2.echelon(E) == form[:rank]
+    every = gf2.solve(A, A @ B)
+    assert every.consistent.all()
+    assert A @ every.x == A @ B
+    C = gf2.BitMatrix.random(k, m) @ A
+    left = gf2.solve(A, C, left=True)
+    assert left.consistent.all()
+    assert left.x @ A == C
+    C = gf2.BitMatrix.random(m, k)
+    x, consistent = gf2.solve(A, C)
+    for j in range(0, k, 50):
+        one = gf2.solve(A, C[:, j])
+        assert one.consistent == consistent[j]
+        assert np.array_equal(x[:, j], one.x if one.consistent else np.zeros(d))
+
+
+@pytest.mark.parametrize("n", EDGES)
+def test_inverses_at_the_edges_of_blocks(n):
+    L, U = (gf2.BitMatrix.random(n, n).to_dense() for _ in range(2))
+    A = gf2.BitMatrix.from_dense(np.tril(L, -1) + np.eye(n)) @ (np.triu(U, 1) + np.eye(n))
+    A = A[np.random.default_rng(n).permutation(n)]
+    assert gf2.determinant(A) == 1
+    assert A @ gf2.inverse(A) == gf2.inverse(A) @ A == gf2.BitMatrix.identity(n)
+    if n:
+        singular = gf2.vstack([A[1:], np.zeros((1, n))])
+        assert gf2.determinant(singular) == 0
+        with pytest.raises(ParameterError, match="A is singular"):
+            gf2.inverse(singular)
+
+
+def integer_product(rows, others):
+    """The rows of a product, from rows that are Python integers."""
+    products = []
+    for row in rows:
+        total = 0
+        for j, other in enumerate(others):
+            total ^= other if row >> j & 1 else 0
+        products.append(total)
+    return products
+
+
+def integer_rank(rows):
+    basis = {}
+    for row in rows:
+        while row and row.bit_length() in basis:
+            row ^= basis[row.bit_length()]
+        if row:
+            basis[row.bit_length()] = row
+    return len(basis)
+
+
+def compare_with_integers(rng, count):
+    for _ in range(count):
+        m, d, k = rng.integers(0, 7, 3).tolist()
+        rows = [int(row) for row in rng.integers(0, 1 << d, m)]
+        others = [int(row) for row in rng.integers(0, 1 << k, d)]
+        A, B = gf2.BitMatrix.from_integers(rows, d), gf2.BitMatrix.from_integers(others, k)
+        image = integer_product(rows, others)
+        assert A.to_integers() == rows
+        assert (A @ B).to_integers() == image
+        rank = integer_rank(rows)
+        assert gf2.rank(A) == rank
+        null = gf2.nullspace(A).to_integers()
+        assert len(null) == integer_rank(null) == d - rank
+        assert all((row & vector).bit_count() % 2 == 0 for row in rows for vector in null)
+        x, consistent = gf2.solve(A, A @ B)
+        assert consistent.all()
+        assert integer_product(rows, x.to_integers()) == image
+        factors = gf2.ple(A)
+        lower, form = factors.L.to_integers(), factors.E.to_integers()
+        assert integer_product(lower, form) == [rows[i] for i in factors.rows]
+        assert gf2.rowspace(A).to_integers() == gf2.echelon(A).to_integers()[:rank]
+
+
+def test_small_matrices_agree_with_integers():
+    compare_with_integers(np.random.default_rng(21), 5000)
+
+
+@at_length
+def test_a_million_small_matrices_agree_with_integers():
+    compare_with_integers(np.random.default_rng(22), 10**6)
+
+
+def test_operators_take_arrays_on_either_side():
+    rng = np.random.default_rng(23)
+    X, Y, v = bits(rng, 70, 130), bits(rng, 70, 130), bits(rng, 70)
+    A, B = gf2.BitMatrix.from_dense(X), gf2.BitMatrix.from_dense(Y)
+    for other in (B, Y, Y.astype(bool), Y.astype(float), Y.tolist()):
+        assert np.array_equal(A ^ other, X ^ Y)
+        assert np.array_equal(A & other, X & Y)
+        assert np.array_equal(other ^ A, X ^ Y)
+        assert np.array_equal(other & A, X & Y)
+    assert np.array_equal(~A, 1 - X)
+    assert (~A).popcount() == (1 - X).sum()
+    assert np.array_equal(A @ Y.T, product(X, Y.T))
+    assert np.array_equal(Y.T @ A, product(Y.T, X))
+    assert np.array_equal(v @ A, product(v, X))
+    assert np.array_equal(A.T @ v, product(v, X))
+    assert (v @ A).dtype == np.uint8
+    for axis in (0, 1):
+        assert np.array_equal(A.popcount(axis), X.sum(axis=axis))
+    assert gf2.hstack([A, Y, B[:, :5]]) == gf2.BitMatrix.from_dense(np.hstack([X, Y, Y[:, :5]]))
+    assert gf2.vstack([X, B]) == gf2.BitMatrix.from_dense(np.vstack([X, Y]))
+    assert gf2.hstack([]).shape == (0, 0)
+    assert (A[:, :0] @ gf2.BitMatrix.zeros(0, 9)) == gf2.BitMatrix.zeros(70, 9)
+
+
+def test_operands_that_do_not_fit_are_refused():
+    A = gf2.BitMatrix.from_dense(np.ones((2, 3)))
+    for call, text in {
+        lambda: A @ A: "3 columns on the left and 2 rows on the right",
+        lambda: A @ [1, 0]: "other has length 2",
+        lambda: np.ones(3) @ A: "other has length 3",
+        lambda: A ^ A.T: "2 x 3 and 3 x 2",
+        lambda: A & np.ones(3): "dimension",
+        lambda: gf2.hstack([A, A.T]): "matrix 1 has 3",
+        lambda: gf2.vstack([A, A, A.T]): "matrix 2 has 2",
+        lambda: gf2.inverse(A): "A is 2 x 3",
+        lambda: gf2.determinant(A): "A is 2 x 3",
+        lambda: gf2.solve(A, A.T): "A has 2 rows and B has 3",
+        lambda: gf2.solve(A, np.eye(2)): "many right-hand sides are a BitMatrix",
+    }.items():
+        with pytest.raises(ShapeError, match=text):
+            call()
+    with pytest.raises(ParameterError, match="0 or 1"):
+        A ^ np.full((2, 3), 2)
+    with pytest.raises(ParameterError, match="axis = 2"):
+        A.popcount(2)
+    with pytest.raises(ParameterError, match="rows holds something else"):
+        gf2.BitMatrix.from_integers([8], 3)
+
+
+def test_matrices_are_compared_by_content_and_have_no_hash():
+    A, B = gf2.BitMatrix.identity(70), gf2.BitMatrix.from_dense(np.eye(70))
+    assert A == B
+    assert not operator.ne(A, B)
+    assert A != ~A
+    assert A[:, :69] != A
+    assert gf2.BitMatrix.zeros(0, 3) != gf2.BitMatrix.zeros(0, 4)
+    assert A != "A"
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(A)
+    for compare in (lambda: operator.eq(A, np.eye(70)), lambda: np.eye(70) != A):
+        with pytest.raises(TypeError, match="compared with a BitMatrix"):
+            compare()
+
+
+def test_matrices_come_from_files_integers_sparse_matrices_and_coins(tmp_path):
+    sparse = pytest.importorskip("scipy.sparse")
+    X = bits(np.random.default_rng(24), 90, 67)
+    A = gf2.BitMatrix.from_dense(X)
+    for kind in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
+        for dtype in (float, bool, np.int8):
+            assert gf2.BitMatrix.from_sparse(kind(X.astype(dtype))) == A
+    assert gf2.BitMatrix.from_sparse(sparse.csr_array((0, 5))).shape == (0, 5)
+    for wrong in (2 * sparse.csr_array(X), 0.5 * sparse.csr_array(X), X, None):
+        with pytest.raises(ParameterError, match="X"):
+            gf2.BitMatrix.from_sparse(wrong)
+    A.to_npz(tmp_path / "A.npz")
+    assert gf2.BitMatrix.from_npz(tmp_path / "A.npz") == A
+    (tmp_path / "B.npz").write_text("no archive")
+    with pytest.raises(ParameterError, match="X_packed and ncols"):
+        gf2.BitMatrix.from_npz(tmp_path / "B.npz")
+    with pytest.raises(FileNotFoundError):
+        gf2.BitMatrix.from_npz(tmp_path / "C.npz")
+    assert gf2.BitMatrix.from_integers(A.to_integers(), 67) == A
+    assert gf2.BitMatrix.from_packed(A.to_packed(), 67) == A
+    assert np.array_equal(A.to_packed(), np.packbits(X, axis=1, bitorder="little"))
+    drawn = [gf2.BitMatrix.random(40, 67, random_state=seed) for seed in (1, 1, 2)]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_what_has_no_room_is_a_memory_error_and_what_has_no_entries_is_none():
+    for make in (
+        lambda: gf2.BitMatrix.zeros(2**40, 2**40),
+        lambda: gf2.BitMatrix.zeros(1, 2**62),
+        lambda: gf2.BitMatrix.identity(2**40),
+        lambda: gf2.BitMatrix.random(2**62, 64),
+    ):
+        with pytest.raises(MemoryError):
+            make()
+    tall, wide = gf2.BitMatrix.zeros(2**62, 0), gf2.BitMatrix.zeros(0, 2**62)
+    assert repr(tall) == f"BitMatrix({2**62} x 0 over GF(2))"
+    assert wide == tall.T
+    assert tall == wide.T
+    assert tall @ gf2.BitMatrix.zeros(0, 0) == tall
+    assert tall ^ tall == tall
+
+
+def test_matrices_are_pickled_out_of_band():
+    A, buffers = gf2.BitMatrix.random(100, 77), []
+    body = pickle.dumps(A, protocol=5, buffer_callback=buffers.append)
+    assert len(body) < 300
+    assert sum(len(buffer.raw()) for buffer in buffers) == 1000
+    assert pickle.loads(body, buffers=buffers) == A == copy.deepcopy(A)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_do_not_change_the_algebra(threads, monkeypatch):
+    monkeypatch.setenv("HDP_FAST_NUM_THREADS", str(threads))
+    A, B = (gf2.BitMatrix.random(2100, 1500, random_state=seed) for seed in (1, 2))
+    assert np.array_equal((A @ B.T).to_dense(), product(A.to_dense(), B.T.to_dense()))
+    rows, L, E, _ = gf2.ple(A)
+    assert A[rows] == L @ E
+    assert A @ gf2.solve(A, A @ B[:1500, :40]).x == A @ B[:1500, :40]
 
 
 # Row spaces ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Linear algebra over GF(2): bit-packed matrices, rank, products and exact solution spaces.
+"""Linear algebra over GF(2): bit-packed matrices, products, factors and exact solution spaces.
 
 Nothing here is private. Arrays of 0 and 1 may be bool, of any integer dtype, or floats that are
 exactly 0 and 1, in any layout and in any container that the page on inputs lists. A `BitMatrix`, a
@@ -10,25 +10,40 @@ from __future__ import annotations
 import copyreg
 import functools
 import inspect
-from collections.abc import Callable
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._core import BitMatrix, RowSpace
 from ._support.random_state import make_key
 from ._support.types import Bits, RandomState
-from ._support.validate import array, bit_entries
+from ._support.validate import array, bit_entries, file_path, flag, refuse, sequence
+from .exceptions import ShapeError
 
-__all__ = ["BitMatrix", "RowSpace", "Solution", "dot", "rank", "solve"]
+__all__ = [
+    "PLE",
+    "BitMatrix",
+    "RowSpace",
+    "Solution",
+    "Solutions",
+    "determinant",
+    "dot",
+    "echelon",
+    "hstack",
+    "inverse",
+    "nullspace",
+    "ple",
+    "rank",
+    "rowspace",
+    "solve",
+    "vstack",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-# Rows of a matrix that are unpacked at a time: 16 MB at 10,000 columns.
-_ROWS = 1600
 
 
 class Solution(_core.Solution):
@@ -118,8 +133,13 @@ def _read_bits(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _read_argument(name: str, value: Any) -> Any:
-    if name == "rows":
-        return array(name, value)
+    match name:
+        case "rows":
+            return array(name, value)
+        case "path":
+            return str(file_path(name, value))
+        case "random_state":
+            return make_key(value)
     return to_bits(name, value) if name in {"A", "b", "x", "X", "basis"} else value
 
 
@@ -135,27 +155,246 @@ dot = _read_bits(_core.dot)
 rank = _read_bits(_core.rank)
 
 
-def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None) -> Solution:
+inverse = _read_bits(_core.inverse)
+nullspace = _read_bits(_core.nullspace)
+rowspace = _read_bits(_core.rowspace)
+
+
+def echelon(
+    A: ArrayLike | BitMatrix, *, reduced: bool = True, threads: int | None = None
+) -> BitMatrix:
+    """Computes a row echelon form over GF(2).
+
+    Args:
+        A: Array (m, d) of 0 and 1, or a BitMatrix.
+        reduced: Whether each pivot is the only one in its column; there is one such form. Another
+            form takes less time.
+        threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
+
+    Returns:
+        A matrix of A's shape, whose rows of zeros are the last.
+
+    Raises:
+        ShapeError: A has not two dimensions.
+        ParameterError: A holds anything but 0 and 1, `reduced` is no bool, or `threads` is out of
+            range.
+
+    Cost:
+        That of `rank`, and rank^2 d / 128 word operations; the other form eliminates all rows.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> gf2.echelon([[0, 1, 1], [1, 1, 0], [1, 0, 1]])
+        BitMatrix(3 x 3 over GF(2), density 0.4444)
+        1 0 1
+        0 1 1
+        0 0 0
+    """
+    return _core.echelon(to_bits("A", A), reduced=flag("reduced", reduced), threads=threads)
+
+
+def determinant(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> int:
+    """Computes the determinant over GF(2): 1 of a matrix of full rank, else 0.
+
+    Args:
+        A: Array (n, n) of 0 and 1, or a BitMatrix.
+        threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
+
+    Returns:
+        0 or 1.
+
+    Raises:
+        ShapeError: A has not two dimensions, or is not square.
+        ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
+
+    Cost:
+        That of `rank`.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> gf2.determinant([[1, 1], [0, 1]])
+        1
+    """
+    matrix = _pack("A", A)
+    m, d = matrix.shape
+    if m != d:
+        raise ShapeError(f"A is {m} x {d}, but only a square matrix has a determinant")
+    return int(rank(matrix, threads=threads) == d)
+
+
+class PLE(NamedTuple):
+    """The factors of a matrix A: A[rows] == L @ E. `ple` makes it.
+
+    Attributes:
+        rows: Which row of A stands in each row of L E: a permutation, int64 (m,).
+        L: BitMatrix (m, rank): ones on the diagonal, zeros above it.
+        E: BitMatrix (rank, d): row echelon form.
+        pivots: The columns in which the rows of E begin, ascending, int64 (rank,).
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> rows, L, E, pivots = gf2.ple([[0, 0, 1], [0, 1, 1]])
+        >>> rows, pivots
+        (array([1, 0]), array([1, 2]))
+    """
+
+    rows: NDArray[np.int64]
+    L: BitMatrix
+    E: BitMatrix
+    pivots: NDArray[np.int64]
+
+
+def ple(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> PLE:
+    """Factors a matrix over GF(2): a permutation, a lower triangle and an echelon form.
+
+    Args:
+        A: Array (m, d) of 0 and 1, or a BitMatrix.
+        threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
+
+    Returns:
+        The factors.
+
+    Raises:
+        ShapeError: A has not two dimensions.
+        ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
+
+    Cost:
+        That of the reduced form of `echelon`, a factorization of the pivot columns, and a product.
+
+    Source:
+        Albrecht, Bard and Pernet 2011.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> A = gf2.BitMatrix.from_dense([[0, 1, 1], [1, 1, 0], [1, 0, 1]])
+        >>> factors = gf2.ple(A)
+        >>> factors.rows, A[factors.rows] == factors.L @ factors.E
+        (array([1, 0, 2]), True)
+    """
+    rows, pivots, lower, form = _core.ple(to_bits("A", A), threads)
+    return PLE(rows, lower, form, pivots)
+
+
+def hstack(matrices: Sequence[ArrayLike | BitMatrix]) -> BitMatrix:
+    """Puts matrices side by side.
+
+    Args:
+        matrices: BitMatrix or arrays of 0 and 1 with equally many rows.
+
+    Returns:
+        The matrix of all their columns; of no matrices, one of shape (0, 0).
+
+    Raises:
+        ShapeError: They do not fit together, or one has not two dimensions.
+        ParameterError: `matrices` is no sequence, or one holds anything but 0 and 1.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> gf2.hstack([[[1], [0]], [[0], [1]]]) == gf2.BitMatrix.identity(2)
+        True
+    """
+    return _core.stack(_pack_all(matrices), beside=True)
+
+
+def vstack(matrices: Sequence[ArrayLike | BitMatrix]) -> BitMatrix:
+    """Puts matrices one above the other.
+
+    Args:
+        matrices: BitMatrix or arrays of 0 and 1 with equally many columns.
+
+    Returns:
+        The matrix of all their rows; of no matrices, one of shape (0, 0).
+
+    Raises:
+        ShapeError: They do not fit together, or one has not two dimensions.
+        ParameterError: `matrices` is no sequence, or one holds anything but 0 and 1.
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> gf2.vstack([[[1, 0]], [[0, 1]]]) == gf2.BitMatrix.identity(2)
+        True
+    """
+    return _core.stack(_pack_all(matrices), beside=False)
+
+
+def _pack(name: str, value: ArrayLike | BitMatrix) -> BitMatrix:
+    if isinstance(value, BitMatrix):
+        return value
+    bits = bit_entries(name, value)
+    if bits.ndim != 2:
+        raise ShapeError(f"{name} has shape {bits.shape}, but it must have two dimensions")
+    return BitMatrix.from_dense(bits)
+
+
+def _pack_all(matrices: Sequence[ArrayLike | BitMatrix]) -> list[BitMatrix]:
+    if isinstance(matrices, BitMatrix):
+        refuse("matrices", "a BitMatrix", "it must be a sequence of matrices")
+    values = sequence("matrices", matrices)
+    return [_pack(f"matrices[{k}]", value) for k, value in enumerate(values)]
+
+
+class Solutions(NamedTuple):
+    """Solutions of A X = B over GF(2) for every column of B. `solve` makes it.
+
+    Attributes:
+        x: BitMatrix (d, k): for each column of B the solution whose free unknowns are zero; zeros
+            where there is none. Of a left solve (k, m), row by row.
+        consistent: Whether each of them has a solution, bool (k,).
+
+    Examples:
+        >>> from hdp_fast import gf2
+        >>> A = gf2.BitMatrix.from_dense([[1, 1], [0, 1]])
+        >>> x, consistent = gf2.solve(A, gf2.BitMatrix.identity(2))
+        >>> x == gf2.inverse(A), consistent
+        (True, array([ True,  True]))
+    """
+
+    x: BitMatrix
+    consistent: NDArray[np.bool_]
+
+
+@overload
+def solve(
+    A: ArrayLike | BitMatrix, b: BitMatrix, *, left: bool = False, threads: int | None = None
+) -> Solutions: ...
+@overload
+def solve(
+    A: ArrayLike | BitMatrix, b: ArrayLike, *, left: bool = False, threads: int | None = None
+) -> Solution: ...
+def solve(
+    A: ArrayLike | BitMatrix,
+    b: ArrayLike | BitMatrix,
+    *,
+    left: bool = False,
+    threads: int | None = None,
+) -> Solution | Solutions:
     """Computes the exact set of solutions of A x = b over GF(2).
 
     A system without a solution is no error. Nothing is private; `hdp_fast.parity` learns privately.
 
     Args:
         A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix.
-        b: Right-hand side, array (m,) of 0 and 1.
+        b: Right-hand side, array (m,) of 0 and 1; or a BitMatrix (m, k) of many in its columns.
+        left: Whether to solve x A = b instead: b is then (d,), or a BitMatrix (k, d) of rows.
         threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
             RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
 
     Returns:
-        The solution space.
+        The solution space; of a BitMatrix the Solutions of its columns.
 
     Raises:
-        ShapeError: A has not two dimensions, b has not one, or b is not as long as A has rows.
-        ParameterError: A or b holds anything but 0 and 1, or `threads` is out of range.
+        ShapeError: A has not two dimensions, b has not one, or b does not fit A.
+        ParameterError: A or b holds anything but 0 and 1, `left` is no bool, or `threads` is out of
+            range.
 
     Cost:
         As `rank`: an elimination of min(m, d + 64) rows, and m d (1 + nullity) / 64 word operations
-        to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d.
+        to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d. With many
+        right-hand sides, an elimination of all rows in which they take part. A left solve
+        transposes A.
 
     Source:
         As `rank`. A first batch of d + 64 rows is eliminated. Rows outside its span enter as random
@@ -166,8 +405,24 @@ def solve(A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None)
         >>> solution = gf2.solve([[1, 1], [1, 1]], [0, 1])
         >>> solution.consistent, solution.x
         (False, None)
+        >>> B = gf2.BitMatrix.from_dense([[1, 0], [1, 1]])
+        >>> gf2.solve([[1, 1], [1, 1]], B).consistent
+        array([ True, False])
     """
-    return Solution(A, b, threads=threads)
+    if flag("left", left):
+        A = _pack("A", A).T
+    if not isinstance(b, BitMatrix):
+        return Solution(A, _right_side(b), threads=threads)
+    x, consistent = _core.solve_many(to_bits("A", A), b.T if left else b, threads)
+    return Solutions(x.T if left else x, consistent.astype(bool))
+
+
+def _right_side(b: ArrayLike) -> NDArray[Any]:
+    bits = bit_entries("b", b)
+    if bits.ndim == 2:
+        rule = "it must have one dimension; many right-hand sides are a BitMatrix: from_dense(b)"
+        raise ShapeError(f"b has shape {bits.shape}, but {rule}")
+    return bits
 
 
 def _restore_solution(null_space: BitMatrix, x: Bits | None) -> Solution:
@@ -194,13 +449,8 @@ def _restore_matrix(rows: Bits, ncols: int) -> BitMatrix:
 
 
 def pack_rows(matrix: BitMatrix) -> tuple[Bits, int]:
-    """The packed rows, taken a few at a time, and the number of columns."""
-    m, d = matrix.shape
-    packed = np.empty((m, -(-d // 8)), np.uint8)
-    for start in range(0, m, _ROWS):
-        part = matrix[start : start + _ROWS].to_dense()
-        packed[start : start + _ROWS] = np.packbits(part, axis=1, bitorder="little")
-    return packed, d
+    """The packed rows, and the number of columns."""
+    return matrix.to_packed(), matrix.shape[1]
 
 
 def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[Bits, int]]:
@@ -208,7 +458,7 @@ def _reduce_matrix(matrix: BitMatrix) -> tuple[Callable[..., BitMatrix], tuple[B
 
 
 def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
-    raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or from_packed(rows, ncols)")
+    raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or another of its makers")
 
 
 def _reduce_space(space: RowSpace) -> tuple[Callable[..., RowSpace], tuple[BitMatrix]]:
@@ -232,3 +482,18 @@ RowSpace.of = staticmethod(_read_bits(RowSpace.of))  # type: ignore[method-assig
 RowSpace.from_basis = staticmethod(_read_bits(RowSpace.from_basis))  # type: ignore[method-assign]
 BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]
 BitMatrix.from_dense = staticmethod(_read_bits(BitMatrix.from_dense))  # type: ignore[method-assign]
+BitMatrix.random = staticmethod(_read_bits(BitMatrix.random))  # type: ignore[method-assign]
+BitMatrix.from_npz = staticmethod(_read_bits(BitMatrix.from_npz))  # type: ignore[method-assign]
+BitMatrix.to_npz = _read_bits(BitMatrix.to_npz)  # type: ignore[method-assign]
+
+
+def _read_operand(method: Callable[[BitMatrix, Any], R]) -> Callable[[BitMatrix, Any], R]:
+    @functools.wraps(method)
+    def reading(self: BitMatrix, other: Any, /) -> R:
+        return method(self, to_bits("other", other))
+
+    return reading
+
+
+for _name in ("matmul", "rmatmul", "xor", "rxor", "and", "rand"):
+    setattr(BitMatrix, f"__{_name}__", _read_operand(getattr(BitMatrix, f"__{_name}__")))

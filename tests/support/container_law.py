@@ -786,6 +786,7 @@ LIKE = {
     "what is cut may be public or not; the bits are those of gf2.BitMatrix.from_dense": (
         *("learners.cut",),
     ),
+    "sparse matrices alone": ("gf2.BitMatrix.from_sparse",),
     "integers that the caller has counted": (
         *("stability.count_votes", "stability.AboveThreshold.answer"),
     ),

@@ -27,6 +27,7 @@ from doors import (
     sgd,
     soft,
 )
+from scipy import sparse
 
 from hdp_fast import (
     adaptation,
@@ -179,6 +180,38 @@ BASES: dict[str, Callable[[], Base]] = {
     "gf2.rank": lambda: (gf2.rank, {"A": EYE, "threads": 1}),
     "gf2.dot": lambda: (gf2.dot, {"A": EYE, "x": ONES, "threads": 1}),
     "gf2.BitMatrix.from_dense": lambda: CALLS["from_dense"],
+    "gf2.BitMatrix.zeros": lambda: (gf2.BitMatrix.zeros, {"nrows": 2, "ncols": 3}),
+    "gf2.BitMatrix.identity": lambda: (gf2.BitMatrix.identity, {"n": 3}),
+    "gf2.BitMatrix.random": lambda: (
+        gf2.BitMatrix.random,
+        {"nrows": 2, "ncols": 3, "random_state": 1},
+    ),
+    "gf2.BitMatrix.from_integers": lambda: (
+        gf2.BitMatrix.from_integers,
+        {"rows": [1, 2], "ncols": 3},
+    ),
+    "gf2.BitMatrix.from_npz": lambda: (
+        gf2.BitMatrix.from_npz,
+        {"path": stored(gf2.BitMatrix.identity(3).to_npz, ".npz")},
+    ),
+    "gf2.BitMatrix.to_npz": lambda: (
+        gf2.BitMatrix.identity(3).to_npz,
+        {"path": stored(lambda path: None, ".npz")},
+    ),
+    "gf2.BitMatrix.from_sparse": lambda: (
+        gf2.BitMatrix.from_sparse,
+        {"X": sparse.csr_array(EYE)},
+    ),
+    "gf2.BitMatrix.popcount": lambda: (gf2.BitMatrix.identity(3).popcount, {"axis": 0}),
+    "gf2.determinant": lambda: (gf2.determinant, {"A": EYE, "threads": 1}),
+    "gf2.echelon": lambda: (gf2.echelon, {"A": EYE, "reduced": True, "threads": 1}),
+    "gf2.hstack": lambda: (gf2.hstack, {"matrices": [EYE, EYE]}),
+    "gf2.inverse": lambda: (gf2.inverse, {"A": EYE, "threads": 1}),
+    "gf2.nullspace": lambda: (gf2.nullspace, {"A": EYE, "threads": 1}),
+    "gf2.ple": lambda: (gf2.ple, {"A": EYE, "threads": 1}),
+    "gf2.rowspace": lambda: (gf2.rowspace, {"A": EYE, "threads": 1}),
+    "gf2.solve": lambda: (gf2.solve, {"A": EYE, "b": ONES, "left": False, "threads": 1}),
+    "gf2.vstack": lambda: (gf2.vstack, {"matrices": [EYE, EYE]}),
     "gf2.BitMatrix.from_packed": lambda: CALLS["from_packed"],
     "gf2.Solution": lambda: (gf2.Solution, {"A": gf2.BitMatrix.from_dense(EYE), "b": ONES}),
     "learners.Features": lambda: (learners.Features, {"X": EYE, "threads": 1}),

@@ -7,7 +7,7 @@ use hdp_fast_core::score::Columns;
 use pyo3::prelude::*;
 
 use crate::array::{Integers, Threads};
-use crate::gf2::{matrix, vector};
+use crate::bit_matrix::{matrix, vector};
 use crate::run::{run, streaming_cost};
 
 /// A rough cost of a read from anywhere, in nanoseconds.

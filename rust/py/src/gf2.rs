@@ -1,173 +1,13 @@
-//! Glue of the matrices of `hdp_fast.gf2`.
+//! Glue of the functions of `hdp_fast.gf2`.
 
-use std::sync::Arc;
-
-use hdp_fast_core::gf2 as core;
+use hdp_fast_core::Error;
+use hdp_fast_core::gf2::{self as core, System};
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
 
-use crate::array::{self, Matrix, Threads, Vector};
-use crate::error::{parameter, raise};
+use crate::array::{self, Threads, Vector};
+use crate::bit_matrix::{BitMatrix, matrix, vector};
+use crate::error::raise;
 use crate::run::{elimination_cost, run, streaming_cost};
-use crate::scalar::count;
-
-/// A bit-packed matrix over GF(2), made by from_dense or from_packed and never changed.
-///
-/// `gf2`, `parity`, `local`, `transfer` and learners over bits take it in place of a 0/1 matrix. A[i:j]
-/// copies rows, len(A) counts them, and A.to_dense() or numpy.asarray(A) unpacks all of them. It
-/// pickles. Memory: shape[0] * ceil(shape[1] / 64) * 8 bytes.
-///
-/// Raises:
-///     TypeError: The class is called; only from_dense and from_packed make a matrix.
-///     ParameterError: It is indexed by anything but a slice of rows with step 1.
-///
-/// Examples:
-///     >>> import numpy as np
-///     >>> from hdp_fast.gf2 import BitMatrix
-///     >>> X = np.random.default_rng().integers(0, 2, (1000, 640), dtype=np.uint8)
-///     >>> A = BitMatrix.from_dense(X)
-///     >>> A
-///     BitMatrix(1000 x 640 over GF(2), 80000 bytes)
-///     >>> np.array_equal(A[10:20], X[10:20])
-///     True
-#[pyclass(frozen, module = "hdp_fast.gf2")]
-pub struct BitMatrix(Arc<core::BitMatrix>);
-
-#[pymethods]
-impl BitMatrix {
-    /// Packs a 0/1 array.
-    ///
-    /// Args:
-    ///     X: Array or frame (m, d) of 0 and 1: bool, integers, or floats that are exactly 0 and 1,
-    ///         with any strides, read-only or not.
-    ///
-    /// Returns:
-    ///     The matrix.
-    ///
-    /// Raises:
-    ///     ShapeError: X has not two dimensions.
-    ///     ParameterError: X is no such container, or has an entry that is not 0 or 1.
-    ///
-    /// Cost:
-    ///     One pass over X on all threads. The packed copy is the only one.
-    #[staticmethod]
-    #[allow(non_snake_case)]
-    fn from_dense(X: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        Ok(BitMatrix(Arc::new(array::matrix("X", X, None)?)))
-    }
-
-    /// Takes the rows that numpy.packbits(X, axis=1, bitorder="little") returns.
-    ///
-    /// Args:
-    ///     rows: Array of uint8 (m, ceil(ncols / 8)). Bits beyond the last column are ignored.
-    ///     ncols: Number of columns d, at least 0.
-    ///
-    /// Returns:
-    ///     The matrix.
-    ///
-    /// Raises:
-    ///     ShapeError: `rows` and `ncols` do not fit together.
-    ///     ParameterError: `rows` has another dtype, or `ncols` is no integer of at least 0.
-    ///
-    /// Cost:
-    ///     One copy.
-    #[staticmethod]
-    fn from_packed(rows: &Bound<'_, PyAny>, ncols: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        Ok(BitMatrix(Arc::new(array::packed_rows("rows", rows, count("ncols", ncols, 0)?)?)))
-    }
-
-    /// Numbers of rows and columns.
-    #[getter]
-    fn shape(&self) -> (usize, usize) {
-        (self.0.rows(), self.0.columns())
-    }
-
-    /// Unpacks all entries.
-    ///
-    /// Returns:
-    ///     An array of uint8 (m, d).
-    ///
-    /// Raises:
-    ///     MemoryError: m d bytes are not available.
-    ///
-    /// Cost:
-    ///     m d bytes.
-    fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
-        array::unpacked(py, &self.0)
-    }
-
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(
-        &self,
-        py: Python<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if copy == Some(false) {
-            return Err(parameter("copy", "False", "unpacking a BitMatrix always makes a copy"));
-        }
-        let dense = self.to_dense(py)?.into_any();
-        dtype.map_or(Ok(dense.clone()), |dtype| dense.call_method1("astype", (dtype,)))
-    }
-
-    /// Refuses numpy's operators, which would silently compute over the integers.
-    #[classattr]
-    fn __array_ufunc__() -> Option<Py<PyAny>> {
-        None
-    }
-
-    fn __copy__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
-        slf
-    }
-
-    fn __len__(&self) -> usize {
-        self.0.rows()
-    }
-
-    fn __getitem__(&self, rows: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        let rule = "a BitMatrix is indexed by a slice of rows with step 1, as A[i:j]";
-        let slice = rows.cast::<PySlice>().map_err(|_| parameter("index", rows, rule))?;
-        let bounds = slice.indices(isize::try_from(self.0.rows())?)?;
-        if bounds.step != 1 {
-            return Err(parameter("index", rows, rule));
-        }
-        let from = bounds.start as usize;
-        Ok(BitMatrix(Arc::new(self.0.slice(from, from + bounds.slicelength).map_err(raise)?)))
-    }
-
-    fn __repr__(&self) -> String {
-        let bytes = self.0.rows() * self.0.words() * 8;
-        format!("BitMatrix({} x {} over GF(2), {} bytes)", self.0.rows(), self.0.columns(), bytes)
-    }
-}
-
-impl BitMatrix {
-    pub fn new(matrix: core::BitMatrix) -> BitMatrix {
-        BitMatrix(Arc::new(matrix))
-    }
-}
-
-/// The argument as a packed matrix.
-pub fn matrix(name: &str, value: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<Arc<core::BitMatrix>> {
-    match value.cast::<BitMatrix>() {
-        Ok(packed) => Ok(packed.get().0.clone()),
-        Err(_) => Ok(Arc::new(array::matrix(name, value, threads)?)),
-    }
-}
-
-/// A 0/1 vector, packed, of the length that `what` prescribes.
-pub fn vector(name: &str, value: &Bound<'_, PyAny>, length: usize, what: &str) -> PyResult<core::BitMatrix> {
-    let packed = array::vector(name, value)?;
-    if packed.columns() != length {
-        let text = format!("{name} has length {}, but {what} is {length}", packed.columns());
-        return Err(raise(hdp_fast_core::Error::Shape(text)));
-    }
-    Ok(packed)
-}
 
 /// Computes the rank of a matrix over GF(2).
 ///
@@ -241,4 +81,159 @@ pub fn dot<'py>(
     let cost = streaming_cost(matrix.rows() * matrix.words() * 8);
     let product = run(py, threads, cost, |run| matrix.dot(x.row(0), run))?;
     Ok(array::returned(py, product))
+}
+
+/// Computes the inverse of a square matrix over GF(2).
+///
+/// Args:
+///     A: Array (m, d) of 0 and 1, or a BitMatrix.
+///     threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS,
+///         else OMP_NUM_THREADS, else all cores.
+///
+/// Returns:
+///     A BitMatrix of the same shape.
+///
+/// Raises:
+///     ShapeError: A has not two dimensions, or is not square.
+///     ParameterError: A is singular, holds anything but 0 and 1, or `threads` is out of range.
+///
+/// Cost:
+///     An elimination of A beside the identity, about 4/3 of a product; three bit matrices of A's size.
+///
+/// Examples:
+///     >>> from hdp_fast import gf2
+///     >>> A = gf2.BitMatrix.from_dense([[1, 1], [0, 1]])
+///     >>> A @ gf2.inverse(A) == gf2.BitMatrix.identity(2)
+///     True
+#[pyfunction]
+#[pyo3(signature = (A, *, threads=None))]
+#[allow(non_snake_case)]
+pub fn inverse(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    let matrix = matrix("A", A, threads)?;
+    let cost = 4.0 * elimination_cost(matrix.rows(), matrix.columns());
+    let inverse = run(py, threads, cost, |run| core::inverse(&matrix, run))?;
+    let singular = || raise(Error::Parameter("A is singular, but only a matrix of full rank has an inverse".into()));
+    inverse.map(BitMatrix::new).ok_or_else(singular)
+}
+
+/// Computes a basis of the null space: of all x with A x = 0 over GF(2).
+///
+/// Args:
+///     A: Array (m, d) of 0 and 1, or a BitMatrix.
+///     threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS,
+///         else OMP_NUM_THREADS, else all cores.
+///
+/// Returns:
+///     A BitMatrix (nullity, d), a vector in each row, one for each column without a pivot.
+///
+/// Raises:
+///     ShapeError: A has not two dimensions.
+///     ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
+///
+/// Cost:
+///     That of `rank`, and nullity d rank / 64 word operations.
+///
+/// Examples:
+///     >>> from hdp_fast import gf2
+///     >>> gf2.nullspace([[1, 0, 1], [0, 1, 1]]).to_dense()
+///     array([[1, 1, 1]], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (A, *, threads=None))]
+#[allow(non_snake_case)]
+pub fn nullspace(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    let matrix = matrix("A", A, threads)?;
+    let system = System { matrix: &matrix, rows: None, ones: false, rhs: None };
+    let cost = elimination_cost(matrix.rows(), matrix.columns());
+    run(py, threads, cost, |run| core::solve(&system, run)?.null_space(run)).map(BitMatrix::new)
+}
+
+/// Computes the basis of the row space that is in reduced row echelon form.
+///
+/// It is the same for all matrices with the same row space.
+///
+/// Args:
+///     A: Array (m, d) of 0 and 1, or a BitMatrix.
+///     threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else RAYON_NUM_THREADS,
+///         else OMP_NUM_THREADS, else all cores.
+///
+/// Returns:
+///     A BitMatrix (rank, d).
+///
+/// Raises:
+///     ShapeError: A has not two dimensions.
+///     ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
+///
+/// Cost:
+///     That of `rank`, and rank^2 d / 128 word operations.
+///
+/// Examples:
+///     >>> from hdp_fast import gf2
+///     >>> gf2.rowspace([[1, 1, 0], [0, 1, 1], [1, 0, 1]]).to_dense()
+///     array([[1, 0, 1],
+///            [0, 1, 1]], dtype=uint8)
+#[pyfunction]
+#[pyo3(signature = (A, *, threads=None))]
+#[allow(non_snake_case)]
+pub fn rowspace(py: Python<'_>, A: &Bound<'_, PyAny>, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    let matrix = matrix("A", A, threads)?;
+    let cost = 2.0 * elimination_cost(matrix.rows(), matrix.columns());
+    run(py, threads, cost, |run| core::row_basis(&matrix, run)).map(|(basis, _)| BitMatrix::new(basis))
+}
+
+/// A row echelon form of a matrix. The documentation is that of `hdp_fast.gf2.echelon`.
+#[pyfunction]
+#[pyo3(signature = (A, *, reduced=true, threads=None))]
+#[allow(non_snake_case)]
+pub fn echelon(py: Python<'_>, A: &Bound<'_, PyAny>, reduced: bool, threads: Threads<'_, '_>) -> PyResult<BitMatrix> {
+    let matrix = matrix("A", A, threads)?;
+    let cost = 2.0 * elimination_cost(matrix.rows(), matrix.columns());
+    let form = run(py, threads, cost, |run| {
+        if !reduced {
+            return core::echelon_form(&matrix, run);
+        }
+        let (basis, pivots) = core::row_basis(&matrix, run)?;
+        let zeros = core::BitMatrix::zeros(matrix.rows() - pivots.len(), matrix.columns())?;
+        core::BitMatrix::vstack(&[&basis, &zeros], run)
+    });
+    form.map(BitMatrix::new)
+}
+
+/// Rows, pivots, L and E of the factors P L E of a matrix. The documentation is that of `hdp_fast.gf2.ple`.
+#[pyfunction]
+#[allow(non_snake_case)]
+pub fn ple<'py>(
+    py: Python<'py>,
+    A: &Bound<'py, PyAny>,
+    threads: Threads<'_, 'py>,
+) -> PyResult<(Vector<'py, i64>, Vector<'py, i64>, BitMatrix, BitMatrix)> {
+    let matrix = matrix("A", A, threads)?;
+    let cost = 4.0 * elimination_cost(matrix.rows(), matrix.columns());
+    let factors = run(py, threads, cost, |run| core::ple(&matrix, run))?;
+    let places = |places: Vec<usize>| array::returned(py, places.into_iter().map(|place| place as i64).collect());
+    let (lower, echelon) = (BitMatrix::new(factors.lower), BitMatrix::new(factors.echelon));
+    Ok((places(factors.rows), places(factors.pivots), lower, echelon))
+}
+
+/// X, and which columns of B have a solution. The documentation is that of `hdp_fast.gf2.solve`.
+#[pyfunction]
+#[allow(non_snake_case)]
+pub fn solve_many<'py>(
+    py: Python<'py>,
+    A: &Bound<'py, PyAny>,
+    B: &Bound<'py, PyAny>,
+    threads: Threads<'_, 'py>,
+) -> PyResult<(BitMatrix, Vector<'py>)> {
+    let (left, right) = (matrix("A", A, threads)?, matrix("b", B, threads)?);
+    let cost = elimination_cost(left.rows(), left.columns() + right.columns());
+    let solutions = run(py, threads, cost, |run| core::solve_many(&left, &right, run))?;
+    Ok((BitMatrix::new(solutions.x), array::returned(py, solutions.consistent)))
+}
+
+/// Matrices side by side, or one above the other.
+#[pyfunction]
+pub fn stack(py: Python<'_>, matrices: Vec<Bound<'_, BitMatrix>>, beside: bool) -> PyResult<BitMatrix> {
+    let parts: Vec<&core::BitMatrix> = matrices.iter().map(|part| &*part.get().0).collect();
+    let cost = streaming_cost(parts.iter().map(|part| 16 * part.rows() * part.words()).sum());
+    let stack = if beside { core::BitMatrix::hstack } else { core::BitMatrix::vstack };
+    run(py, None, cost, |run| stack(&parts, run)).map(BitMatrix::new)
 }

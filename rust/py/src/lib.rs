@@ -6,6 +6,7 @@ mod accounting;
 mod adaptation;
 mod additive;
 mod array;
+mod bit_matrix;
 mod calibration;
 mod device;
 mod error;
@@ -61,6 +62,8 @@ mod _core {
     #[pymodule_export]
     use additive::fit_additive;
     #[pymodule_export]
+    use bit_matrix::BitMatrix;
+    #[pymodule_export]
     use calibration::{NoiseSearch, largest_draws, largest_rate, largest_rounds, smallest_gaussian_noise};
     #[pymodule_export]
     use device::{
@@ -71,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use full_batch::{full_batch_descend, full_batch_limits, full_batch_margins, full_batch_sum};
     #[pymodule_export]
-    use gf2::{BitMatrix, dot, rank};
+    use gf2::{dot, echelon, inverse, nullspace, ple, rank, rowspace, solve_many, stack};
     #[pymodule_export]
     use linear::separate;
     #[pymodule_export]

@@ -10,8 +10,8 @@ use hdp_fast_core::parity::{self, Examples, Mechanism, Method, Part, Plan, Recor
 use pyo3::prelude::*;
 
 use crate::array::{self, Bits, Vector};
+use crate::bit_matrix::{matrix, vector};
 use crate::error::raise;
-use crate::gf2::{matrix, vector};
 use crate::row_space::RowSpace;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::{count, epsilon, not_a_plan, number, word};

@@ -7,8 +7,8 @@ use hdp_fast_core::noise::Stream;
 use pyo3::prelude::*;
 
 use crate::array::{self, Threads, Vector};
+use crate::bit_matrix::{BitMatrix, matrix, vector};
 use crate::error::raise;
-use crate::gf2::{BitMatrix, matrix, vector};
 use crate::run::{elimination_cost, run};
 use crate::seed::Key;
 

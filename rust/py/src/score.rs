@@ -7,9 +7,9 @@ use hdp_fast_core::score::{self, Columns};
 use pyo3::prelude::*;
 
 use crate::array::{self, Vector};
+use crate::bit_matrix::matrix;
 use crate::error::raise;
 use crate::features::Features;
-use crate::gf2::matrix;
 use crate::run::run;
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;

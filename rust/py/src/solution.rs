@@ -5,7 +5,7 @@ use hdp_fast_core::noise::Stream;
 use pyo3::prelude::*;
 
 use crate::array::{self, Matrix, Vector};
-use crate::gf2::{matrix, vector};
+use crate::bit_matrix::{matrix, vector};
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::seed::Key;
 

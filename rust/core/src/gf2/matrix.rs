@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::{collected, copied, zeros};
+use crate::noise::Rng;
 use crate::run::Run;
 
 /// A matrix over GF(2), row by row, each row a whole number of 64-bit words with column 0 in the lowest bit of the
@@ -46,6 +47,34 @@ impl BitMatrix {
             data.chunks_exact_mut(words).for_each(|row| row[words - 1] &= u64::MAX >> (64 - columns % 64));
         }
         Ok(BitMatrix { rows, columns, data })
+    }
+
+    /// The matrix of zeros.
+    pub fn zeros(rows: usize, columns: usize) -> Result<BitMatrix> {
+        Ok(BitMatrix { rows, columns, data: zeros(rows.checked_mul(columns.div_ceil(64)))? })
+    }
+
+    /// The identity matrix.
+    pub fn identity(size: usize) -> Result<BitMatrix> {
+        let mut matrix = BitMatrix::zeros(size, size)?;
+        let words = matrix.words();
+        (0..size).for_each(|i| matrix.data[i * words + i / 64] |= 1 << (i % 64));
+        Ok(matrix)
+    }
+
+    /// A matrix of independent fair bits.
+    pub fn random(rows: usize, columns: usize, rng: &mut Rng, run: Run<'_>) -> Result<BitMatrix> {
+        let mut data: Vec<u64> = zeros(rows.checked_mul(columns.div_ceil(64)))?;
+        for part in data.chunks_mut(1 << 16) {
+            run.check()?;
+            part.iter_mut().for_each(|word| *word = rng.next_u64());
+        }
+        BitMatrix::from_words(rows, columns, data)
+    }
+
+    /// All words, row by row.
+    pub(super) fn data(&self) -> &[u64] {
+        &self.data
     }
 
     /// The number of rows.

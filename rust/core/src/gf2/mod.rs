@@ -23,15 +23,37 @@
 //! assert_eq!(solution[..2], [0, 1]);
 //! # Ok::<(), hdp_fast_core::Error>(())
 //! ```
+//!
+//! Matrices are multiplied, inverted and factored by the same kernels.
+//!
+//! ```
+//! use hdp_fast_core::gf2::{BitMatrix, inverse, ple};
+//! use hdp_fast_core::run::Run;
+//! use hdp_fast_core::simd::Isa;
+//!
+//! let run = Run::alone(Isa::detect()?);
+//! let matrix = BitMatrix::from_words(3, 3, vec![0b110, 0b011, 0b100])?;
+//! let inverted = inverse(&matrix, run)?.unwrap();
+//! assert!(matrix.multiply(&inverted, run)? == BitMatrix::identity(3)?);
+//!
+//! let factors = ple(&matrix, run)?;
+//! assert_eq!(factors.pivots, [0, 1, 2]);
+//! assert!(matrix.take_rows(&factors.rows, run)? == factors.lower.multiply(&factors.echelon, run)?);
+//! # Ok::<(), hdp_fast_core::Error>(())
+//! ```
 
+mod arithmetic;
 mod eliminate;
+mod forms;
 mod matrix;
+mod parts;
 mod pivots;
 mod row_space;
 mod solve;
 mod space;
 mod strips;
 
+pub use forms::{Ple, Solutions, echelon_form, inverse, ple, row_basis, solve_many};
 pub use matrix::{BitMatrix, parity_bits};
 pub use row_space::RowSpace;
 pub use solve::{System, rank, solve};

@@ -49,6 +49,23 @@ pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py
     returned(py, entries).reshape([rows, columns])
 }
 
+/// A matrix, one bit an entry, as `numpy.packbits(X, axis=1, bitorder="little")` packs it.
+pub fn packed<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
+    let (rows, columns) = (matrix.rows(), matrix.columns().div_ceil(8));
+    let mut packed = bytes(rows.saturating_mul(columns))?;
+    run(py, None, streaming_cost(packed.len()), |run| {
+        run.try_for_each_chunk(&mut packed, columns.max(1) * 64, |task, part| {
+            for (i, row) in (task * 64..).zip(part.chunks_exact_mut(columns)) {
+                for (word, bytes) in matrix.row(i).iter().zip(row.chunks_mut(8)) {
+                    bytes.copy_from_slice(&word.to_le_bytes()[..bytes.len()]);
+                }
+            }
+            Ok(())
+        })
+    })?;
+    returned(py, packed).reshape([rows, columns])
+}
+
 /// A vector handed over to Python without a copy.
 pub fn returned<T: Element>(py: Python<'_>, values: Vec<T>) -> Vector<'_, T> {
     values.into_pyarray(py)
