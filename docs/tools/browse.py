@@ -4,7 +4,8 @@ python docs/tools/browse.py [SITE] [--screenshots build/screenshots]
 
 It fails at a message of the console, a request that leaves the folder, a link or an anchor inside
 the site that leads nowhere, a page wider than a narrow screen, and a search that does not find a
-word of the glossary. It needs the extra `browse` and Chromium (Debian: apt-get install chromium).
+word of the glossary, and where the sliders of a page show other numbers than the package computes.
+It needs the extra `browse` and Chromium (Debian: apt-get install chromium).
 """
 
 import argparse
@@ -14,10 +15,17 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlparse
 
+import tabulate_sliders as sliders
 from playwright.sync_api import Browser, sync_playwright
 
 WIDE, NARROW = (1280, 900), (390, 844)
 WORD = "kappa"
+SLIDES = (
+    {"epsilon": 5, "people": 8, "base_rate": 4},
+    {"epsilon": 0, "people": 0, "base_rate": 0},
+    {"epsilon": 11, "people": 16, "base_rate": 7},
+    {"epsilon": 3, "people": 12, "base_rate": 2},
+)
 LINKS = "Array.from(document.querySelectorAll('a[href]'), link => link.href)"
 ANCHORS = "Array.from(document.querySelectorAll('[id]'), part => part.id)"
 OVERFLOW = "document.scrollingElement.scrollWidth - window.innerWidth"
@@ -70,6 +78,27 @@ class Reader:
         self.page.screenshot(path=self.screenshots / "search.png")
         return self.page.locator(".md-search-result__item").count()
 
+    def slide(self, at: dict[str, int]) -> None:
+        """Moves the sliders of a page, and compares what it says with the package's numbers."""
+        self.path = self.site / "start" / "sliders.html"
+        self.page.goto(self.path.as_uri())
+        for name, place in at.items():
+            self.page.locator(f"#{name}").fill(str(place))
+        epsilon, people = sliders.EPSILONS[at["epsilon"]], sliders.PEOPLE[at["people"]]
+        rate = sliders.BASE_RATES[at["base_rate"]]
+        low, high = sliders.interval(people, epsilon, rate)
+        for part, words in (
+            (
+                "share",
+                f"between {100 * low:.1f} % and {100 * high:.1f} % say yes".replace(".0 ", " "),
+            ),
+            ("person", f"probability {sliders.truth(epsilon):.3f}"),
+        ):
+            shown = self.page.locator(f"#{part}").inner_text()
+            if words not in shown:
+                self._note(f"at {at} it shows {shown!r}, not {words!r}")
+        self.page.screenshot(path=self.screenshots / "sliders.png", full_page=True)
+
     def _hear(self, message: Any) -> None:
         if message.type in ("error", "warning"):
             self._note(f"console: {message.text}")
@@ -96,6 +125,8 @@ def main(site: Path, screenshots: Path) -> int:
             reader.read(path)
         reader.check_links()
         results = reader.search(WORD)
+        for at in SLIDES:
+            reader.slide(at)
     for problem in sorted(set(reader.problems)):
         print(problem)
     links = len(reader.links)
