@@ -71,7 +71,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers paper docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -170,6 +170,13 @@ browse: docs $(STAMPS)/browse ## read every page of site/ and a report in headle
 browser: develop $(STAMPS)/dev $(STAMPS)/browse chromium ## people answer on the page in headless Chromium: its tests, then 300 visits of a whole study; five minutes, pictures in build/visits
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/browser $(PYTEST_ARGS)
 	$(BIN)/python benches/visits.py --beta 0.001 $(VISITS_ARGS)
+
+paper: develop $(STAMPS)/dev ## the two pages of docs/paper, with their figure and the table drawn anew, as build/paper.html (needs pandoc)
+	command -v pandoc >/dev/null || { echo "error: pandoc not found (Debian: apt-get install pandoc)" >&2; exit 1; }
+	$(BIN)/python docs/tools/draw_hybrid_model.py
+	$(BIN)/python benches/papers/four_trusts.py
+	mkdir -p build
+	cd docs/paper && pandoc paper.md --citeproc --standalone --self-contained --mathml -o ../../build/paper.html
 
 wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into an empty environment, smoke-test it
 	rm -rf dist build/wheel-env build/sdist-env
