@@ -31,7 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, DATA = ROOT / "benches" / "results", ROOT / "docs" / "figures" / "data"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/performance.md"))
 sys.path.insert(0, str(ROOT / "benches"))
 
 from _tables import digits, duration, factor, share, show  # noqa: E402
