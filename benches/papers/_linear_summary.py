@@ -198,6 +198,18 @@ def all_pairs(store: Store, relation: str) -> list[Pair]:
     ]
 
 
+def summarize_page(store: Store) -> Iterator[str]:
+    """Lines of Markdown for the page: standings of each family, and where ours is behind."""
+    yield "### All cells"
+    yield ""
+    yield from summarize_all(store)
+    for family, (_, measures) in FAMILIES.items():
+        for measure in measures:
+            yield from summarize_standings(store, family, measure)
+    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], 0.0)
+    yield from summarize_versions(store)
+
+
 def summarize(store: Store, epsilon: float) -> Iterator[str]:
     """Lines of Markdown: standings and a table of each family, and where ours is behind."""
     yield "### All cells"
@@ -214,6 +226,11 @@ def summarize(store: Store, epsilon: float) -> Iterator[str]:
     yield from summarize_behind(constant_pairs(store), "the constant without noise", 0.5)
     yield from summarize_seconds(store)
     yield from summarize_failures(store)
+    yield from summarize_versions(store)
+
+
+def summarize_versions(store: Store) -> Iterator[str]:
+    """What the scores were made with."""
     yield ""
     versions = ", ".join(f"{name} {value}" for name, value in sorted(store.versions.items()))
     yield f"Versions: {versions}. Settings: {store.settings}."

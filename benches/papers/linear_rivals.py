@@ -14,8 +14,8 @@ the others ten. Scores are kept in --store, and a cell that is there is not comp
 that was stopped goes on. `--only ours` computes our estimators' again, beside the stored ones.
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: half an hour;
-then `--summary`, or no argument, prints the tables of docs/reproduction/rivals.md from what is
-stored, and `--summary --page docs/reproduction/rivals.md` puts them there.
+then `--summary`, or no argument, prints all tables from what is stored, those at `--epsilon` with
+a row for each data set; `--summary --page docs/reproduction/rivals.md` puts the standings there.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from _linear_scores import (
     score_ours,
     score_peers,
 )
-from _linear_summary import is_complete, show_table, summarize
+from _linear_summary import is_complete, show_table, summarize, summarize_page
 from _linear_tables import PROBLEMS as FOLDER_PROBLEMS
 from _linear_tables import open_tasks
 from _report import accept_seeds, make_parser
 
 PROBLEMS = FOLDER_PROBLEMS | PACKAGE_PROBLEMS
-HEADING = "## All tables\n\n"
+HEADING = "## Standings\n\n"
 STORE = Path(__file__).with_name("linear_rivals.json")
 
 
@@ -58,8 +58,11 @@ def main() -> None:
     parser.add_argument("--epsilon", type=float, default=1.0, help="of the summary's tables")
     arguments = parser.parse_args()
     if arguments.summary or not (arguments.rivals or arguments.only):
-        lines = list(summarize(Store.open(arguments.store), arguments.epsilon))
-        put(arguments.page, lines) if arguments.page else print("\n".join(lines))
+        store = Store.open(arguments.store)
+        if arguments.page:
+            put(arguments.page, list(summarize_page(store)))
+        else:
+            print("\n".join(summarize(store, arguments.epsilon)))
         return
     accept_seeds()
     seeds = range(arguments.first, arguments.first + arguments.repetitions)

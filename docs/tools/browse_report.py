@@ -1,14 +1,16 @@
 """Opens a report of hdp-fast hybrid in headless Chromium and compares it with its JSON.
 
-python docs/tools/browse_report.py [--screenshots build/screenshots/report]
+python docs/tools/browse_report.py [--screenshots build/screenshots/report] [--figure FILE.png]
 
 It makes tables, runs the command, and fails at a number on the page that is not that of the JSON, a
 mark of a chart in another place, a chart without a name for a screen reader, a message of the
-console, a request for another file, or a page wider than a narrow screen. It needs the extra
-`browse` and Chromium (Debian: apt-get install chromium).
+console, a request for another file, or a page wider than a narrow screen. `--figure` also draws
+the page on which people answer beside the head of the report: docs/figures/report.png of the
+README. It needs the extra `browse` and Chromium (Debian: apt-get install chromium).
 """
 
 import argparse
+import base64
 import json
 import os
 import shutil
@@ -23,9 +25,16 @@ from playwright.sync_api import Page, sync_playwright
 from hdp_fast.cli import main as hdp_fast
 
 WIDE, NARROW = (1000, 900), (390, 844)
+PHONE = Path(__file__).parents[1] / "figures" / "page_phone.png"
+# What the figure shows of both pages: their widths and the height, in pixels.
+PHONE_WIDTH, REPORT_WIDTH, HEIGHT = 375, 780, 680
+FRAMES = """<body style="margin:0;padding:16px;display:inline-flex;gap:24px;background:#fff">
+{images}</body>"""
+FRAME = """<div style="width:{width}px;height:{height}px;overflow:hidden;border:1px solid #bbb;
+border-radius:{radius}px"><img src="data:image/png;base64,{data}" style="width:100%"></div>"""
 OVERFLOW = "document.scrollingElement.scrollWidth - window.innerWidth"
 EMBEDDED = "document.getElementById('summary').textContent"
-MARKED = """Array.from(document.querySelectorAll('span[data-key]'),
+MARKED = """Array.from(document.querySelectorAll('[data-key]'),
     part => [part.dataset.key, part.textContent])"""
 # The centers of marks and the ends of lines on the screen, in the units of their chart.
 PLACED = """Array.from(document.querySelectorAll('svg')).flatMap(svg =>
@@ -135,7 +144,25 @@ def read(page: Page, path: Path, summary: Any, screenshots: Path) -> list[str]:
     return problems
 
 
-def main(screenshots: Path) -> int:
+def draw(page: Page, report: Path, figure: Path) -> None:
+    """Draw the head of the page that people answer on, and that of the report, side by side."""
+    page.emulate_media(media="screen")
+    page.set_viewport_size({"width": REPORT_WIDTH, "height": HEIGHT})
+    page.goto(report.as_uri())
+    pictures = ((PHONE.read_bytes(), PHONE_WIDTH, 24), (page.screenshot(), REPORT_WIDTH, 4))
+    frames = [
+        FRAME.format(
+            width=width, height=HEIGHT, radius=radius, data=base64.b64encode(data).decode()
+        )
+        for data, width, radius in pictures
+    ]
+    page.goto("about:blank")  # the report's own policy allows no pictures
+    page.set_content(FRAMES.format(images="".join(frames)), wait_until="load")
+    page.evaluate("Promise.all(Array.from(document.images, image => image.decode()))")
+    page.locator("body").screenshot(path=figure)
+
+
+def main(screenshots: Path, figure: Path | None) -> int:
     """Makes a report, reads it and says what is wrong with it."""
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
@@ -156,6 +183,8 @@ def main(screenshots: Path) -> int:
         summary = json.loads((folder / "model.json").read_text())
         browser = play.chromium.launch(executable_path=executable, args=["--no-sandbox"])
         problems = read(browser.new_page(), folder / "report.html", summary, screenshots)
+        if figure:
+            draw(browser.new_page(), folder / "report.html", figure)
         shutil.copy(folder / "report.html", screenshots / "report.html")
     for problem in problems:
         print(problem)
@@ -166,4 +195,6 @@ def main(screenshots: Path) -> int:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--screenshots", default="build/screenshots/report", type=Path)
-    sys.exit(main(parser.parse_args().screenshots.resolve()))
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    sys.exit(main(options.screenshots.resolve(), options.figure and options.figure.resolve()))

@@ -12,7 +12,8 @@ A document says in comments what belongs where, and its text stays hand-written:
 A table has a row for each route of this package, or with `all` of everybody, and a column for each
 processor; `speed` is one cell in a sentence, of the first processor. NAME=VALUE chooses groups by
 their parameters and `route` by its name; `each` shows the time of a unit of work. `--check` writes
-nothing, and fails where a document differs from its results.
+nothing, and fails where a document differs from its results. `--show GROUP [NAME=VALUE ...] [each]
+[all]` writes nothing, and prints a table; `--show` alone lists the groups.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS, DATA = ROOT / "benches" / "results", ROOT / "docs" / "figures" / "data"
-DOCUMENTS = (ROOT / "README.md", ROOT / "docs" / "performance.md")
+DOCUMENTS = tuple(ROOT / name for name in ("README.md", "docs/index.md", "docs/performance.md"))
 sys.path.insert(0, str(ROOT / "benches"))
 
 from _tables import digits, duration, factor, share, show  # noqa: E402
@@ -208,17 +209,13 @@ def growth_rows(results: Results) -> list[list[str]]:
 
 
 def render_growth(_: str, results: dict[str, Results]) -> str:
-    """Picture and table of every processor."""
-    parts = []
-    for kind, one in results.items():
-        header, *rows = growth_rows(one)
-        parts.append(f"\n\n![Time against size on {title(one)}: lines of slope 1 in logarithmic "
-                     f"scales](figures/growth_{kind}.svg)\n\n")  # fmt: skip
-        parts.append(f"Milliseconds on {title(one)} (`{COMMAND}`):\n\n")
-        parts.append(f"| {' | '.join(header)} |\n| --- |{' ---: |' * (len(header) - 1)}\n")
-        parts += [f"| {' | '.join(row)} |\n" for row in rows]
-        parts.append("\n")
-    return "".join(parts)
+    """The picture of every processor, and where its numbers are."""
+    return "".join(
+        f"\n\n![Time against size on {title(one)}: lines of slope 1 in logarithmic scales]"
+        f"(figures/growth_{kind}.svg)\n\n"
+        f"Its [milliseconds](figures/data/growth_{kind}.csv) (`{COMMAND}`).\n\n"
+        for kind, one in results.items()
+    )
 
 
 def growth_data(results: Results) -> str:
@@ -245,6 +242,14 @@ def fill(text: str, results: dict[str, Results]) -> str:
     )
 
 
+def show_stored(words: list[str], results: dict[str, Results]) -> str:
+    """The table of a group, or the names of all groups that are stored."""
+    if words:
+        return render_table(shlex.join(words), results).strip()
+    groups = {entry["group"] for one in results.values() for entry in one["groups"]}
+    return "\n".join(sorted(groups))
+
+
 def expected(results: dict[str, Results]) -> dict[Path, str]:
     """All files that this program writes."""
     files = {path: fill(path.read_text("utf-8"), results) for path in DOCUMENTS}
@@ -256,7 +261,11 @@ def main() -> None:
     """Writes or checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
+    parser.add_argument("--show", nargs="*", metavar="WORD", help="print the table of a group")
     options = parser.parse_args()
+    if options.show is not None:
+        print(show_stored(options.show, load()))
+        return
     files = expected(load())
     stale = [path for path, text in files.items()
              if not path.exists() or path.read_text("utf-8") != text]  # fmt: skip

@@ -90,8 +90,8 @@ def test_processors_are_named(tool):
 
 def test_growth_has_the_same_numbers_in_page_and_picture(tool):
     text = filled(tool, "growth", a=results())
-    assert "| projection of weights | 1000000 |  | 2.00 | 10.0 | 500 |" in text
     assert "figures/growth_a.svg" in text
+    assert "(figures/data/growth_a.csv)" in text
     command, header, row = tool.growth_data(results()).splitlines()
     assert command == "# make bench-store"
     assert header == "kernel,size,1 thread,2 threads,numpy,peer"
@@ -101,3 +101,10 @@ def test_growth_has_the_same_numbers_in_page_and_picture(tool):
 def test_filling_twice_changes_nothing(tool):
     once = filled(tool, "table: weights.project", a=results())
     assert tool.fill(once, {"a": results()}) == once
+
+
+def test_a_stored_table_is_shown_on_demand(tool):
+    kinds = {"a": results()}
+    shown = tool.show_stored(["weights.project", "into=new memory", "all"], kinds)
+    assert "| 1,000,000 | numpy, sort |" in shown
+    assert tool.show_stored([], kinds) == "weights.project"

@@ -78,7 +78,7 @@ def test_the_page_of_people_of_whom_some_are_silent(made):
     silent["response"]["days"] = days
     page = render(silent)
     reader = Reader(page)
-    assert "Their own devices drew their coins" in page
+    assert "Their own devices drew the randomness of the answers" in page
     assert "simulation" not in page.partition("<script")[0]
     assert ("response.days.3.day", "2026-05-04") in reader.marked
     assert ("response.days.3.answered", "704") in reader.marked

@@ -75,7 +75,7 @@ def store(script, summary, tmp_path):
 
 
 def test_the_page_has_the_summary_of_the_stored_scores(script):
-    lines = script.summarize(script.Store.open(script.STORE), 1.0)
+    lines = script.summarize_page(script.Store.open(script.STORE))
     assert PAGE.read_text().endswith(script.HEADING + "\n".join(lines) + "\n")
 
 

@@ -238,7 +238,7 @@ class Advice(JsonText):
         return best + forecast.low, best + forecast.high
 
     def __repr__(self) -> str:
-        """The table, the basis of each forecast, and what would change the order."""
+        """The table, the basis of each forecast, and with what other numbers another method is best."""
         heads = ("standard error", "") if self._is_estimate else ("kept", "excess error")
         rows: list[tuple[str, ...]] = [("", "method", *heads, "")]
         rows += [self._row(place, one) for place, one in enumerate(self.candidates, 1)]
@@ -254,7 +254,8 @@ class Advice(JsonText):
         lines += [""] * bool(self.missing)
         lines += [f"not possible: {name}, {reason}" for name, reason in self.missing]
         lines += [""] * bool(self.changes)
-        lines += [f"would change the order: {change}" for change in self.changes]
+        parts = (change.rpartition(": ") for change in self.changes)
+        lines += [f"with {numbers}, take {name}" for numbers, _, name in parts]
         return "\n".join(lines)
 
     def _row(self, place: int, one: Forecast) -> tuple[str, ...]:

@@ -65,7 +65,7 @@ let the people of SURVEY say what moved between the two, how the model's probabi
 changed for them (calibration), and how often it errs on them (a certificate). Columns that are
 nearly constant in PANEL and not in SURVEY are left out of the model; all others that moved are
 reported. SURVEY is a table for a simulation: each of its rows plays a person, who answers one
-question by randomized response, and the coins are drawn here. Or it is the folder of a study with
+question by randomized response, randomized by this program. Or it is the folder of a study with
 real people, as hdp-fast survey create makes it and hdp-fast survey serve hands it out: the run
 publishes its rounds of questions there, waits for the answers of each, and keeps what it has
 released. After a crash, Ctrl-C or a week hdp-fast hybrid STUDY goes on: nothing is released, spent
@@ -217,7 +217,7 @@ def _check_flags(arguments: argparse.Namespace, study: Study | None) -> None:
         epsilon = positive("--agents-epsilon", arguments.agents_epsilon)
         local.agents_needed(alpha=0.5, beta=0.5, epsilon=epsilon)
     elif arguments.seed is not None:
-        refuse("--seed", arguments.seed, "real people draw their own coins: leave it out")
+        refuse("--seed", arguments.seed, "real people draw their own random bits: leave it out")
 
 
 def _make_run(arguments: argparse.Namespace, schema: Schema) -> HybridRun:
@@ -411,8 +411,8 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         slope, intercept = calibration["slope"], calibration["intercept"]
         words["calibration"] = f"slope {slope:.3g}, intercept {intercept:+.3g} of the log-odds"
     for name, one in summary["certificates"].items():
-        ends = f"from {one['low']:.3f} to {one['high']:.3f}"
-        words[f"error_{name}"] = f"{one['value']:.3f}, {ends}, but for {one['beta']:g}"
+        sure = f"{100 - 100 * one['beta']:.4g} % interval"
+        words[f"error_{name}"] = f"{one['value']:.3f} ({sure} {one['low']:.3f} to {one['high']:.3f})"
     response = summary["response"]
     words["rounds"] = f"{response['rounds']} of questions, each person asked in one of them"
     for i, one in enumerate(response["days"] or (), start=1):

@@ -55,8 +55,8 @@ def _head(page: Page) -> str:
 def _who_drew(page: Page) -> str:
     if page.find("response.days") is None:
         played = "This is a simulation: rows of the survey play the people"
-        return f"{played}, and this program drew their coins."
-    return "Their own devices drew their coins, if they did as they should."
+        return f"{played}, and this program drew the randomness of their answers."
+    return "Their own devices drew the randomness of the answers, if they did as they should."
 
 
 def _verdict(page: Page) -> list[Item]:
@@ -310,7 +310,7 @@ def _records(page: Page) -> Iterator[Item]:
         rest = (page.show(f"{p}.numerics"), page.show(f"{p}.rng"))
         told = (epsilon, delta, f"{advantage_of(record):g}")
         rows.append([write_name(record["mechanism"]), whom, *told, *rest])
-    heads = ["mechanism", "protects", "epsilon", "delta", ADVANTAGE, "numerics", "coins"]
+    heads = ["mechanism", "protects", "epsilon", "delta", ADVANTAGE, "numerics", "random bits"]
     yield PageTable("Records of privacy", heads, rows)
     if page.has("budget"):
         yield (

@@ -172,11 +172,11 @@ def _embed(summary: Any) -> str:
 
 
 def warn_of_seed(page: Page) -> list[Item]:
-    """A paragraph on the seed of the coins, if there is one."""
+    """A paragraph on the seed of the random bits, if there is one."""
     if page.find("settings.seed") is None:
         return []
     seed = page.show("settings.seed")
-    text = f"The coins come from the seed {seed}: this run protects no one who knows it."
+    text = f"The random bits come from the seed {seed}: this run protects no one who knows it."
     return [f"<strong>{text}</strong>"]
 
 

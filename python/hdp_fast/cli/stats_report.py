@@ -194,7 +194,7 @@ def _records(page: Page) -> Iterator[Item]:
         ]
         for i, record in enumerate(page.find("records"))
     ]
-    heads = ["mechanism", "epsilon", "delta", ADVANTAGE, "noise", "numerics", "coins"]
+    heads = ["mechanism", "epsilon", "delta", ADVANTAGE, "noise", "numerics", "random bits"]
     yield PageTable("Records of privacy; a row's protection is their sum", heads, rows)
     if page.find("settings.budget") is not None:
         yield f"All of it was charged to the ledger {page.show('settings.budget')}."

@@ -455,8 +455,9 @@ def describe_doubt(certificate: Certificate) -> str | None:
     if constants is not None and not certificate.beats_constant:
         article = "an" if measured == "error" else "a"
         have = f"{article} {measured} of at most {certificate.high:.3f}"
-        rule = f"the better constant's is {constants.better:.3f}, at least {constants.low:.3f}"
-        help_ = "ask more agents" if certificate.value < constants.better else "predict a constant"
+        rule = f"the better constant's is about {constants.better:.3f}, perhaps {constants.low:.3f}"
+        hope = certificate.value < constants.better
+        help_ = "not yet shown to be better, ask more people" if hope else "predict a constant"
         return f"agents = {certificate.agents:,} show {have}, but {rule}: {help_}"
     if measured == "difference" and certificate.better is None:
         ends = f"[{certificate.low:.3f}, {certificate.high:.3f}]"
