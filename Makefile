@@ -50,15 +50,18 @@ EXAMPLES := $(filter-out examples/crc_parity.py,$(sort $(wildcard examples/*.py)
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
 DOCUMENTS := README.md $(sort $(wildcard docs/*.md docs/*/*.md))
 
-# The requirements of the extras named in $(1), read from pyproject.toml so that they are written down once.
-extras = $(BIN)/python -c 'import sys, tomllib; \
-  table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+# The requirements of the extras and the groups named in $(1), read from pyproject.toml so that they are written down once.
+needs = $(BIN)/python -c 'import sys, tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb")); \
+  table = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
+EXTRAS := sklearn scipy plot progress parallel tables serve
 
 # The oldest versions that pyproject.toml allows of the packages named in $(1).
 floors = $(BIN)/python -c 'import re, sys, tomllib; \
-  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-  lines = project["dependencies"] + project["optional-dependencies"]["dev"]; \
+  project = tomllib.load(open("pyproject.toml", "rb")); \
+  tables = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
+  lines = project["project"]["dependencies"] + sum(map(tables.get, "$(EXTRAS) dev".split()), []); \
   least = dict(match.groups() for line in lines if (match := re.match(r"([\w-]+)>=([\d.]+)", line))); \
   print(*(f"{name}=={least[name]}.*" for name in sys.argv[1:]), sep="\n")' $(1)
 
@@ -251,17 +254,17 @@ quick: $(if $(RELEASED),,$(STAMPS)/quick)
 $(MODULE): ;
 
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
-	@$(call extras,plot progress) > $(STAMPS)/demo.txt
+	@$(call needs,plot progress) > $(STAMPS)/demo.txt
 	$(PIP) --requirement $(STAMPS)/demo.txt
 	@touch $@
 
 $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
-	@$(call extras,bench) > $(STAMPS)/bench.txt
+	@$(call needs,bench) > $(STAMPS)/bench.txt
 	$(PIP) --requirement $(STAMPS)/bench.txt
 	@touch $@
 
 $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
-	@$(call extras,browse serve) > $(STAMPS)/browse.txt
+	@$(call needs,browse serve) > $(STAMPS)/browse.txt
 	$(PIP) --requirement $(STAMPS)/browse.txt
 	@touch $@
 
@@ -270,12 +273,12 @@ chromium:
 	@command -v chromium google-chrome >/dev/null || { echo "no Chromium: apt-get install chromium"; apt-get install --yes --quiet chromium; }
 
 $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
-	@$(call extras,engines) > $(STAMPS)/engines.txt
+	@$(call needs,engines parallel tables) > $(STAMPS)/engines.txt
 	$(PIP) --requirement $(STAMPS)/engines.txt
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
-	@$(call extras,dev docs plot progress) > $(STAMPS)/dev.txt
+	@$(call needs,dev docs $(EXTRAS)) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
 	@touch $@
 
