@@ -1,4 +1,4 @@
-"""Writes THIRD_PARTY_NOTICES.txt: the licenses of all crates that a wheel or the page's module holds.
+"""Writes THIRD_PARTY_NOTICES.txt: the licenses of all crates that a wheel holds.
 
     python docs/tools/notices.py             # `make notices`
     python docs/tools/notices.py --check     # whether the file names the crates of Cargo.lock
@@ -36,8 +36,8 @@ LINKED = {
 ORDER = ("MIT", "BSD-2-Clause", "BSD-3-Clause", "Zlib", "ISC", "Apache-2.0")
 HEAD = """Third-party notices of hdp_fast
 
-The compiled module of the wheel and the module that answers on a page hold code of the crates below,
-each under the license that stands with it. `make notices` writes this file.
+The compiled module of the wheel and the module that answers on a page hold code of the crates
+below, each under the license that stands with it. `make notices` writes this file.
 """
 # The licenses of the standard library's own files are those of its COPYRIGHT file.
 STANDARD = """The Rust standard library
@@ -147,10 +147,10 @@ def main() -> int:
         return 0
     listed = read_titles(NOTICES.read_text(encoding="utf-8"))
     linked = {crate.title for crate in find_linked()}
-    for title in sorted(listed ^ linked):
-        print(
-            f"error: {title} is {'linked, but not ' if title in linked else 'not linked, but '}listed"
-        )
+    for title in sorted(linked - listed):
+        print(f"error: {title} is linked, but has no notice: run `make notices`")
+    for title in sorted(listed - linked):
+        print(f"error: {title} has a notice, but is not linked: run `make notices`")
     return int(listed != linked)
 
 
