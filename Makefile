@@ -74,7 +74,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel notices workflows ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -105,6 +105,7 @@ lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing ma
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy python/hdp_fast
 	$(BIN)/python -m mypy.stubtest hdp_fast._core
+	$(BIN)/python docs/tools/notices.py --check
 
 bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against numpy and every peer found, a quarter of an hour (BENCH=benches/bench_weights.py BENCH_ARGS=--small)
 	$(BIN)/python -m pytest $(BENCH) $(BENCH_ARGS)
@@ -178,6 +179,7 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	rm -rf dist build/wheel-env build/sdist-env
 	$(BIN)/maturin build --release --locked --out dist
 	$(BIN)/maturin sdist --out dist
+	$(BIN)/python docs/tools/absolute_links.py dist/*.whl dist/*.tar.gz
 	@for kind in wheel sdist; do \
 	  if [ $$kind = wheel ]; then file=$$(ls dist/*.whl); else file=$$(ls dist/*.tar.gz); fi; \
 	  echo "== $$file"; \
@@ -185,6 +187,14 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	  env -u VIRTUAL_ENV -u PYO3_PYTHON $(QUICK_BUILD) build/$$kind-env/bin/python -m pip --disable-pip-version-check install --quiet "$$file"; \
 	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
 	done
+
+notices: ## write THIRD_PARTY_NOTICES.txt anew, after a change of Cargo.lock
+	$(PYTHON) docs/tools/notices.py
+
+workflows: $(STAMPS)/workflows ## check .github/workflows by their schema and by zizmor, and the Containerfile by hadolint; needs no build, no part of ci
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/workflows/bin/zizmor --offline --persona pedantic --no-progress .github/workflows
+	build/workflows/bin/hadolint Containerfile
 
 ci: HDP_FAST_STAT = short
 ci: warm lint thorough stat packed ## everything that must hold before a change lands, statistics and faults in a short form
@@ -280,6 +290,13 @@ $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
 	@$(call needs,dev docs $(EXTRAS)) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
+	@touch $@
+
+$(STAMPS)/workflows: pyproject.toml $(STAMPS)/venv
+	@$(call needs,workflows) > $(STAMPS)/workflows.txt
+	rm -rf build/workflows
+	$(BIN)/python -m venv build/workflows
+	build/workflows/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/workflows.txt
 	@touch $@
 
 $(STAMPS)/floors: pyproject.toml $(STAMPS)/venv
