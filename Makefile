@@ -14,6 +14,12 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# What `make rust` has fetched.
+ifneq ($(wildcard .rust/cargo/bin/cargo),)
+export PATH := $(CURDIR)/.rust/cargo/bin:$(PATH)
+export CARGO_HOME := $(CURDIR)/.rust/cargo
+export RUSTUP_HOME := $(CURDIR)/.rust/rustup
+endif
 # pyo3 asks this interpreter about itself whenever cargo runs outside maturin.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
@@ -74,7 +80,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel notices workflows ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel rust notices workflows ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -188,6 +194,9 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
 	done
 
+rust: ## fetch Rust 1.95 into .rust/ of this clone, by its checksum, where there is none (Linux; 600 MB)
+	bash rust/fetch.sh .rust
+
 notices: ## write THIRD_PARTY_NOTICES.txt anew, after a change of Cargo.lock
 	$(PYTHON) docs/tools/notices.py
 
@@ -201,7 +210,7 @@ ci: warm lint thorough stat packed ## everything that must hold before a change 
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) build dist site target python/hdp_fast/_core*.so
+	rm -rf $(VENV) build dist site target .rust python/hdp_fast/_core*.so
 
 # The release build keeps one core busy for minutes: what else is compiled or installed goes on beside it, and so does what needs
 # no compiled module and is kept: lint and docs find it done.
@@ -236,8 +245,9 @@ warm-test: $(STAMPS)/maturin
 toolchain:
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
-	@for tool in rustc cargo; do command -v $$tool >/dev/null || { echo "error: $$tool not found; hdp_fast needs Rust >= 1.89, see https://rustup.rs" >&2; exit 1; }; done
-	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update)" >&2; exit 1; }
+	@missing=""; for tool in cargo rustc $(if $(filter Windows_NT,$(OS)),,cc); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
+	  test -z "$$missing" || { echo "error:$$missing not found; hdp_fast needs Rust >= 1.89 (\`make rust\` fetches it into this clone, or https://rustup.rs) and cc, which links (Debian, Ubuntu: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update, or make rust)" >&2; exit 1; }
 
 $(STAMPS)/venv: | toolchain
 	@$(PYTHON) -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
