@@ -20,8 +20,9 @@ curl --fail --silent --show-error --location --output "$installer" "$server/arch
 echo "$sum  $installer" | sha256sum --check --quiet ||
   { rm -f "$installer"; echo "error: what $server sent is not rustup-init $rustup: removed" >&2; exit 1; }
 chmod +x "$installer"
-CARGO_HOME=$folder/cargo RUSTUP_HOME=$folder/rustup RUSTUP_INIT_SKIP_PATH_CHECK=yes \
-  "$installer" -y --quiet --no-modify-path --profile minimal --component clippy --component rustfmt \
-  --default-host "$host" --default-toolchain "$toolchain"
+export CARGO_HOME=$folder/cargo RUSTUP_HOME=$folder/rustup RUSTUP_INIT_SKIP_PATH_CHECK=yes
+"$installer" -y --no-modify-path --profile minimal --component clippy --component rustfmt \
+  --default-host "$host" --default-toolchain "$toolchain" >"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 rm "$installer"
-echo "Rust $toolchain is in $folder; make finds it there"
+"$CARGO_HOME/bin/cargo" --version
+echo "It is in $folder, where make finds it."
