@@ -7,6 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules
 
+COMMA := ,
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -67,7 +68,7 @@ EXTRAS := sklearn scipy plot progress parallel tables serve
 floors = $(BIN)/python -c 'import re, sys, tomllib; \
   project = tomllib.load(open("pyproject.toml", "rb")); \
   tables = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
-  lines = project["project"]["dependencies"] + sum(map(tables.get, "$(EXTRAS) dev".split()), []); \
+  lines = project["project"]["dependencies"] + sum(map(tables.get, "$(EXTRAS) develop".split()), []); \
   least = dict(match.groups() for line in lines if (match := re.match(r"([\w-]+)>=([\d.]+)", line))); \
   print(*(f"{name}=={least[name]}.*" for name in sys.argv[1:]), sep="\n")' $(1)
 
@@ -202,7 +203,8 @@ notices: ## write THIRD_PARTY_NOTICES.txt anew, after a change of Cargo.lock
 
 workflows: $(STAMPS)/workflows ## check .github/workflows by their schema and by zizmor, and the Containerfile by hadolint; needs no build, no part of ci
 	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	build/workflows/bin/zizmor --offline --persona pedantic --no-progress .github/workflows
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	build/workflows/bin/zizmor --offline --persona pedantic --no-progress .github
 	build/workflows/bin/hadolint Containerfile
 
 ci: HDP_FAST_STAT = short
@@ -245,8 +247,9 @@ warm-test: $(STAMPS)/maturin
 toolchain:
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
-	@missing=""; for tool in cargo rustc $(if $(filter Windows_NT,$(OS)),,cc); do command -v $$tool >/dev/null || missing="$$missing $$tool"; done; \
-	  test -z "$$missing" || { echo "error:$$missing not found; hdp_fast needs Rust >= 1.89 (\`make rust\` fetches it into this clone, or https://rustup.rs) and cc, which links (Debian, Ubuntu: apt-get install gcc libc6-dev)" >&2; exit 1; }
+	@need=""; for tool in cargo rustc; do command -v $$tool >/dev/null || need="Rust >= 1.89 (\`make rust\` fetches it into this clone; or see https://rustup.rs)"; done; \
+	  $(if $(filter Windows_NT,$(OS)),,command -v cc >/dev/null || need="$$need$${need:+ and }a linker$(COMMA) cc (Debian$(COMMA) Ubuntu: apt-get install gcc libc6-dev)";) \
+	  test -z "$$need" || { echo "error: hdp_fast needs $$need" >&2; exit 1; }
 	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update, or make rust)" >&2; exit 1; }
 
 $(STAMPS)/venv: | toolchain
@@ -298,7 +301,7 @@ $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
-	@$(call needs,dev docs $(EXTRAS)) > $(STAMPS)/dev.txt
+	@$(call needs,develop docs $(EXTRAS)) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
 	@touch $@
 
