@@ -7,6 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules
 
+COMMA := ,
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -14,6 +15,12 @@ STAMPS := $(VENV)/stamps
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
 export PATH := $(PATH):$(HOME)/.cargo/bin
+# What `make rust` has fetched.
+ifneq ($(wildcard .rust/cargo/bin/cargo),)
+export PATH := $(CURDIR)/.rust/cargo/bin:$(PATH)
+export CARGO_HOME := $(CURDIR)/.rust/cargo
+export RUSTUP_HOME := $(CURDIR)/.rust/rustup
+endif
 # pyo3 asks this interpreter about itself whenever cargo runs outside maturin.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
@@ -50,15 +57,18 @@ EXAMPLES := $(filter-out examples/crc_parity.py,$(sort $(wildcard examples/*.py)
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
 DOCUMENTS := README.md $(sort $(wildcard docs/*.md docs/*/*.md))
 
-# The requirements of the extras named in $(1), read from pyproject.toml so that they are written down once.
-extras = $(BIN)/python -c 'import sys, tomllib; \
-  table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
+# The requirements of the extras and the groups named in $(1), read from pyproject.toml so that they are written down once.
+needs = $(BIN)/python -c 'import sys, tomllib; \
+  project = tomllib.load(open("pyproject.toml", "rb")); \
+  table = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
+EXTRAS := sklearn scipy plot progress parallel tables serve
 
 # The oldest versions that pyproject.toml allows of the packages named in $(1).
 floors = $(BIN)/python -c 'import re, sys, tomllib; \
-  project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
-  lines = project["dependencies"] + project["optional-dependencies"]["dev"]; \
+  project = tomllib.load(open("pyproject.toml", "rb")); \
+  tables = project["project"]["optional-dependencies"] | project["dependency-groups"]; \
+  lines = project["project"]["dependencies"] + sum(map(tables.get, "$(EXTRAS) develop".split()), []); \
   least = dict(match.groups() for line in lines if (match := re.match(r"([\w-]+)>=([\d.]+)", line))); \
   print(*(f"{name}=={least[name]}.*" for name in sys.argv[1:]), sep="\n")' $(1)
 
@@ -71,7 +81,8 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers paper docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+# Every target in small letters is a verb.
+.PHONY: $(shell sed -n 's/^\([a-z-]*\):.*/\1/p' Makefile)
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -102,6 +113,7 @@ lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing ma
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy python/hdp_fast
 	$(BIN)/python -m mypy.stubtest hdp_fast._core
+	$(BIN)/python docs/tools/notices.py --check
 
 bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against numpy and every peer found, a quarter of an hour (BENCH=benches/bench_weights.py BENCH_ARGS=--small)
 	$(BIN)/python -m pytest $(BENCH) $(BENCH_ARGS)
@@ -182,6 +194,7 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	rm -rf dist build/wheel-env build/sdist-env
 	$(BIN)/maturin build --release --locked --out dist
 	$(BIN)/maturin sdist --out dist
+	$(BIN)/python docs/tools/absolute_links.py dist/*.whl dist/*.tar.gz
 	@for kind in wheel sdist; do \
 	  if [ $$kind = wheel ]; then file=$$(ls dist/*.whl); else file=$$(ls dist/*.tar.gz); fi; \
 	  echo "== $$file"; \
@@ -190,12 +203,24 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
 	done
 
+rust: ## fetch Rust 1.95 into .rust/ of this clone, by its checksum, where there is none (Linux; 600 MB)
+	bash rust/fetch.sh .rust
+
+notices: ## write THIRD_PARTY_NOTICES.txt anew, after a change of Cargo.lock
+	$(PYTHON) docs/tools/notices.py
+
+workflows: $(STAMPS)/workflows ## check .github/workflows by their schema and by zizmor, and the Containerfile by hadolint; needs no build, no part of ci
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/workflows/bin/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	build/workflows/bin/zizmor --offline --persona pedantic --no-progress .github
+	build/workflows/bin/hadolint Containerfile
+
 ci: HDP_FAST_STAT = short
 ci: warm lint thorough stat packed ## everything that must hold before a change lands, statistics and faults in a short form
 	@echo "ci: passed"
 
 clean: ## remove what the other verbs made
-	rm -rf $(VENV) build dist site target python/hdp_fast/_core*.so
+	rm -rf $(VENV) build dist site target .rust python/hdp_fast/_core*.so
 
 # The release build keeps one core busy for minutes: what else is compiled or installed goes on beside it, and so does what needs
 # no compiled module and is kept: lint and docs find it done.
@@ -230,8 +255,10 @@ warm-test: $(STAMPS)/maturin
 toolchain:
 	@command -v $(PYTHON) >/dev/null || { echo "error: $(PYTHON) not found; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "error: $$($(PYTHON) --version) is too old; hdp_fast needs Python >= 3.11 (PYTHON=... picks one)" >&2; exit 1; }
-	@for tool in rustc cargo; do command -v $$tool >/dev/null || { echo "error: $$tool not found; hdp_fast needs Rust >= 1.89, see https://rustup.rs" >&2; exit 1; }; done
-	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update)" >&2; exit 1; }
+	@need=""; for tool in cargo rustc; do command -v $$tool >/dev/null || need="Rust >= 1.89 (\`make rust\` fetches it into this clone; or see https://rustup.rs)"; done; \
+	  $(if $(filter Windows_NT,$(OS)),,command -v cc >/dev/null || need="$$need$${need:+ and }a linker$(COMMA) cc (Debian$(COMMA) Ubuntu: apt-get install gcc libc6-dev)";) \
+	  test -z "$$need" || { echo "error: hdp_fast needs $$need" >&2; exit 1; }
+	@rustc --version | awk '{ split($$2, v, "."); exit !(v[1] > 1 || (v[1] == 1 && v[2] >= 89)) }' || { echo "error: $$(rustc --version) is too old; hdp_fast needs Rust >= 1.89 (rustup update, or make rust)" >&2; exit 1; }
 
 $(STAMPS)/venv: | toolchain
 	@$(PYTHON) -m venv $(VENV) || { echo "error: $(PYTHON) cannot make a virtual environment; on Debian and Ubuntu install python3-venv" >&2; exit 1; }
@@ -258,17 +285,17 @@ quick: $(if $(RELEASED),,$(STAMPS)/quick)
 $(MODULE): ;
 
 $(STAMPS)/demo: pyproject.toml $(STAMPS)/venv
-	@$(call extras,plot progress) > $(STAMPS)/demo.txt
+	@$(call needs,plot progress) > $(STAMPS)/demo.txt
 	$(PIP) --requirement $(STAMPS)/demo.txt
 	@touch $@
 
 $(STAMPS)/bench: pyproject.toml $(STAMPS)/venv
-	@$(call extras,bench) > $(STAMPS)/bench.txt
+	@$(call needs,bench) > $(STAMPS)/bench.txt
 	$(PIP) --requirement $(STAMPS)/bench.txt
 	@touch $@
 
 $(STAMPS)/browse: pyproject.toml $(STAMPS)/venv
-	@$(call extras,browse serve) > $(STAMPS)/browse.txt
+	@$(call needs,browse serve) > $(STAMPS)/browse.txt
 	$(PIP) --requirement $(STAMPS)/browse.txt
 	@touch $@
 
@@ -277,13 +304,20 @@ chromium:
 	@command -v chromium google-chrome >/dev/null || { echo "no Chromium: apt-get install chromium"; apt-get install --yes --quiet chromium; }
 
 $(STAMPS)/engines: pyproject.toml $(STAMPS)/venv
-	@$(call extras,engines) > $(STAMPS)/engines.txt
+	@$(call needs,engines parallel tables) > $(STAMPS)/engines.txt
 	$(PIP) --requirement $(STAMPS)/engines.txt
 	@touch $@
 
 $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
-	@$(call extras,dev docs plot progress) > $(STAMPS)/dev.txt
+	@$(call needs,develop docs $(EXTRAS)) > $(STAMPS)/dev.txt
 	$(PIP) --requirement $(STAMPS)/dev.txt
+	@touch $@
+
+$(STAMPS)/workflows: pyproject.toml $(STAMPS)/venv
+	@$(call needs,workflows) > $(STAMPS)/workflows.txt
+	rm -rf build/workflows
+	$(BIN)/python -m venv build/workflows
+	build/workflows/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/workflows.txt
 	@touch $@
 
 $(STAMPS)/floors: pyproject.toml $(STAMPS)/venv

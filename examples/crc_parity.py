@@ -346,7 +346,7 @@ def main() -> None:
     try:
         draw(report, folder / "hdp_fast_demo.png")
     except ImportError:
-        print("no picture without matplotlib: pip install hdp-fast[plot]")
+        print("no picture without matplotlib: pip install matplotlib (the extra hdp-fast[plot])")
     print(f"wrote hdp_fast_demo.* to {folder}")
 
 

@@ -27,6 +27,18 @@ def numpy_is_the_only_dependency() -> None:
     assert not others, f"not an empty environment: {others}"
 
 
+def an_index_can_show_it() -> None:
+    """Nothing of the description is relative, and what is linked in has its notices."""
+    shown = metadata.metadata("hdp-fast")
+    addresses = re.findall(r"\]\(([^)\s]+)\)", shown.get_payload())
+    assert len(addresses) > 10, addresses
+    assert all(re.match(r"https?://|#", address) for address in addresses), addresses
+    assert shown.get_all("License-File") == ["LICENSE", "THIRD_PARTY_NOTICES.txt"]
+    files = {file.name: file for file in metadata.files("hdp-fast") or []}
+    assert "pyo3 " in files["THIRD_PARTY_NOTICES.txt"].read_text(encoding="utf-8")
+    assert len(metadata.requires("hdp-fast") or []) < 15, "developers' tools are groups"
+
+
 def the_page_for_people_is_there() -> None:
     page = Path(hdp_fast.__file__).parent / "collection" / "page"
     for name in ("index.html", "page.js", "style.css", "texts.json", "device.wasm"):
@@ -74,6 +86,7 @@ def the_command_runs() -> None:
 if __name__ == "__main__":
     installed_not_imported_from_the_checkout()
     numpy_is_the_only_dependency()
+    an_index_can_show_it()
     the_page_for_people_is_there()
     a_system_is_solved()
     a_parity_is_learned()

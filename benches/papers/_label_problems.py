@@ -278,7 +278,7 @@ def without_mlxtend() -> str | None:
     import importlib.util
 
     found = importlib.util.find_spec("mlxtend")
-    return None if found else "mlxtend is missing: pip install 'hdp-fast[data]'"
+    return None if found else "mlxtend is missing: pip install mlxtend"
 
 
 def sized_parts(*sizes: int) -> Callable[[Any, np.random.Generator], Split]:

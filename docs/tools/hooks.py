@@ -5,6 +5,7 @@ files of the repository that a page includes have their links turned towards the
 """
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ TAG = re.compile(r"<[^>]+>")
 CODE = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
 RAW_FORMULA = re.compile(r"\\[()\[\]]")
 ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">"}
+
+
+def on_config(config: Any, **_: Any) -> Any:
+    """Takes the two addresses from pyproject.toml, once they are no placeholders."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, url in (("site_url", "Documentation"), ("repo_url", "Repository")):
+        if ".invalid" not in project["urls"][url]:
+            config[name] = project["urls"][url]
+    return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:

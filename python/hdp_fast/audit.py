@@ -6,7 +6,6 @@ one of them and Q on the other, e^epsilon is at least (P - delta) / Q.
 
 from __future__ import annotations
 
-import importlib
 import numbers
 import os
 import sys
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._support import progress as progress_module
+from ._support.lazy import load_optional
 from ._support.notes import note
 from ._support.validate import nonnegative_int, probability, refuse
 from .exceptions import ParameterError
@@ -256,7 +256,4 @@ def _count_processors() -> int:
 
 
 def _import_stats() -> Any:
-    try:
-        return importlib.import_module("scipy.stats")
-    except ImportError as error:
-        raise ImportError("auditing needs scipy: pip install hdp-fast[scipy]") from error
+    return load_optional("scipy.stats", "auditing", "scipy")

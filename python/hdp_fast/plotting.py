@@ -1,4 +1,4 @@
-"""Figures of results, drawn with matplotlib from the extra `pip install hdp-fast[plot]`.
+"""Figures of results, drawn with matplotlib from the extra `hdp-fast[plot]`.
 
 Each function draws into the axes `ax`, or a figure of its own, and returns the Figure:
 `figure.savefig("tests.svg")` writes PNG, SVG or PDF. The figures show what the results release and
@@ -7,13 +7,13 @@ nothing else.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._support.lazy import load_optional
 from ._support.validate import instance, positive_int, refuse
 from .adaptation.base import Estimator
 from .data import Number
@@ -620,7 +620,4 @@ def _check_axes(ax: object) -> Any:
 
 
 def _matplotlib(module: str) -> Any:
-    try:
-        return importlib.import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise ImportError("plotting needs matplotlib: pip install hdp-fast[plot]") from error
+    return load_optional(f"matplotlib.{module}", "plotting", "plot")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._core import __version__
+from ._support.lazy import load_optional
 from ._support.numbers import round_up
 from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.composition import epsilon as composed_epsilon
@@ -280,11 +281,7 @@ class PrivacyRecord:
 
 def _find_event(name: str) -> Any:
     """The event of dp-accounting with this name. Raises ImportError where there is none."""
-    try:
-        from dp_accounting import dp_event  # type: ignore[import-untyped]
-    except ModuleNotFoundError as error:
-        text = "to_dp_event needs dp-accounting: pip install dp-accounting"
-        raise ModuleNotFoundError(text) from error
+    dp_event = load_optional("dp_accounting", "to_dp_event").dp_event
     if not hasattr(dp_event, name):
         raise ImportError(f"to_dp_event needs a newer dp-accounting, which has {name}")
     return getattr(dp_event, name)

@@ -489,5 +489,5 @@ def test_coefficients_are_drawn(capsys, folder, monkeypatch):
     assert main(["budget", "ledger", "--epsilon", "5", "--delta", "1e-3"]) == 0
     capsys.readouterr()
     line = refused(capsys, *PRIVATE, "--budget", "ledger", "--plot", "other.png")
-    assert "pip install hdp-fast[plot]" in line
+    assert "pip install matplotlib (the extra hdp-fast[plot])" in line
     assert Budget.open("ledger").spent == (0, 0)

@@ -536,7 +536,7 @@ def test_what_is_missing_is_named_before_anything_is_spent(capsys, folder, monke
     ):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            assert f"pip install hdp-fast[{extra}]" in refused(capsys, *options)
+            assert f"(the extra hdp-fast[{extra}])" in refused(capsys, *options)
 
 
 @pytest.mark.thorough(cases=["logistic", "naive-bayes", "tree"])

@@ -646,7 +646,7 @@ def test_estimates_are_drawn(capsys, monkeypatch, options):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "matplotlib.figure", None)
             line = fails(capsys, "local", *argv, "--plot", "missing.png")
-        assert "pip install hdp-fast[plot]" in line
+        assert "pip install matplotlib (the extra hdp-fast[plot])" in line
         assert not Path("missing.png").exists()
 
 

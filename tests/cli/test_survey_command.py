@@ -101,7 +101,7 @@ def test_serve_names_the_package_that_is_missing_and_its_extra(
     code, _, err = run(capsys, "serve", path, "--port", 0)
     monkeypatch.undo()
     assert code == 2
-    assert f"needs {package}: pip install hdp-fast[serve]" in err
+    assert f"needs {package}: pip install {package} (the extra hdp-fast[serve])" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])

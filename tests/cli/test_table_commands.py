@@ -180,7 +180,9 @@ def test_the_tests_of_a_transfer_are_drawn(capsys, folder, monkeypatch):
     assert (folder / "tests.svg").read_bytes().startswith(b"<?xml")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     command = ["transfer", "none.csv", "target.csv", "--schema", "schema.json", *PRIVATE]
-    assert "pip install hdp-fast[plot]" in fails(capsys, *command, "--plot", "other.png")
+    assert "pip install matplotlib (the extra hdp-fast[plot])" in fails(
+        capsys, *command, "--plot", "other.png"
+    )
     assert "must end in .png, .svg or .pdf" in fails(capsys, *command, "--plot", "other.jpg")
 
 

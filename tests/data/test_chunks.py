@@ -340,7 +340,8 @@ def test_without_joblib_parts_are_read_in_order(tmp_path):
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "8\nworkers = 2 needs joblib: pip install joblib\n"
+    needed = "workers = 2 needs joblib: pip install joblib (the extra hdp-fast[parallel])"
+    assert done.stdout == f"8\n{needed}\n"
 
 
 # Tables of text ----------------------------------------------------------------------------------

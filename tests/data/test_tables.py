@@ -234,7 +234,7 @@ def test_files_of_arrow(tmp_path, suffix):
 
 def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow.parquet", None)
-    with pytest.raises(ImportError, match=r"pip install hdp-fast\[tables\]"):
+    with pytest.raises(ImportError, match=r"pip install pyarrow \(the extra hdp-fast\[tables\]"):
         read_table(tmp_path / "table.parquet")
 
 

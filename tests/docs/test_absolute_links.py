@@ -40,7 +40,7 @@ def test_relative_links_alone_become_absolute(links, text, expected):
 
 
 def test_no_link_of_the_readme_stays_relative(links, capsys):
-    assert links.main(BASE, ROOT / "README.md") == 0
+    assert links.main(BASE, [ROOT / "README.md"]) == 0
     text = capsys.readouterr().out
     addresses = re.findall(r"\]\(([^)\s]+)\)", text)
     assert addresses
@@ -54,12 +54,12 @@ def test_no_link_of_the_readme_stays_relative(links, capsys):
 def test_a_link_that_leads_nowhere_is_an_error(links, tmp_path, capsys):
     page = tmp_path / "README.md"
     page.write_text("[a](lost.md) [b](README.md)")
-    assert links.main(BASE, page) == 2
+    assert links.main(BASE, [page]) == 2
     captured = capsys.readouterr()
     assert "lost.md" in captured.err
     assert not captured.out
 
 
 def test_a_base_without_a_scheme_is_an_error(links, capsys):
-    assert links.main("example.org", ROOT / "README.md") == 2
+    assert links.main("example.org", [ROOT / "README.md"]) == 2
     assert "https://" in capsys.readouterr().err

@@ -141,5 +141,5 @@ def test_run_tells_of_silence_and_needs_no_matplotlib(
     text = capsys.readouterr().out
     assert "Nothing was released" in text
     assert "no error" in text
-    assert "pip install hdp-fast[plot]" in text
+    assert "pip install matplotlib (the extra hdp-fast[plot])" in text
     assert [path.name for path in tmp_path.iterdir()] == ["hdp_fast_demo.json"]

@@ -239,7 +239,7 @@ def test_the_module_is_loaded_on_demand_and_names_what_it_needs():
         "except ImportError as error:\n    print(error)\n"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "pip install 'hdp-fast[sklearn]'" in shown.stdout
+    assert "pip install 'scikit-learn>=1.6' (the extra hdp-fast[sklearn])" in shown.stdout
 
 
 @each_case("bounds", [(0.0, 1.0), (0, 1e-300), (0, 5e-324), (-8e307, 8e307)])

@@ -1,10 +1,13 @@
-"""Faces of packages: they load their names on first use and list nothing else in dir()."""
+"""What is loaded on first use: the names of our packages, and the packages of others."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+# Modules whose packages have another name on an index, or must be new enough.
+_PACKAGES = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn>=1.6"}
 
 
 def attach(
@@ -32,3 +35,32 @@ def attach(
 def list_only(public: Sequence[str]) -> Callable[[], list[str]]:
     """The __dir__ of a package that lists its public names, not the files that define them."""
     return lambda: sorted(public)
+
+
+def load_optional(module: str, purpose: str, extra: str | None = None) -> Any:
+    """A module of a package that is no dependency of this one.
+
+    Args:
+        module: Its dotted name.
+        purpose: What needs it: the error begins with this text.
+        extra: The extra of this package that brings it, where there is one.
+
+    Raises:
+        ImportError: It cannot be imported; the error names the package to install.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise name_package(error, module, purpose, extra) from error
+
+
+def name_package(
+    error: ImportError, module: str, purpose: str, extra: str | None = None
+) -> ImportError:
+    """The error that says what to install: the package itself, wherever ours is from."""
+    name = (error.name or module).partition(".")[0]
+    package = _PACKAGES.get(name, name)
+    command = f"pip install {package!r}" if ">" in package else f"pip install {package}"
+    brought = f" (the extra hdp-fast[{extra}])" if extra else ""
+    kind = ModuleNotFoundError if isinstance(error, ModuleNotFoundError) else ImportError
+    return kind(f"{purpose} needs {package}: {command}{brought}", name=error.name)

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from multiprocessing import current_process
 from typing import Any, TypeVar
 
+from .lazy import load_optional
+
 T = TypeVar("T")
 
 # Workers that die one after the other, without a part that is done, before a run gives up.
@@ -19,9 +21,9 @@ _MOST_DEATHS = 3
 
 def run_jobs(jobs: Sequence[Callable[[], T]], workers: int | None) -> Generator[tuple[int, T]]:
     """The places and results of all jobs, each of which counts once, whatever kills a worker."""
+    if workers not in (None, 1):
+        load_optional("joblib", f"workers = {workers}", "parallel")
     joblib = load_joblib()
-    if joblib is None and workers not in (None, 1):
-        raise ImportError(f"workers = {workers} needs joblib: pip install joblib")
     left, deaths = dict(enumerate(jobs)), 0
     while left:
         results = _send(joblib, list(left.items()), workers)

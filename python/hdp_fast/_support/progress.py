@@ -1,11 +1,10 @@
-"""Progress bars of long runs, with tqdm from the extra `pip install hdp-fast[progress]`.
+"""Progress bars of long runs, with tqdm from the extra `hdp-fast[progress]`.
 
 A bar counts the units of work that are done and nothing else: no record or answer moves it.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import logging
 import sys
@@ -13,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any
+
+from .lazy import load_optional
 
 _LOGGER = logging.getLogger("hdp_fast")
 
@@ -76,10 +77,7 @@ def bar(total: int, unit: str, visible: bool) -> AbstractContextManager[Any]:
     """
     if not visible:
         return nullcontext(NoBar())
-    try:
-        tqdm = importlib.import_module("tqdm")
-    except ImportError as error:
-        raise ImportError("progress needs tqdm: pip install hdp-fast[progress]") from error
+    tqdm = load_optional("tqdm", "progress", "progress")
     shown: AbstractContextManager[Any] = tqdm.tqdm(
         total=total, unit=unit, unit_scale=total >= 10_000, leave=False
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.lazy import name_package
 from .._support.validate import refuse
 from ..data.column_kinds import Ignore, label_texts, require_label
 from ..data.columns import place_among
@@ -304,8 +305,7 @@ def estimator(name: str) -> Any:
         try:
             return _load_class(path)(**options)
         except ImportError as error:
-            needed = "scikit-learn: pip install hdp-fast[sklearn]"
-            raise ImportError(f"--estimator {name} needs {needed}") from error
+            raise name_package(error, "sklearn", f"--estimator {name}", "sklearn") from error
     rule = "it must be a class that can be imported and made"
     try:
         kind = _load_class(name)

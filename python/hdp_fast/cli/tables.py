@@ -6,7 +6,6 @@ import argparse
 import csv
 import glob
 import gzip
-import importlib
 import io
 import json
 import sys
@@ -18,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._support.lazy import load_optional
 from .._support.validate import refuse
 from ..data import arrow
 from ..data.column_kinds import require_label
@@ -160,10 +160,8 @@ def open_workers(arguments: argparse.Namespace) -> Iterator[None]:
     if arguments.dask is None:
         yield
         return
-    try:
-        joblib, distributed = map(importlib.import_module, ("joblib", "distributed"))
-    except ImportError as error:
-        raise ImportError("--dask needs distributed: pip install joblib distributed") from error
+    joblib = load_optional("joblib", "--dask", "parallel")
+    distributed = load_optional("distributed", "--dask")
     with distributed.Client(arguments.dask), joblib.parallel_config("dask"):
         yield
 

@@ -1,13 +1,12 @@
 """The collector's server: an ASGI application that hands out questions and takes answers.
 
-It needs starlette, and to be run uvicorn and httptools: `pip install hdp-fast[serve]`.
+It needs starlette, and to be run uvicorn and httptools: the extra `hdp-fast[serve]`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import bisect
-import importlib
 import ipaddress
 import json
 import logging
@@ -19,6 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from typing import Any, NamedTuple
 
+from .._support.lazy import load_optional
 from .._support.validate import instance, nonnegative_int
 from ..exceptions import HdpFastError
 from .endpoints import (
@@ -338,12 +338,7 @@ def read_page() -> dict[str, bytes]:
 
 def import_served(name: str) -> Any:
     """A module of the extra `serve`; the error names the package that is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        package = (error.name or name).partition(".")[0]
-        text = f"a collector's server needs {package}: pip install hdp-fast[serve]"
-        raise ImportError(text) from error
+    return load_optional(name, "a collector's server", "serve")
 
 
 def _guard(work: Callable[[Any], Awaitable[Any]]) -> Callable[[Any], Awaitable[Any]]:

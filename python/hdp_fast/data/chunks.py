@@ -57,9 +57,9 @@ class Chunks:
             All parts must hold numbers there, or all texts, as files of text do.
         rows_per_person: The most rows of a person that are used, the others being left out, as
             data.bound_rows of all ids says; public. Only with ids.
-        workers: How many parts are read at a time, by joblib (`pip install joblib`): by processes
-            of this machine, or where joblib.parallel_config says. None reads them one after the
-            other, unless that says otherwise.
+        workers: How many parts are read at a time, by joblib (the extra `hdp-fast[parallel]`): by
+            processes of this machine, or where joblib.parallel_config says. None reads them one
+            after the other, unless that says otherwise.
 
     Raises:
         ParameterError: source is none of these, or holds nothing.

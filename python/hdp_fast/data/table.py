@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.lazy import load_optional
 from .._support.validate import file_path, guess, refuse
 from ..exceptions import ParameterError, ShapeError
 from . import arrow
@@ -303,10 +304,7 @@ def _make_block(path: Path, batch: Any) -> Table:
 
 def load_for(path: Path, module: str) -> Any:
     """A module of pyarrow, or an ImportError that says which file needs it."""
-    try:
-        return arrow.load(module)
-    except ImportError as error:
-        raise ImportError(f"{path} needs pyarrow: pip install hdp-fast[tables]") from error
+    return load_optional(f"pyarrow.{module}", str(path), "tables")
 
 
 def arrow_columns(path: Path, table: Any) -> dict[str, Column]:

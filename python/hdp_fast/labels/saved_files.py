@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import importlib
 import io
 import json
 import os
@@ -18,6 +17,7 @@ import numpy as np
 
 from .._support import atomic
 from .._support.atomic import LABELER, STATISTICS_LABELER
+from .._support.lazy import load_optional
 from .._support.validate import refuse, take_form
 from ..data.files import write_atomically
 from ..data.reading import read_safely
@@ -154,11 +154,7 @@ def require_free(file: Path) -> None:
 
 
 def _require_joblib() -> None:
-    try:
-        importlib.import_module("joblib")
-    except ImportError as error:
-        text = "saving and loading members needs joblib: pip install hdp-fast[parallel]"
-        raise ImportError(text) from error
+    load_optional("joblib", "saving and loading members", "parallel")
 
 
 def write_labeler(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._support.lazy import load_optional
 from .scores import predictor
 
 
@@ -22,11 +22,8 @@ class LogisticLearner:
     """
 
     def __init__(self, **options: Any):
-        try:
-            self._model = importlib.import_module("sklearn.linear_model").LogisticRegression
-        except ImportError as error:
-            text = "logistic regression needs scikit-learn: pip install hdp-fast[sklearn]"
-            raise ImportError(text) from error
+        linear_model = load_optional("sklearn.linear_model", "logistic regression", "sklearn")
+        self._model = linear_model.LogisticRegression
         self._options = {"max_iter": 1_000, **options}
 
     def learn(

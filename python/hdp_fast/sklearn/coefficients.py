@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import math
 from statistics import NormalDist
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.lazy import load_optional
 from .._support.types import Floats
 from ..data.rows import Rows
 from ..learners.centered_linear import CenteredModel
@@ -117,11 +117,5 @@ def to_frame(columns: Columns) -> Any:
 
     Raises: ImportError where pandas is missing.
     """
-    try:
-        pandas: Any = importlib.import_module("pandas")
-    except ImportError:
-        rule = "as_frame=False returns the same columns as lists"
-        raise ImportError(
-            f"summary() needs pandas for a frame: pip install pandas; {rule}"
-        ) from None
-    return pandas.DataFrame(columns)
+    lists = "as_frame=False returns the same columns as lists"
+    return load_optional("pandas", f"summary() as a frame ({lists})").DataFrame(columns)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.containers import blank_missing, to_readable
+from .._support.lazy import name_package
 from .._support.notes import note
 from ..data.records import take_rows
 from ..data.table import Table
@@ -42,8 +43,7 @@ try:
     from sklearn.utils.validation import check_is_fitted, has_fit_parameter
     from sklearn.utils.validation import validate_data as read_arrays
 except ImportError as error:
-    _NEEDED = "scikit-learn 1.6 or newer: pip install 'hdp-fast[sklearn]'"
-    raise ImportError(f"hdp_fast.sklearn needs {_NEEDED}") from error
+    raise name_package(error, "sklearn", "hdp_fast.sklearn", "sklearn") from error
 
 __all__ = [
     "BaseEstimator",
