@@ -71,7 +71,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers neon docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -152,6 +152,9 @@ device-check: ## build that module again, elsewhere: its bytes must be those tha
 	CARGO_TARGET_DIR=$(CURDIR)/build/device/target bash rust/device/build.sh build/device/device.wasm
 	sha256sum --check --quiet $(DEVICE_HASHES)
 	cmp build/device/device.wasm $(DEVICE)
+
+neon: ## the NEON arm in an emulated AArch64, and the instructions of its inner loop (apt-get install rustc-web cargo-web rust-web-src gcc-aarch64-linux-gnu qemu-user-static)
+	CARGO_TARGET_DIR=$(CURDIR)/build/neon bash tests/support/neon.sh
 
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \

@@ -293,3 +293,35 @@ pub fn multiply_in_cache(isa: Isa, count: usize) -> Block {
     }
     sums[0]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_multiplies_blocks_like_the_portable_one() {
+        let mut state = 1_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ state >> 29
+        };
+        let mut blocks = |count: usize| -> Vec<Block> {
+            (0..count).map(|_| Block::from_rows(&std::array::from_fn(|_| draw()))).collect()
+        };
+        for (depth, height) in [(0, 2), (1, 0), (1, 1), (2, 3), (4, 2), (5, 5)] {
+            let (right, left, sums) = (blocks(depth), blocks(depth * height), blocks(height));
+            let factors: Vec<&[Block]> = (0..depth).map(|s| &left[s * height..][..height]).collect();
+            let product = |isa| {
+                let (mut tiles, mut sums) = (Tiles::new(isa), sums.clone());
+                tiles.load(&right);
+                tiles.add_product(&mut sums, &factors);
+                sums
+            };
+            let expected = product(Isa::Portable);
+            assert_eq!(expected != sums, depth * height > 0);
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+                assert_eq!(product(isa), expected, "{isa:?}, {depth} factors of {height} blocks");
+            }
+        }
+    }
+}
