@@ -165,6 +165,9 @@ device-check: ## build that module again, elsewhere: its bytes must be those tha
 	sha256sum --check --quiet $(DEVICE_HASHES)
 	cmp build/device/device.wasm $(DEVICE)
 
+neon: ## the NEON arm in an emulated AArch64, and the instructions of its inner loop (apt-get install rustc-web cargo-web rust-web-src gcc-aarch64-linux-gnu qemu-user-static)
+	CARGO_TARGET_DIR=$(CURDIR)/build/neon bash tests/support/neon.sh
+
 docs: develop $(STAMPS)/dev ## run every example, notebook and python block of the documents, and build site/
 	@( for script in $(EXAMPLES); do echo "== $$script"; $(BIN)/python -W error::DeprecationWarning "$$script"; done; \
 	   for notebook in $(NOTEBOOKS); do echo "== $$notebook"; $(BIN)/jupyter execute "$$notebook"; done ) & programs=$$!; \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import _blas  # noqa: F401
 import _results as results
 import pytest
-from _harness import Race
+from _harness import CLOCK, Race
 from _machine import Limits, kind_of, processor_of
 from _tables import print_table, table_of
 
@@ -28,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         ("--tiny", "sizes at which times mean nothing: to see that every bench runs"),
         ("--small", "a tenth of the usual sizes"),
         ("--largest", "also what takes minutes or much memory"),
+        ("--cpu", "processor time of one thread, on a busy machine; a kind of results of its own"),
         ("--store", "put the results where those of this kind of processor are stored"),
         ("--check", "compare with the stored ones, and fail where something got slower"),
     ):
@@ -47,6 +49,7 @@ class Run:
         self.tables: list[tuple[str, list[list[str]]]] = []
         self.words: dict[str, list[str]] = {}
         self.once = config.getoption("tiny") or config.getoption("benchmark_disable")
+        self.cpu = config.getoption("cpu")
 
     def is_whole(self) -> bool:
         """Whether all benches of its files run, on their usual sizes."""
@@ -57,7 +60,8 @@ class Run:
     def processor(self) -> dict[str, Any]:
         """The processor, as pytest-benchmark sees it."""
         hook = self.config.hook.pytest_benchmark_generate_machine_info
-        return processor_of(hook(config=self.config))
+        processor = processor_of(hook(config=self.config))
+        return processor | {"name": f"{processor['name']}, CPU time"} if self.cpu else processor
 
     def path(self) -> Path:
         """Where results of this kind of processor are stored."""
@@ -77,6 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # What is run here is run for its time. In pytest.ini this would import numpy before _blas.
     config.addinivalue_line("filterwarnings", "ignore::hdp_fast.exceptions.UtilityWarning")
     run = config.stash[RUN] = Run(config)
+    CLOCK[0] = time.process_time if run.cpu else time.perf_counter
     if (config.getoption("check") or config.getoption("store")) and run.once:
         raise pytest.UsageError("times of --tiny and --benchmark-disable are not for comparison")
     if config.getoption("check"):

@@ -133,6 +133,25 @@ def report(words: NDArray[np.uint64], ncols: int, repeats: int, *, threads: int 
     return Report(rank=line["rank"], openmp=line["openmp"], seconds=line["seconds"])
 
 
+def time_products(n: int, repeats: int) -> list[float]:
+    """Seconds that M4RI takes for the product of two random n x n matrices, on one thread.
+
+    n, repeats: at least 1. Returns a time for each repetition.
+
+    Raises: RuntimeError when the peer is unavailable or fails.
+    Cost: repeats products of n^3 bit operations, fewer by Strassen's method.
+    Source: mzd_mul of libm4ri.
+    """
+    executable, reason = build()
+    if executable is None:
+        raise RuntimeError(reason)
+    done = _run([str(executable), str(n), str(n), str(repeats), "product", "1"])
+    if done.returncode != 0:
+        raise RuntimeError(f"M4RI's benchmark failed: {done.stderr.strip()}")
+    seconds: list[float] = json.loads(done.stdout)["seconds"]
+    return seconds
+
+
 def _run(arguments: list[str], *, threads: int = 1) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "LC_ALL": "C"}
     return subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)

@@ -64,7 +64,7 @@
 //! - A paragraph that begins with "Guarantee" states what a mechanism promises, for one call. No budget is kept
 //!   here: who calls twice adds the guarantees up with [`accounting`].
 //! - Vectors over GF(2) are packed into words of 64 bits, the first entry in the lowest bit.
-//! - The environment variable `HDP_FAST_ISA` (`portable`, `avx2` or `gfni`) picks the instruction set where
+//! - The environment variable `HDP_FAST_ISA` (`portable`, `avx2`, `gfni256`, `gfni` or `neon`) picks the instruction set where
 //!   [`simd::Isa::detect`] is asked, and `HDP_FAST_NUM_THREADS` the threads where [`pool::threads`] is.
 //! - This workspace is built for release with `overflow-checks = true`, so that no count wraps silently. Cargo takes
 //!   profiles from the workspace that is built: set the same in yours.

@@ -2,6 +2,7 @@
 
 use hdp_fast_core::Error;
 use hdp_fast_core::gf2::{self as core, System};
+use hdp_fast_core::simd::multiply_in_cache as multiply;
 use pyo3::prelude::*;
 
 use crate::array::{self, Threads, Vector};
@@ -236,4 +237,14 @@ pub fn stack(py: Python<'_>, matrices: Vec<Bound<'_, BitMatrix>>, beside: bool) 
     let cost = streaming_cost(parts.iter().map(|part| 16 * part.rows() * part.words()).sum());
     let stack = if beside { core::BitMatrix::hstack } else { core::BitMatrix::vstack };
     run(py, None, cost, |run| stack(&parts, run)).map(BitMatrix::new)
+}
+
+/// Adds up `count` products of blocks in the first cache, on one thread: benchmarks ask for the kernel's limit.
+#[pyfunction]
+pub fn multiply_in_cache(py: Python<'_>, count: usize) -> PyResult<()> {
+    let nanoseconds = 200.0 * count as f64;
+    run(py, None, nanoseconds, |run| {
+        std::hint::black_box(multiply(run.isa, count));
+        Ok(())
+    })
 }

@@ -74,7 +74,7 @@ mod _core {
     #[pymodule_export]
     use full_batch::{full_batch_descend, full_batch_limits, full_batch_margins, full_batch_sum};
     #[pymodule_export]
-    use gf2::{dot, echelon, inverse, nullspace, ple, rank, rowspace, solve_many, stack};
+    use gf2::{dot, echelon, inverse, multiply_in_cache, nullspace, ple, rank, rowspace, solve_many, stack};
     #[pymodule_export]
     use linear::separate;
     #[pymodule_export]

@@ -25,8 +25,11 @@ const LARGE: usize = 256;
 /// Products of blocks, about 20 ns each, for which it pays to wake another thread.
 const SHARED_PRODUCTS: usize = 1 << 12;
 
-/// Blocks of strips that take the updates of a panel one after the other: they and the panel fit L2.
-const BLOCKS_TOGETHER: usize = 1 << 10;
+/// Strips that take the updates of a panel together: they share what is read of it, and their tables stay in L2.
+const TOGETHER: usize = 16;
+
+/// Blocks of a panel that stay in L2 while those strips take their updates, one after the other.
+const BLOCKS_AT_HAND: usize = 1 << 9;
 
 /// A matrix in row echelon form: row t has its pivot in column `pivots[t]`.
 ///
@@ -121,9 +124,14 @@ fn factor_wide(
             break;
         }
         run.check()?;
-        let (panel, later) = wide[first * height..].split_at_mut(PANEL.min(count - first) * height);
+        let (earlier, rest) = wide.split_at_mut(first * height);
+        let (panel, later) = rest.split_at_mut(PANEL.min(count - first) * height);
         let steps = factor(panel, height, rows, top, columns - first * BLOCK, run.isa)?;
         top = steps.last().map_or(top, Step::below);
+        // Their coefficients are those of the rows, wherever these go.
+        for strip in earlier.chunks_exact_mut(height) {
+            steps.iter().for_each(|step| swap_rows(strip, &step.swaps));
+        }
         let factored = Panel { first: 0, steps };
         update(panel, later, height, std::slice::from_ref(&factored), run)?;
         panels.push(Panel { first, ..factored });
@@ -239,14 +247,14 @@ fn combine(
 /// Adds multiples of the reduced pivot rows to the rows from `below` on; their coefficients stand in `factors`.
 fn add_multiples(strip: &mut [Block], factors: &[&[Block]], reduced: &[Block], below: usize, tiles: &mut Tiles) {
     tiles.load(reduced);
-    let whole = below.div_ceil(BLOCK);
+    let (whole, end) = (below.div_ceil(BLOCK), strip.len());
     if !below.is_multiple_of(BLOCK) {
         // The upper rows of this block are finished: their bits in `factors` are no coefficients.
         let heads: Vec<Block> = factors.iter().map(|factor| keep_from(&factor[whole - 1], below % BLOCK)).collect();
         let heads: Vec<&[Block]> = heads.iter().map(std::slice::from_ref).collect();
         tiles.add_product(&mut strip[whole - 1..whole], &heads);
     }
-    let factors: Vec<&[Block]> = factors.iter().map(|factor| &factor[whole..]).collect();
+    let factors: Vec<&[Block]> = factors.iter().map(|factor| &factor[whole..end]).collect();
     tiles.add_product(&mut strip[whole..], &factors);
 }
 
@@ -256,50 +264,62 @@ fn keep_from(block: &Block, start: usize) -> Block {
     kept
 }
 
-/// Lets strips to the right of a wide panel take the updates of its panels.
+/// Lets strips to the right of a wide panel take the updates of its panels: first the pivot rows, from panel to panel,
+/// then the rows below, of all panels at once.
 fn update(wide: &[Block], trailing: &mut [Block], height: usize, panels: &[Panel], run: Run<'_>) -> Result<()> {
-    let Some(Panel { steps, .. }) = panels.first() else { return Ok(()) };
-    let products = trailing.len() * panels.iter().map(|panel| panel.steps.len()).sum::<usize>();
-    let run = if products >= SHARED_PRODUCTS { run } else { run.sequential() };
-    // Few strips stay in L2 while all panels pass, and each panel while they take it; with one panel, a strip is enough.
-    let live = height - steps[0].top / BLOCK;
-    let most = if panels.len() > 1 { trailing.len() / height / 8 } else { 1 };
-    let together = (BLOCKS_TOGETHER / live.max(1)).min(most).max(1);
-    run.try_for_each_chunk(trailing, together * height, |_, strips| {
-        let mut tiles = Tiles::new(run.isa);
-        for panel in panels {
-            let factors = &wide[panel.first * height..][..panel.steps.len() * height];
-            for strip in strips.chunks_exact_mut(height) {
-                update_strip(factors, strip, height, &panel.steps, &mut tiles);
+    let Some(last) = panels.last() else { return Ok(()) };
+    let factors: Vec<&[Block]> = wide.chunks_exact(height).take(last.first + last.steps.len()).collect();
+    let shared = trailing.len() * factors.len() >= SHARED_PRODUCTS;
+    let run = if shared { run } else { run.sequential() };
+    // With several threads so few at a time that none is idle at the end.
+    let most = if run.parallel() { trailing.len() / height / 8 } else { TOGETHER };
+    let finished = last.steps.last().map_or(0, |step| step.below().div_ceil(BLOCK));
+    run.try_for_each_chunk(trailing, most.clamp(1, TOGETHER) * height, |_, strips| {
+        let mut tiles: Vec<Tiles> = strips.chunks_exact(height).map(|_| Tiles::new(run.isa)).collect();
+        for (strip, tiles) in strips.chunks_exact_mut(height).zip(&mut tiles) {
+            let reduced = reduce(&factors, strip, finished, panels, tiles);
+            tiles.load(&reduced);
+        }
+        for top in (finished..height).step_by((BLOCKS_AT_HAND / factors.len()).max(1)) {
+            let part = top..height.min(top + (BLOCKS_AT_HAND / factors.len()).max(1));
+            let factors: Vec<&[Block]> = factors.iter().map(|factor| &factor[part.clone()]).collect();
+            for (strip, tiles) in strips.chunks_exact_mut(height).zip(&tiles) {
+                tiles.add_product(&mut strip[part.clone()], &factors);
             }
         }
         Ok(())
     })
 }
 
-/// Lets one strip take the updates of a panel.
-fn update_strip(panel: &[Block], strip: &mut [Block], height: usize, steps: &[Step], tiles: &mut Tiles) {
-    let mut factors: [&[Block]; PANEL] = [&[]; PANEL];
-    factors.iter_mut().zip(panel.chunks_exact(height)).for_each(|(factor, part)| *factor = part);
-    let mut rows = [Block::ZERO; PANEL];
-    let mut reduced = [Block::ZERO; PANEL];
-    for step in steps {
+/// Exchanges the rows of a strip and reduces its pivot rows, which are returned by their columns, a block for each step.
+/// Of the other rows only those in the first `finished` blocks take updates.
+fn reduce(
+    factors: &[&[Block]],
+    strip: &mut [Block],
+    finished: usize,
+    panels: &[Panel],
+    tiles: &mut Tiles,
+) -> Vec<Block> {
+    for step in panels.iter().flat_map(|panel| &panel.steps) {
         swap_rows(strip, &step.swaps);
     }
-    for (block, step) in rows.iter_mut().zip(steps) {
-        *block = gather_rows(strip, step.top, step.count());
-    }
-    for (s, part) in rows.iter().take(steps.len()).enumerate() {
-        tiles.load(std::slice::from_ref(part));
-        for (sum, step) in reduced.iter_mut().zip(steps).skip(s) {
-            tiles.add_product(std::slice::from_mut(sum), &[std::slice::from_ref(&step.combination[s])]);
+    let strip = &mut strip[..finished];
+    let mut all = vec![Block::ZERO; factors.len()];
+    for Panel { first, steps } in panels {
+        let reduced = &mut all[*first..][..steps.len()];
+        for (s, step) in steps.iter().enumerate() {
+            tiles.load(&[gather_rows(strip, step.top, step.count())]);
+            for (sum, step) in reduced.iter_mut().zip(steps).skip(s) {
+                tiles.add_product(std::slice::from_mut(sum), &[std::slice::from_ref(&step.combination[s])]);
+            }
+        }
+        let below = steps.last().map_or(0, Step::below);
+        add_multiples(strip, &factors[*first..][..steps.len()], reduced, below, tiles);
+        for (step, reduced) in steps.iter().zip(reduced) {
+            scatter_rows(strip, step, reduced);
         }
     }
-    let below = steps.last().map_or(0, Step::below);
-    add_multiples(strip, &factors[..steps.len()], &reduced[..steps.len()], below, tiles);
-    for (step, reduced) in steps.iter().zip(&reduced) {
-        scatter_rows(strip, step, reduced);
-    }
+    all
 }
 
 #[cfg(test)]
@@ -327,19 +347,27 @@ mod tests {
         for ((rows, columns), dependent) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
             let words = usize::div_ceil(columns, 64);
             let data = draw(rows, words, dependent);
+            // Once with strips beside those of the unknowns.
+            let unknowns = if dependent { columns } else { columns / BLOCK * 6 / 7 * BLOCK };
             let form = |wide| {
                 let read = |i: usize, first: usize, out: &mut [u64]| {
                     out.copy_from_slice(&data[i * words + first..][..out.len()]);
                 };
                 let strips = Strips::gather(rows, words, run, read).expect("room");
-                let made = eliminate_by(strips, columns, wide, run).expect("no interruption");
-                let kept: Vec<_> =
-                    (0..made.strips.len()).flat_map(|g| made.strips.strip(g).to_vec()).map(|b| b.0).collect();
+                let made = eliminate_by(strips, unknowns, wide, run).expect("no interruption");
+                // Coefficients remain to the left of the pivots, those of rows as they were when a panel was factored.
+                let keep = |row: usize, g: usize| match made.pivots.get(row) {
+                    Some(pivot) => pivot / BLOCK <= g,
+                    None => g >= unknowns.div_ceil(BLOCK),
+                };
+                let row_word = |row: usize, g: usize| made.strips.strip(g)[row / BLOCK].row(row % BLOCK);
+                let word = |row, g| if keep(row, g) { row_word(row, g) } else { 0 };
+                let kept: Vec<u64> = (0..rows * words).map(|at| word(at / words, at % words)).collect();
                 (made.pivots, kept)
             };
             let (pivots, kept) = form(PANEL);
             // Where rows are few, they run out within a wide panel, and within one of its panels.
-            let rank = if dependent { (rows - rows / 3).min(columns) } else { rows.min(columns) };
+            let rank = if dependent { (rows - rows / 3).min(unknowns) } else { rows.min(unknowns) };
             assert!(rank - 8.min(rank) <= pivots.len() && pivots.len() <= rank, "{rows} x {columns}");
             for wide in [2 * PANEL, WIDE_PANELS[0], WIDE_PANELS[1], 64] {
                 assert!(form(wide) == (pivots.clone(), kept.clone()), "{rows} x {columns}, panels of {wide} strips");

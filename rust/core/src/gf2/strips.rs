@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::memory::zeros;
 use crate::run::Run;
-use crate::simd::{BLOCK, Block};
+use crate::simd::{BLOCK, Block, ask_for_huge_pages};
 
 /// A bit matrix as strips of 64 columns; a strip is one [`Block`] per 64 rows. Rows and columns that pad it are zero.
 pub struct Strips {
@@ -26,6 +26,7 @@ impl Strips {
         // A strip of no rows still has a block, so that the number of strips is kept.
         let height = rows.div_ceil(BLOCK).max(1);
         let mut blocks = zeros(height.checked_mul(words))?;
+        ask_for_huge_pages(&mut blocks);
         // On one thread whole rows: memory is read fastest in order.
         let strips = if run.parallel() { STRIPS_PER_TASK } else { words.max(1) };
         run.try_for_each_chunk(&mut blocks, height * strips, |task, part| {

@@ -23,6 +23,8 @@
 
 #[macro_use]
 mod dispatch;
+#[cfg(target_arch = "aarch64")]
+mod aarch64_neon;
 mod answers;
 mod beside;
 mod block;
@@ -43,6 +45,8 @@ mod logarithm;
 mod losses;
 mod minibatch;
 mod narrow;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod nibbles;
 mod panels;
 mod places;
 mod portable;
@@ -129,11 +133,13 @@ pub enum Isa {
     Gfni256,
     /// x86-64 with AVX-512 and GFNI: 8 x 8 bit products in one instruction, and bits counted in one.
     Gfni,
+    /// AArch64 with NEON: products from nibble tables held in registers; all else is portable.
+    Neon,
 }
 
 impl Isa {
-    /// Every instruction set that this build knows, slowest first.
-    pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Avx2, Isa::Gfni256, Isa::Gfni];
+    /// Every instruction set that is known, slowest first; those of one architecture follow one another.
+    pub const ALL: [Isa; 5] = [Isa::Portable, Isa::Avx2, Isa::Gfni256, Isa::Gfni, Isa::Neon];
 
     /// Whether this machine has the instruction set, and this build the kernels for it.
     pub fn available(self) -> bool {
@@ -142,6 +148,8 @@ impl Isa {
             Isa::Avx2 => avx2_available(),
             Isa::Gfni256 => gfni256_available(),
             Isa::Gfni => gfni_available(),
+            // NEON is part of the architecture.
+            Isa::Neon => cfg!(target_arch = "aarch64"),
         }
     }
 
@@ -150,7 +158,7 @@ impl Isa {
     pub fn detect() -> Result<Isa> {
         let named = std::env::var("HDP_FAST_ISA").unwrap_or_default();
         if !named.is_empty() && Isa::ALL.iter().all(|isa| isa.name() != named) {
-            return Err(Error::parameter("HDP_FAST_ISA", named, "it must be portable, avx2, gfni256 or gfni"));
+            return Err(Error::parameter("HDP_FAST_ISA", named, "it must be portable, avx2, gfni256, gfni or neon"));
         }
         let allowed = |isa: &Isa| isa.available() && (named.is_empty() || isa.name() == named);
         Ok(Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable))
@@ -163,6 +171,7 @@ impl Isa {
             Isa::Avx2 => "avx2",
             Isa::Gfni256 => "gfni256",
             Isa::Gfni => "gfni",
+            Isa::Neon => "neon",
         }
     }
 }
@@ -205,11 +214,13 @@ pub struct Tiles(Stored);
 enum Stored {
     Portable(portable::Tiles),
     #[cfg(target_arch = "x86_64")]
-    Avx2(x86_avx2::Tiles),
+    Avx2(nibbles::Tiles),
     #[cfg(has_gfni_intrinsics)]
     Gfni256(x86_gfni256::Tiles),
     #[cfg(has_gfni_intrinsics)]
     Gfni(x86_gfni::Tiles),
+    #[cfg(target_arch = "aarch64")]
+    Neon(nibbles::Tiles),
 }
 
 impl Tiles {
@@ -219,13 +230,14 @@ impl Tiles {
         Tiles(match isa {
             Isa::Portable => Stored::Portable(portable::Tiles::default()),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => Stored::Avx2(x86_avx2::Tiles::default()),
+            Isa::Avx2 => Stored::Avx2(nibbles::Tiles::default()),
             #[cfg(has_gfni_intrinsics)]
             Isa::Gfni256 => Stored::Gfni256(x86_gfni256::Tiles::default()),
             #[cfg(has_gfni_intrinsics)]
             Isa::Gfni => Stored::Gfni(x86_gfni::Tiles::default()),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => Stored::Neon(nibbles::Tiles::default()),
             // Not reached: an arm that was not built is not available.
-            #[cfg(not(all(target_arch = "x86_64", has_gfni_intrinsics)))]
             _ => Stored::Portable(portable::Tiles::default()),
         })
     }
@@ -240,6 +252,8 @@ impl Tiles {
             Stored::Gfni256(tiles) => tiles.load(blocks),
             #[cfg(has_gfni_intrinsics)]
             Stored::Gfni(tiles) => tiles.load(blocks),
+            #[cfg(target_arch = "aarch64")]
+            Stored::Neon(tiles) => tiles.load(blocks),
         }
     }
 
@@ -257,6 +271,57 @@ impl Tiles {
             Stored::Gfni256(tiles) => x86_gfni256::add_product(c, a, tiles),
             #[cfg(has_gfni_intrinsics)]
             Stored::Gfni(tiles) => x86_gfni::add_product(c, a, tiles),
+            #[cfg(target_arch = "aarch64")]
+            Stored::Neon(tiles) => aarch64_neon::add_product(c, a, tiles),
+        }
+    }
+}
+
+/// Adds up at least `count` products of 64 x 64 bits whose operands stay in the first cache: no elimination, and no
+/// product of matrices, of as many blocks takes less time. Returns one of the sums.
+pub fn multiply_in_cache(isa: Isa, count: usize) -> Block {
+    const DEPTH: usize = 4;
+    const HEIGHT: usize = 8;
+    let block = |seed: usize| Block(std::array::from_fn(|at| ((seed + 3 * at) * at >> 2 & 0xff) as u8));
+    let blocks: Vec<Block> = (0..DEPTH * HEIGHT).map(block).collect();
+    let factors: Vec<&[Block]> = blocks.chunks_exact(HEIGHT).collect();
+    let mut tiles = Tiles::new(isa);
+    tiles.load(&blocks[..DEPTH]);
+    let mut sums = [Block::ZERO; HEIGHT];
+    for _ in 0..count.div_ceil(DEPTH * HEIGHT) {
+        tiles.add_product(&mut sums, &factors);
+    }
+    sums[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_multiplies_blocks_like_the_portable_one() {
+        let mut state = 1_u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state ^ state >> 29
+        };
+        let mut blocks = |count: usize| -> Vec<Block> {
+            (0..count).map(|_| Block::from_rows(&std::array::from_fn(|_| draw()))).collect()
+        };
+        for (depth, height) in [(0, 2), (1, 0), (1, 1), (2, 3), (4, 2), (5, 5)] {
+            let (right, left, sums) = (blocks(depth), blocks(depth * height), blocks(height));
+            let factors: Vec<&[Block]> = (0..depth).map(|s| &left[s * height..][..height]).collect();
+            let product = |isa| {
+                let (mut tiles, mut sums) = (Tiles::new(isa), sums.clone());
+                tiles.load(&right);
+                tiles.add_product(&mut sums, &factors);
+                sums
+            };
+            let expected = product(Isa::Portable);
+            assert_eq!(expected != sums, depth * height > 0);
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+                assert_eq!(product(isa), expected, "{isa:?}, {depth} factors of {height} blocks");
+            }
         }
     }
 }

@@ -1,56 +1,11 @@
 //! AVX2 arm of the GF(2) product: tables of 16 sums of four rows, looked up 32 rows at a time by a byte shuffle.
 //!
-//! A shuffle looks 32 half bytes up in a table of 16 bytes. So the tables of `simd/portable.rs` are cut twice: by half
-//! bytes of the left factor, and by bytes of the product.
-//!
-//! ```text
-//! load:         for each four rows and each byte j of columns: table[subset] = byte j of the sum of the rows in it
-//! add_product:  for each 32 rows, each byte k of the left factor, each byte j of columns:
-//!                   acc[j] ^= shuffle(lower table, byte k & 15) ^ shuffle(upper table, byte k >> 4)
-//! ```
+//! The tables, and what is looked up in them, are those of `simd/nibbles.rs`.
 
 use std::arch::x86_64::*;
 
-use super::block::{BLOCK, Block, transpose_bytes};
-
-/// For each group k of eight rows and each byte j of columns: sums over subsets of the lower four rows, then of the
-/// upper four.
-#[derive(Clone, Copy)]
-#[repr(C, align(32))]
-struct Nibbles([u8; 32]);
-
-/// `tables[s][8 k + j]` serves rows 64 s + 8 k .. + 8 and columns 8 j .. 8 j + 8.
-#[derive(Default)]
-pub struct Tiles(Vec<[Nibbles; 64]>);
-
-impl Tiles {
-    pub fn load(&mut self, blocks: &[Block]) {
-        self.0.resize(blocks.len(), [Nibbles([0; 32]); 64]);
-        for (tables, block) in self.0.iter_mut().zip(blocks) {
-            let rows = block.to_rows();
-            for (k, group) in rows.chunks_exact(8).enumerate() {
-                let sums = [subset_sums(&group[..4]), subset_sums(&group[4..])];
-                for (at, eight) in sums.as_flattened().chunks_exact(8).enumerate() {
-                    let bytes = transpose_bytes(std::array::from_fn(|i| eight[i]));
-                    for (table, bytes) in tables[8 * k..].iter_mut().zip(bytes) {
-                        table.0[8 * at..8 * at + 8].copy_from_slice(&bytes.to_le_bytes());
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn subset_sums(rows: &[u64]) -> [u64; 16] {
-    let mut sums = [0; 16];
-    for (bit, row) in rows.iter().enumerate() {
-        let half = 1 << bit;
-        for subset in 0..half {
-            sums[half + subset] = sums[subset] ^ row;
-        }
-    }
-    sums
-}
+use super::block::{BLOCK, Block};
+use super::nibbles::Tiles;
 
 pub fn add_product(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
     assert!(a.len() == tiles.0.len() && a.iter().all(|blocks| blocks.len() == c.len()));

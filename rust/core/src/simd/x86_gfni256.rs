@@ -1,13 +1,13 @@
 //! AVX2 + GFNI arm of the GF(2) product, for processors without AVX-512: one instruction multiplies 32 rows of eight bits
 //! by an 8 x 8 tile.
 //!
-//! The eight planes of a product would fill all sixteen registers. So the upper and the lower 32 rows are added up one after
-//! the other, in eight registers of sums: each tile is read twice, which costs less than registers that do not suffice.
+//! The eight planes of a product would fill all sixteen registers. So four planes are added up after the other four, in
+//! eight registers of sums: the left factor is read twice and each tile once, for two registers of 32 rows.
 //!
 //! ```text
 //! load:         tile[j][k] = rows 8 k .. and columns 8 j .. of the right factor, turned into the instruction's order
-//! add_product:  for each half of the rows, each two planes k, k + 1 of the left factor, each plane j of the product:
-//!                   acc[j] ^= plane[k] tile[j][k] ^ plane[k + 1] tile[j][k + 1]
+//! add_product:  for each four planes j of the product, each plane k of the left factor:
+//!                   acc[j] ^= plane[k] tile[j][k], for the upper and for the lower 32 rows
 //! ```
 
 // This file is compiled only where the compiler has these intrinsics; see the gate in `simd/mod.rs`.
@@ -63,32 +63,29 @@ pub fn add_product(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
 #[target_feature(enable = "avx2,gfni")]
 unsafe fn add_product_gfni(c: &mut [Block], a: &[&[Block]], tiles: &Tiles) {
     for (i, sum) in c.iter_mut().enumerate() {
-        for half in 0..2 {
-            // SAFETY: half a block is every other one of its sixteen aligned registers.
-            let at = unsafe { sum.0.as_mut_ptr().cast::<__m256i>().add(half) };
+        for columns in [0, 4] {
+            // SAFETY: a block is sixteen aligned registers, two for each plane.
+            let at = unsafe { sum.0.as_mut_ptr().cast::<__m256i>().add(2 * columns) };
             // SAFETY: as above.
-            let mut acc: [__m256i; 8] = unsafe { std::array::from_fn(|j| _mm256_load_si256(at.add(2 * j))) };
+            let mut acc: [__m256i; 8] = unsafe { std::array::from_fn(|v| _mm256_load_si256(at.add(v))) };
             for (s, tiles) in tiles.0.iter().enumerate() {
                 // SAFETY: s < a.len() and i < a[s].len() by this function's contract.
-                let block = unsafe { a.get_unchecked(s).get_unchecked(i) };
-                // SAFETY: as for the sums.
-                let planes = unsafe { block.0.as_ptr().cast::<__m256i>().add(half) };
-                for pair in 0..4 {
-                    // SAFETY: planes 2 pair and 2 pair + 1 are inside the block.
-                    let (first, second) = unsafe {
-                        (_mm256_load_si256(planes.add(4 * pair)), _mm256_load_si256(planes.add(4 * pair + 2)))
-                    };
-                    for (j, sum) in acc.iter_mut().enumerate() {
-                        let tile = |k: usize| _mm256_set1_epi64x(tiles[8 * j + k] as i64);
-                        let left = _mm256_gf2p8affine_epi64_epi8::<0>(first, tile(2 * pair));
-                        let right = _mm256_gf2p8affine_epi64_epi8::<0>(second, tile(2 * pair + 1));
-                        *sum = _mm256_xor_si256(*sum, _mm256_xor_si256(left, right));
+                let planes = unsafe { a.get_unchecked(s).get_unchecked(i) }.0.as_ptr().cast::<__m256i>();
+                for k in 0..8 {
+                    // SAFETY: plane k is two registers of the block.
+                    let rows: [__m256i; 2] =
+                        unsafe { std::array::from_fn(|v| _mm256_load_si256(planes.add(2 * k + v))) };
+                    for (j, sums) in acc.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                        let tile = _mm256_set1_epi64x(tiles[8 * (columns + j) + k] as i64);
+                        for (sum, rows) in sums.iter_mut().zip(rows) {
+                            *sum = _mm256_xor_si256(*sum, _mm256_gf2p8affine_epi64_epi8::<0>(rows, tile));
+                        }
                     }
                 }
             }
-            for (j, sum) in acc.into_iter().enumerate() {
+            for (v, sum) in acc.into_iter().enumerate() {
                 // SAFETY: as for the loads above.
-                unsafe { _mm256_store_si256(at.add(2 * j), sum) };
+                unsafe { _mm256_store_si256(at.add(v), sum) };
             }
         }
     }
