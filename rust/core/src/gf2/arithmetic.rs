@@ -142,9 +142,11 @@ fn multiply_rows(rows: &Strips, factor: &Strips, out: &mut [u64], run: Run<'_>) 
                 }
             }
         }
-        for (h, sums) in strips.zip(sums.chunks_exact(height)) {
-            let lines = sums.iter().flat_map(|block| block.to_rows());
-            out.iter_mut().skip(h).step_by(words).zip(lines).for_each(|(word, line)| *word = line);
+        // By blocks of rows, of which a batch fills a part of each cache line at a time.
+        for (b, part) in out.chunks_mut(words * BLOCK).enumerate() {
+            for (h, sums) in strips.clone().zip(sums.chunks_exact(height)) {
+                part.chunks_exact_mut(words).zip(sums[b].to_rows()).for_each(|(row, line)| row[h] = line);
+            }
         }
     }
     Ok(())
