@@ -2,6 +2,10 @@
  *
  *   m4ri ROWS COLS REPEATS dense|sparse|lowrank SEED     a matrix drawn here
  *   m4ri ROWS COLS REPEATS file PATH                     raw little-endian 64-bit words by rows
+ *   m4ri TASK N REPEATS SEED                             another task on N x N matrices drawn here
+ *
+ * The tasks: multiply, inverse, solve (N right-hand sides), nullspace (N / 2 equations), transpose,
+ * slice (half of the rows and columns, beside a word's edge).
  *
  * A separate executable because M4RI is under the GPL: it is called from here and linked into
  * nothing else. Echelon form only (full = 0), which is what a rank needs. Every repetition works on
@@ -138,7 +142,85 @@ static rci_t run_route(int route, mzd_t *matrix) {
   }
 }
 
+/* A regular matrix: the product of two triangles with ones on their diagonals. */
+static void fill_regular(mzd_t *matrix, uint64_t *state) {
+  const rci_t n = matrix->nrows;
+  mzd_t *lower = mzd_init(n, n);
+  mzd_t *upper = mzd_init(n, n);
+  fill_random(lower, state, 0);
+  fill_random(upper, state, 0);
+  for (rci_t i = 0; i < n; i++) {
+    for (rci_t j = 0; j < n; j++) {
+      if (j >= i) {
+        mzd_write_bit(lower, i, j, i == j);
+      }
+      if (j <= i) {
+        mzd_write_bit(upper, i, j, i == j);
+      }
+    }
+  }
+  mzd_mul(matrix, lower, upper, 0);
+  mzd_free(lower);
+  mzd_free(upper);
+}
+
+/* Seconds of one task; what M4RI overwrites is copied before the clock starts. */
+static double time_task(const char *task, const mzd_t *a, const mzd_t *b) {
+  const rci_t n = a->nrows;
+  mzd_t *left = mzd_copy(NULL, a);
+  mzd_t *right = mzd_copy(NULL, b);
+  mzd_t *result = NULL;
+  const double start = now();
+  if (strcmp(task, "multiply") == 0) {
+    result = mzd_mul(NULL, left, right, 0);
+  } else if (strcmp(task, "inverse") == 0) {
+    result = mzd_inv_m4ri(NULL, left, 0);
+  } else if (strcmp(task, "solve") == 0) {
+    if (mzd_solve_left(left, right, 0, 1) != 0) {
+      fail("a regular system has no solution", task);
+    }
+  } else if (strcmp(task, "nullspace") == 0) {
+    mzd_t *half = mzd_init_window(left, 0, 0, n / 2, n);
+    result = mzd_kernel_left_pluq(half, 0);
+    mzd_free_window(half);
+  } else if (strcmp(task, "transpose") == 0) {
+    result = mzd_transpose(NULL, left);
+  } else if (strcmp(task, "slice") == 0) {
+    result = mzd_submatrix(NULL, left, 1, 1, n / 2, n / 2);
+  } else {
+    fail("unknown task", task);
+  }
+  const double seconds = now() - start;
+  if (result != NULL) {
+    mzd_free(result);
+  }
+  mzd_free(left);
+  mzd_free(right);
+  return seconds;
+}
+
+static int run_task(char **argv) {
+  const rci_t n = (rci_t)parse_count("N", argv[2], 4, MAX_SIDE);
+  const long repeats = parse_count("REPEATS", argv[3], 1, 1000000);
+  uint64_t state = (uint64_t)parse_count("SEED", argv[4], 0, INT32_MAX);
+  mzd_t *a = mzd_init(n, n);
+  mzd_t *b = mzd_init(n, n);
+  fill_regular(a, &state);
+  fill_random(b, &state, 0);
+  printf("{\"seconds\": [");
+  for (long i = 0; i < repeats; i++) {
+    printf("%s%.9f", i == 0 ? "" : ", ", time_task(argv[1], a, b));
+  }
+  printf("]}\n");
+  mzd_free(a);
+  mzd_free(b);
+  return 0;
+}
+
 int main(int argc, char **argv) {
+  if (argc == 5) {
+    return run_task(argv);
+  }
   if (argc != 6) {
     fail("usage", "m4ri ROWS COLS REPEATS dense|sparse|lowrank|file SEED|PATH");
   }

@@ -133,6 +133,27 @@ def report(words: NDArray[np.uint64], ncols: int, repeats: int, *, threads: int 
     return Report(rank=line["rank"], openmp=line["openmp"], seconds=line["seconds"])
 
 
+def time_task(task: str, n: int, repeats: int) -> list[float]:
+    """Seconds that M4RI takes for a task on random n x n matrices, by its own process's clock.
+
+    task: multiply, inverse, solve (n right-hand sides), nullspace (n / 2 equations), transpose or
+    slice; what M4RI overwrites is copied before.
+
+    Raises: RuntimeError when the peer is unavailable or fails.
+    Cost: repeats runs of the task, and two matrices that are drawn.
+    Source: mzd_mul, mzd_inv_m4ri, mzd_solve_left, mzd_kernel_left_pluq, mzd_transpose and
+        mzd_submatrix of libm4ri.
+    """
+    executable, reason = build()
+    if executable is None:
+        raise RuntimeError(reason)
+    done = _run([str(executable), task, str(n), str(repeats), "1"])
+    if done.returncode != 0:
+        raise RuntimeError(f"M4RI's benchmark failed: {done.stderr.strip()}")
+    seconds: list[float] = json.loads(done.stdout)["seconds"]
+    return seconds
+
+
 def _run(arguments: list[str], *, threads: int = 1) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "LC_ALL": "C"}
     return subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)

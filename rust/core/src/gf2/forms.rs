@@ -244,7 +244,13 @@ impl Echelon {
 }
 
 /// Adds the products of `factors` and the blocks of `right` to some rows.
-pub(super) fn add_to_rows(sums: &mut [Block], factors: &[&[Block]], right: &[Block], rows: Range<usize>, tiles: &mut Tiles) {
+pub(super) fn add_to_rows(
+    sums: &mut [Block],
+    factors: &[&[Block]],
+    right: &[Block],
+    rows: Range<usize>,
+    tiles: &mut Tiles,
+) {
     if rows.is_empty() {
         return;
     }

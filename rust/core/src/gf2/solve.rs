@@ -145,12 +145,7 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
 }
 
 /// Equations that do not follow from the eliminated ones: none only if every one follows.
-pub(super) fn find_outside(
-    system: &System<'_>,
-    solution: &Solution,
-    rng: &mut Rng,
-    run: Run<'_>,
-) -> Result<Vec<u32>> {
+pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
     let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
         let point = if consistent { solution.particular(run)? } else { None };
