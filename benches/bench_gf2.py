@@ -107,7 +107,7 @@ def bench_product(race: Race, n: int) -> None:
     A, B = (packed_matrix(random_words(n, n, rng), n) for _ in range(2))
     race.ours(lambda: A @ B)
     if m4ri.available()[0]:
-        race.peer("M4RI", lambda: min(m4ri.time_products(n, repeats(n))), is_clock=True)
+        race.peer("M4RI", lambda: min(m4ri.time_task("multiply", n, repeats(n))), is_clock=True)
     add_limit(race, (n / 64) ** 3)
     race.run()
 
@@ -227,6 +227,55 @@ def low_rank(rows: int, columns: int, rank: int, rng: np.random.Generator) -> gf
         bits = np.hstack([reference.unpack(free[chunk], rank), dependent[:, chunk].T])
         packed[chunk] = np.packbits(bits[:, order], axis=1, bitorder="little")
     return gf2.BitMatrix.from_packed(packed, columns)
+
+
+# Beside M4RI and galois ---------------------------------------------------------------------------
+
+TASKS = ("multiply", "inverse", "solve", "nullspace", "transpose", "slice")
+# What of them galois has; on bytes, in numba.
+GALOIS_SIZE = 512
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.sizes("n", (512, 4096), largest=(16_384,), tiny=256)
+def bench_algebra(race: Race, task: str, n: int) -> None:
+    """The tasks of a library on random n x n matrices: regular, n right-hand sides, n / 2 rows.
+
+    A slice is half of the rows and columns, from the second ones on.
+    """
+    A, B = regular(n), gf2.BitMatrix.random(n, n)
+    work = {
+        "multiply": lambda: A @ B,
+        "inverse": lambda: gf2.inverse(A),
+        "solve": lambda: gf2.solve(A, B),
+        "nullspace": lambda: gf2.nullspace(A[: n // 2]),
+        "transpose": lambda: A.T,
+        "slice": lambda: A[1 : n // 2, 1 : n // 2],
+    }
+    race.ours(work[task])
+    if m4ri.available()[0]:
+        race.peer("M4RI", lambda: m4ri.time_task(task, n, 2)[1], is_clock=True)
+    if n <= GALOIS_SIZE and importlib.util.find_spec("galois") is not None:
+        import galois
+
+        a, b = (galois.GF2(matrix.to_dense()) for matrix in (A, B))
+        calls: dict[str, Any] = {
+            "multiply": lambda: a @ b,
+            "inverse": lambda: np.linalg.inv(a),
+            "solve": lambda: np.linalg.solve(a, b),
+            "nullspace": lambda: a[: n // 2].null_space(),
+            "transpose": lambda: a.T.copy(),
+            "slice": lambda: a[1 : n // 2, 1 : n // 2].copy(),
+        }
+        race.peer("galois", calls[task])
+    race.run()
+
+
+def regular(n: int) -> gf2.BitMatrix:
+    """A random matrix of full rank: more than one of four is."""
+    while not gf2.determinant(A := gf2.BitMatrix.random(n, n)):
+        pass
+    return A
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ import functools
 import multiprocessing
 import operator
 import pickle
+import warnings
 
 import numpy as np
 import pytest
+from calls import CALLS
 from cases import each_case
 from lengths import at_length
 
@@ -536,6 +538,8 @@ def test_errors_say_how_a_sparse_matrix_becomes_an_array():
 
 # The edges of a block, of a panel of four, and of the batch of strips of a product.
 EDGES = [0, 1, 63, 64, 65, 255, 256, 257, 511, 512, 513]
+# Those of a wide panel, of the rows of a product, and of where work is handed to the pool.
+FAR_EDGES = [1023, 1024, 1025, 2047, 2049]
 
 
 @pytest.mark.usefixtures("arm")
@@ -549,6 +553,26 @@ def test_identities_at_the_edges_of_blocks(deficient):
             if deficient:
                 A = gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d)
             check_identities(A, k)
+
+
+@pytest.mark.thorough(beside="test_identities_at_the_edges_of_blocks")
+@pytest.mark.usefixtures("arm")
+@pytest.mark.parametrize("deficient", [False, True], ids=["random", "deficient"])
+def test_identities_at_far_edges(deficient):
+    for place, m in enumerate(FAR_EDGES):
+        d = FAR_EDGES[(3 * place + 1) % len(FAR_EDGES)]
+        r = min(m, d) // 2
+        A = gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d)
+        check_identities(A if deficient else gf2.BitMatrix.random(m, d), 129)
+
+
+@at_length
+@pytest.mark.usefixtures("arm")
+def test_identities_at_the_edges_of_larger_matrices():
+    for m, d in [(4095, 4097), (4096, 4096), (4097, 4095), (8193, 300), (300, 8193)]:
+        check_identities(gf2.BitMatrix.random(m, d), 1025)
+        r = min(m, d) // 2
+        check_identities(gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d), 257)
 
 
 def check_identities(A, k):
@@ -584,6 +608,27 @@ def check_identities(A, k):
         one = gf2.solve(A, C[:, j])
         assert one.consistent == consistent[j]
         assert np.array_equal(x[:, j], one.x if one.consistent else np.zeros(d))
+
+
+@pytest.mark.usefixtures("arm")
+def test_many_right_hand_sides_of_many_equations():
+    """Some are eliminated, the others verified: whichever holds a contradiction, or rank."""
+    for d in (1, 63, 64, 65, 130):
+        m = 3 * d + 200
+        low = gf2.BitMatrix.random(m, d // 2) @ gf2.BitMatrix.random(d // 2, d)
+        lonely = low.to_dense()
+        lonely[m - 3] = gf2.BitMatrix.random(1, d)[0]
+        for A in (gf2.BitMatrix.random(m, d), low, gf2.BitMatrix.from_dense(lonely)):
+            for k in (0, 1, 64, 70):
+                B = (A @ gf2.BitMatrix.random(d, k)).to_dense()
+                assert gf2.solve(A, gf2.BitMatrix.from_dense(B)).consistent.all()
+                for j in range(0, k, 3):
+                    B[(37 * j) % m, j] ^= 1
+                x, consistent = gf2.solve(A, gf2.BitMatrix.from_dense(B))
+                for j in range(min(k, 10)):
+                    one = gf2.solve(A, B[:, j])
+                    assert one.consistent == consistent[j]
+                    assert np.array_equal(x[:, j], one.x if one.consistent else np.zeros(d))
 
 
 @pytest.mark.parametrize("n", EDGES)
@@ -677,6 +722,69 @@ def test_operators_take_arrays_on_either_side():
     assert (A[:, :0] @ gf2.BitMatrix.zeros(0, 9)) == gf2.BitMatrix.zeros(70, 9)
 
 
+def test_rows_and_columns_are_taken_permuted_and_summed():
+    X = bits(np.random.default_rng(25), 90, 130)
+    A = gf2.BitMatrix.from_dense(X)
+    for indices in ([3, -1, 3], np.arange(90)[::-1], np.arange(90) % 4 == 1, []):
+        assert np.array_equal(A.take(indices).to_dense(), X[indices if len(indices) else []][:])
+        assert A.T.take(indices, axis=1) == A.take(indices, axis=0).T
+    rows, columns = np.random.default_rng(26).permutation(90), list(range(130))[::-1]
+    assert np.array_equal(A.permute(rows=rows).to_dense(), X[rows])
+    assert A.permute(rows=rows, columns=columns) == A[rows][:, columns]
+    assert A.permute() == A
+    for call in (
+        lambda: A.permute(rows=rows[1:]),
+        lambda: A.permute(rows=[0, *rows[1:], 0]),
+        lambda: A.permute(columns=np.zeros(130, int)),
+        lambda: A.permute(columns=3),
+        lambda: A.take(3),
+        lambda: A.take([[3]]),
+        lambda: A.take([3], axis=2),
+    ):
+        with pytest.raises(ParameterError, match=r"^(rows|columns|indices|axis) = "):
+            call()
+    with pytest.raises(IndexError, match="row 90"):
+        A.take([90])
+    assert A.sum() == X.sum() % 2
+    for axis in (0, 1):
+        assert np.array_equal(A.sum(axis), X.sum(axis=axis) % 2)
+    assert gf2.BitMatrix.zeros(0, 3).sum(axis=0).tolist() == [0, 0, 0]
+    assert A.sum(axis=1).dtype == np.uint8
+
+
+def test_a_matrix_is_unpacked_into_an_array():
+    X = bits(np.random.default_rng(27), 70, 90)
+    A, out = gf2.BitMatrix.from_dense(X), np.full((70, 90), 7, np.uint8)
+    assert A.to_dense(out=out) is out
+    assert np.array_equal(out, X)
+    with pytest.raises(ShapeError, match="out has shape"):
+        A.to_dense(out=out.T.copy())
+    for wrong in (out.astype(int), np.asfortranarray(out), read_only(out), X.tolist(), 3):
+        with pytest.raises(ParameterError, match="out = something else"):
+            A.to_dense(out=wrong)
+
+
+def test_no_error_shows_entries_of_a_matrix():
+    """Only who prints a matrix sees its corner: entries may be private."""
+    A = gf2.BitMatrix.random(6, 24, random_state=28)
+    row, seen = " ".join(map(str, A[0])), 0
+    assert row in repr(A)
+    for function, arguments in CALLS.values():
+        for name in arguments:
+            for value in (A, [A], {"a": (A,)}, [[A]]):
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    try:
+                        function(**arguments | {name: value})
+                    except Exception as error:
+                        seen += 1
+                        text = f"{error} {error.__notes__ if hasattr(error, '__notes__') else ''}"
+                        assert row[:15] not in text, (function, name)
+                        assert "density" not in text, (function, name)
+                assert not any(row[:15] in str(one.message) for one in caught)
+    assert seen > 100
+
+
 def test_operands_that_do_not_fit_are_refused():
     A = gf2.BitMatrix.from_dense(np.ones((2, 3)))
     for call, text in {
@@ -724,6 +832,11 @@ def test_matrices_come_from_files_integers_sparse_matrices_and_coins(tmp_path):
     for kind in (sparse.csr_matrix, sparse.coo_array, sparse.csc_array):
         for dtype in (float, bool, np.int8):
             assert gf2.BitMatrix.from_sparse(kind(X.astype(dtype))) == A
+    made = A.to_sparse()
+    assert isinstance(made, sparse.csr_array)
+    assert made.dtype == np.uint8
+    assert np.array_equal(made.toarray(), X)
+    assert gf2.BitMatrix.zeros(3, 0).to_sparse().shape == (3, 0)
     assert gf2.BitMatrix.from_sparse(sparse.csr_array((0, 5))).shape == (0, 5)
     for wrong in (2 * sparse.csr_array(X), 0.5 * sparse.csr_array(X), X, None):
         with pytest.raises(ParameterError, match="X"):

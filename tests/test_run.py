@@ -196,6 +196,28 @@ def test_ctrl_c_ends_a_long_rank(threads):
     assert took < max(needed / 2, 2)
 
 
+@pytest.mark.thorough(beside="test_ctrl_c_ends_a_long_rank")
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_ctrl_c_ends_every_long_call_of_the_algebra(threads, monkeypatch):
+    monkeypatch.setenv("HDP_FAST_ISA", "portable")
+    monkeypatch.setenv("HDP_FAST_NUM_THREADS", threads)
+    A = gf2.BitMatrix.random(16_000, 16_000)
+    for call in (
+        lambda: A @ A,
+        lambda: gf2.inverse(A),
+        lambda: gf2.solve(A, A),
+        lambda: gf2.ple(A),
+        lambda: gf2.echelon(A),
+        lambda: gf2.nullspace(A[:8_000]),
+    ):
+        timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            call()
+        assert time.monotonic() - start < 2
+
+
 @pytest.mark.thorough(cases=1)
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_ctrl_c_ends_a_loop_of_many_short_tries(threads):

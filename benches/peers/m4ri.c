@@ -2,7 +2,10 @@
  *
  *   m4ri ROWS COLS REPEATS dense|sparse|lowrank SEED     a matrix drawn here
  *   m4ri ROWS COLS REPEATS file PATH                     raw little-endian 64-bit words by rows
- *   m4ri ROWS COLS REPEATS product SEED                  mzd_mul of two dense ones, ROWS x COLS and COLS x ROWS
+ *   m4ri TASK N REPEATS SEED                             another task on N x N matrices drawn here
+ *
+ * The tasks: multiply, inverse, solve (N right-hand sides), nullspace (N / 2 equations), transpose,
+ * slice (half of the rows and columns, beside a word's edge).
  *
  * A separate executable because M4RI is under the GPL: it is called from here and linked into
  * nothing else. Echelon form only (full = 0), which is what a rank needs. Every repetition works on
@@ -140,37 +143,93 @@ static rci_t run_route(int route, mzd_t *matrix) {
   }
 }
 
-static void time_products(rci_t rows, rci_t cols, long repeats, uint64_t state) {
-  mzd_t *left = mzd_init(rows, cols);
-  mzd_t *right = mzd_init(cols, rows);
-  mzd_t *product = mzd_init(rows, rows);
-  fill_random(left, &state, 0);
-  fill_random(right, &state, 0);
+/* A regular matrix: the product of two triangles with ones on their diagonals. */
+static void fill_regular(mzd_t *matrix, uint64_t *state) {
+  const rci_t n = matrix->nrows;
+  mzd_t *lower = mzd_init(n, n);
+  mzd_t *upper = mzd_init(n, n);
+  fill_random(lower, state, 0);
+  fill_random(upper, state, 0);
+  for (rci_t i = 0; i < n; i++) {
+    for (rci_t j = 0; j < n; j++) {
+      if (j >= i) {
+        mzd_write_bit(lower, i, j, i == j);
+      }
+      if (j <= i) {
+        mzd_write_bit(upper, i, j, i == j);
+      }
+    }
+  }
+  mzd_mul(matrix, lower, upper, 0);
+  mzd_free(lower);
+  mzd_free(upper);
+}
+
+/* Seconds of one task; what M4RI overwrites is copied before the clock starts. */
+static double time_task(const char *task, const mzd_t *a, const mzd_t *b) {
+  const rci_t n = a->nrows;
+  mzd_t *left = mzd_copy(NULL, a);
+  mzd_t *right = mzd_copy(NULL, b);
+  mzd_t *result = NULL;
+  const double start = now();
+  if (strcmp(task, "multiply") == 0) {
+    result = mzd_mul(NULL, left, right, 0);
+  } else if (strcmp(task, "inverse") == 0) {
+    result = mzd_inv_m4ri(NULL, left, 0);
+  } else if (strcmp(task, "solve") == 0) {
+    if (mzd_solve_left(left, right, 0, 1) != 0) {
+      fail("a regular system has no solution", task);
+    }
+  } else if (strcmp(task, "nullspace") == 0) {
+    mzd_t *half = mzd_init_window(left, 0, 0, n / 2, n);
+    result = mzd_kernel_left_pluq(half, 0);
+    mzd_free_window(half);
+  } else if (strcmp(task, "transpose") == 0) {
+    result = mzd_transpose(NULL, left);
+  } else if (strcmp(task, "slice") == 0) {
+    result = mzd_submatrix(NULL, left, 1, 1, n / 2, n / 2);
+  } else {
+    fail("unknown task", task);
+  }
+  const double seconds = now() - start;
+  if (result != NULL) {
+    mzd_free(result);
+  }
+  mzd_free(left);
+  mzd_free(right);
+  return seconds;
+}
+
+static int run_task(char **argv) {
+  const rci_t n = (rci_t)parse_count("N", argv[2], 4, MAX_SIDE);
+  const long repeats = parse_count("REPEATS", argv[3], 1, 1000000);
+  uint64_t state = (uint64_t)parse_count("SEED", argv[4], 0, INT32_MAX);
+  mzd_t *a = mzd_init(n, n);
+  mzd_t *b = mzd_init(n, n);
+  fill_regular(a, &state);
+  fill_random(b, &state, 0);
   printf("{\"seconds\": [");
   for (long i = 0; i < repeats; i++) {
-    const double start = now();
-    mzd_mul(product, left, right, 0);
-    printf("%s%.9f", i == 0 ? "" : ", ", now() - start);
+    printf("%s%.9f", i == 0 ? "" : ", ", time_task(argv[1], a, b));
   }
   printf("]}\n");
-  mzd_free(product);
-  mzd_free(right);
-  mzd_free(left);
+  mzd_free(a);
+  mzd_free(b);
+  return 0;
 }
 
 int main(int argc, char **argv) {
+  if (argc == 5) {
+    return run_task(argv);
+  }
   if (argc != 6) {
-    fail("usage", "m4ri ROWS COLS REPEATS dense|sparse|lowrank|product|file SEED|PATH");
+    fail("usage", "m4ri ROWS COLS REPEATS dense|sparse|lowrank|file SEED|PATH");
   }
   const rci_t rows = (rci_t)parse_count("ROWS", argv[1], 1, MAX_SIDE);
   const rci_t cols = (rci_t)parse_count("COLS", argv[2], 1, MAX_SIDE);
   const long repeats = parse_count("REPEATS", argv[3], 1, 1000000);
   const char *kind = argv[4];
 
-  if (strcmp(kind, "product") == 0) {
-    time_products(rows, cols, repeats, (uint64_t)parse_count("SEED", argv[5], 0, INT32_MAX));
-    return 0;
-  }
   mzd_t *matrix = mzd_init(rows, cols);
   if (strcmp(kind, "file") == 0) {
     fill_from_file(matrix, argv[5]);

@@ -133,19 +133,21 @@ def report(words: NDArray[np.uint64], ncols: int, repeats: int, *, threads: int 
     return Report(rank=line["rank"], openmp=line["openmp"], seconds=line["seconds"])
 
 
-def time_products(n: int, repeats: int) -> list[float]:
-    """Seconds that M4RI takes for the product of two random n x n matrices, on one thread.
+def time_task(task: str, n: int, repeats: int) -> list[float]:
+    """Seconds that M4RI takes for a task on random n x n matrices, by its own process's clock.
 
-    n, repeats: at least 1. Returns a time for each repetition.
+    task: multiply, inverse, solve (n right-hand sides), nullspace (n / 2 equations), transpose or
+    slice; what M4RI overwrites is copied before.
 
     Raises: RuntimeError when the peer is unavailable or fails.
-    Cost: repeats products of n^3 bit operations, fewer by Strassen's method.
-    Source: mzd_mul of libm4ri.
+    Cost: repeats runs of the task, and two matrices that are drawn.
+    Source: mzd_mul, mzd_inv_m4ri, mzd_solve_left, mzd_kernel_left_pluq, mzd_transpose and
+        mzd_submatrix of libm4ri.
     """
     executable, reason = build()
     if executable is None:
         raise RuntimeError(reason)
-    done = _run([str(executable), str(n), str(n), str(repeats), "product", "1"])
+    done = _run([str(executable), task, str(n), str(repeats), "1"])
     if done.returncode != 0:
         raise RuntimeError(f"M4RI's benchmark failed: {done.stderr.strip()}")
     seconds: list[float] = json.loads(done.stdout)["seconds"]

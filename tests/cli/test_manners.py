@@ -31,6 +31,11 @@ VERBS = {
         *("x.csv", "--agents", "y.csv", "--agents-epsilon", "1"),
         *("--alpha", ".1", "--epsilon", "1"),
     ),
+    ("gf2", "rank"): ("x.csv",),
+    ("gf2", "solve"): ("x.csv", "y.csv"),
+    ("gf2", "nullspace"): ("x.csv",),
+    ("gf2", "inverse"): ("x.csv",),
+    ("gf2", "multiply"): ("x.csv",),
     ("stats",): ("x.csv", *SCHEMA, "--epsilon", "1"),
     ("schema",): ("x.csv", "--label", "y", "--above", "1"),
     ("transfer",): (

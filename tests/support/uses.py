@@ -203,6 +203,13 @@ BASES: dict[str, Callable[[], Base]] = {
         {"X": sparse.csr_array(EYE)},
     ),
     "gf2.BitMatrix.popcount": lambda: (gf2.BitMatrix.identity(3).popcount, {"axis": 0}),
+    "gf2.BitMatrix.sum": lambda: (gf2.BitMatrix.identity(3).sum, {"axis": 0}),
+    "gf2.BitMatrix.take": lambda: (gf2.BitMatrix.identity(3).take, {"indices": [1], "axis": 0}),
+    "gf2.BitMatrix.permute": lambda: (
+        gf2.BitMatrix.identity(3).permute,
+        {"rows": [2, 0, 1], "columns": None},
+    ),
+    "gf2.BitMatrix.to_dense": lambda: (gf2.BitMatrix.identity(3).to_dense, {"out": None}),
     "gf2.determinant": lambda: (gf2.determinant, {"A": EYE, "threads": 1}),
     "gf2.echelon": lambda: (gf2.echelon, {"A": EYE, "reduced": True, "threads": 1}),
     "gf2.hstack": lambda: (gf2.hstack, {"matrices": [EYE, EYE]}),

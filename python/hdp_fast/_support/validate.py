@@ -28,17 +28,29 @@ _PART = 1 << 20
 def shorten(value: object) -> str:
     """A public value as an error shows it, cut if it is long.
 
-    Arrays and tables are shown by their shape alone. They appear here only where an argument may
-    not be one, and they may be private.
+    Arrays and tables are shown by their shape alone, and what holds some by its type. They appear
+    here only where an argument may not be one, and they may be private.
     """
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"{type(value).__name__} of shape {shape}"
+    if _holds_arrays(value, 3):
+        return f"{type(value).__name__} of arrays"
     try:
         text = repr(value)
     except ValueError:  # an int of more digits than Python prints
         text = f"{type(value).__name__} of thousands of digits"
     return text if len(text) <= 80 else f"{text[:80]}..."
+
+
+def _holds_arrays(value: object, levels: int) -> bool:
+    """Whether an array stands in lists, tuples or dicts, so many levels deep."""
+    items = list(value.values()) if isinstance(value, dict) else value
+    return isinstance(items, list | tuple) and any(
+        (isinstance(shape := getattr(item, "shape", None), tuple) and shape != ())
+        or (levels > 1 and _holds_arrays(item, levels - 1))
+        for item in items
+    )
 
 
 def refuse(name: str, value: object, rule: str) -> NoReturn:

@@ -168,6 +168,7 @@ VERBS = {
     "demo": Verb("learn a secret parity, to see it work", "parity_command", "add_demo"),
     "advise": Verb("say which method to take, before any data", "advise_command", "add_advise"),
     "parity": Verb("plan, learn and transfer a private parity", "parity_command", "add_parity"),
+    "gf2": Verb("ranks, products, inverses, solutions over GF(2)", "gf2_command", "add_gf2"),
     "stats": Verb("counts, means, quantiles, histograms of a table", "stats_command", "add_stats"),
     "schema": Verb("describe a table in public", "schema_command", "add_schema"),
     "fit": Verb("learn a model of a private table", "fit_command", "add_fit"),

@@ -68,6 +68,16 @@ HELP = {
         "protected by pure epsilon for each row; each row of --agents plays an agent, who answers "
         "one question by randomized response at the agents' epsilon.",
     ),
+    "gf2": VerbHelp(
+        "hdp-fast gf2 multiply A.npz B.npz --output C.npz",
+        "Compute with matrices of 0 and 1 modulo two. Nothing is private: what is printed or "
+        "written says what the files say.",
+    ),
+    "gf2 rank": VerbHelp("hdp-fast gf2 rank A.npz B.csv"),
+    "gf2 solve": VerbHelp("hdp-fast gf2 solve A.npz B.npz --output X.npz"),
+    "gf2 nullspace": VerbHelp("hdp-fast gf2 nullspace A.csv --output basis.csv"),
+    "gf2 inverse": VerbHelp("hdp-fast gf2 inverse A.npz --output inverse.npz"),
+    "gf2 multiply": VerbHelp("hdp-fast gf2 multiply A.npz B.npz --output C.npz"),
     "schema": VerbHelp(
         "hdp-fast schema public.csv --label income --positive '>50K' --output schema.json"
     ),

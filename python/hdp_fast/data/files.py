@@ -133,6 +133,42 @@ def read_labels(path: str | os.PathLike[str], *, max_bytes: int = MOST_BYTES) ->
     return values
 
 
+def read_bits(
+    path: str | os.PathLike[str], *, delimiter: str | None = None, max_bytes: int = MOST_BYTES
+) -> BitMatrix:
+    """Reads a matrix of 0 and 1 in any format of `read_examples`, without labels.
+
+    Args:
+        path: As for `read_examples`; labels in a .npz file are left out. A vector in a .npy file is
+            a matrix of one column.
+        delimiter: As for `read_examples`.
+        max_bytes: As for `read_examples`.
+
+    Raises:
+        ParameterError: The file cannot be read, holds values other than 0 and 1, or unpacks to more
+            than max_bytes.
+        ShapeError: It has not two dimensions.
+    """
+    source = file_path("path", path)
+    if is_text(source):
+        sign = delimiter_of(source, delimiter)
+        return BitMatrix.from_dense(_read_text_matrix(source, sign, max_bytes)[1])
+    if source.suffix.lower() == ".npy" and delimiter is None:
+        X: Array | BitMatrix = _load_bits(source, max_bytes)
+        X = X[:, None] if len(X.shape) == 1 else X
+    else:
+        X, _ = _read_examples(source, True, None, delimiter, max_bytes)
+    if isinstance(X, BitMatrix):
+        return X
+    if X.ndim != 2:
+        raise ShapeError(f"{source} must have 2 dimensions, got {X.ndim}")
+    try:
+        return BitMatrix.from_dense(X)
+    except ParameterError:
+        rule = "every entry must be 0 or 1"
+        raise ParameterError(f"{source} holds something else, but {rule}") from None
+
+
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Refuses a path that write_atomically could not write, before any work is done for it.
 

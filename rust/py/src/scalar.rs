@@ -5,7 +5,7 @@ use hdp_fast_core::memory::zeros;
 use hdp_fast_core::params::{Epsilon, POSITIVE};
 use num_bigint::BigInt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyList, PyString, PyTuple};
 
 use crate::error::{parameter, raise};
 
@@ -67,12 +67,28 @@ fn show(value: &Bound<'_, PyAny>) -> String {
     if let Some(shape) = value.getattr("shape").ok().filter(is_shape) {
         return format!("{} of shape {shape}", kind());
     }
+    if holds_arrays(value, 3) {
+        return format!("{} of arrays", kind());
+    }
     // There is none of an int of more digits than Python prints.
     let whole = value.repr().map_or_else(|_| format!("{} of thousands of digits", kind()), |text| text.to_string());
     match whole.char_indices().nth(80) {
         Some((end, _)) => format!("{}...", &whole[..end]),
         None => whole,
     }
+}
+
+/// Whether an array stands in lists, tuples or dicts, so many levels deep. Its entries may be private.
+fn holds_arrays(value: &Bound<'_, PyAny>, levels: usize) -> bool {
+    let items = match value.cast::<PyDict>() {
+        Ok(dict) => dict.values().into_any(),
+        Err(_) if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() => value.clone(),
+        Err(_) => return false,
+    };
+    let is_array = |item: &Bound<'_, PyAny>| item.getattr("shape").is_ok_and(|shape| is_shape(&shape));
+    items.try_iter().is_ok_and(|mut items| {
+        items.any(|item| item.is_ok_and(|item| is_array(&item) || levels > 1 && holds_arrays(&item, levels - 1)))
+    })
 }
 
 fn is_shape(shape: &Bound<'_, PyAny>) -> bool {

@@ -76,6 +76,17 @@ impl BitMatrix {
         self.transposed(run)?.row_weights(run)
     }
 
+    /// The sum of each row over GF(2), one byte of 0 or 1 for each.
+    pub fn row_sums(&self, run: Run<'_>) -> Result<Vec<u8>> {
+        self.dot(&collected((0..self.words()).map(|_| u64::MAX))?, run)
+    }
+
+    /// The sum of each column over GF(2), one byte of 0 or 1 for each.
+    pub fn column_sums(&self, run: Run<'_>) -> Result<Vec<u8>> {
+        let word = |w: usize| u64::MAX >> (64 - (self.rows() - 64 * w).min(64));
+        self.combine(&collected((0..self.rows().div_ceil(64)).map(word))?, run)
+    }
+
     /// The product x A over GF(2), one byte of 0 or 1 for each column. The vector x is packed like a row.
     ///
     /// Cost: a pass over the rows whose bits are set.
@@ -142,9 +153,11 @@ fn multiply_rows(rows: &Strips, factor: &Strips, out: &mut [u64], run: Run<'_>) 
                 }
             }
         }
-        for (h, sums) in strips.zip(sums.chunks_exact(height)) {
-            let lines = sums.iter().flat_map(|block| block.to_rows());
-            out.iter_mut().skip(h).step_by(words).zip(lines).for_each(|(word, line)| *word = line);
+        // By blocks of rows, of which a batch fills a part of each cache line at a time.
+        for (b, part) in out.chunks_mut(words * BLOCK).enumerate() {
+            for (h, sums) in strips.clone().zip(sums.chunks_exact(height)) {
+                part.chunks_exact_mut(words).zip(sums[b].to_rows()).for_each(|(row, line)| row[h] = line);
+            }
         }
     }
     Ok(())

@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::simd::{BLOCK, Block, Isa, Tiles};
 
 /// Strips in a panel: as many as the products of a strip are added up in registers for, and so few that they stay in L2.
-const PANEL: usize = 4;
+pub const PANEL: usize = 4;
 
 /// Strips in a wide panel, and in that of a matrix of [`LARGE`] strips or more: the larger the matrix, the more it pays to
 /// read it seldom. Below 8,192 columns, where it stays in the caches, one width is as good as another.
@@ -40,9 +40,15 @@ pub struct Echelon {
     pub strips: Strips,
     /// Pivot columns, ascending.
     pub pivots: Vec<usize>,
+    /// What was done, a step for each strip that was searched for pivots, in order.
+    pub steps: Vec<Step>,
 }
 
 /// Brings `strips` to row echelon form; pivots are sought in the first `columns` columns only.
+///
+/// Columns that are no unknowns take part in every sum of rows if they begin with a strip of their own, or stand beside
+/// the last unknowns in their strip. Whole strips to the right of such a divided strip take none of its updates: who
+/// wants them to passes a number of columns that fills the strip, whose padding holds no pivots.
 ///
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
 pub fn eliminate(strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
@@ -53,7 +59,7 @@ pub fn eliminate(strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon
 /// Eliminates by panels of `wide` strips; the form is the same for every width.
 fn eliminate_by(mut strips: Strips, columns: usize, wide: usize, run: Run<'_>) -> Result<Echelon> {
     let (rows, height, last) = (strips.rows(), strips.height(), columns.div_ceil(BLOCK));
-    let mut pivots = room(Some(rows.min(columns)))?;
+    let (mut pivots, mut steps) = (room(Some(rows.min(columns)))?, room(Some(last))?);
     let (mut start, mut end) = (0, wide.min(last));
     let mut panels = factor_wide(strips.split_mut(0, end, end).0, height, rows, 0, columns, run)?;
     while start < last {
@@ -72,10 +78,11 @@ fn eliminate_by(mut strips: Strips, columns: usize, wide: usize, run: Run<'_>) -
         };
         let (factored, updated) = run.join(look_ahead, || update(done, rest, height, &panels, run));
         updated?;
-        panels = factored?;
+        let taken = std::mem::replace(&mut panels, factored?);
+        steps.extend(taken.into_iter().flat_map(|panel| panel.steps));
         (start, end) = if top < rows { (end, next_end) } else { (last, last) };
     }
-    Ok(Echelon { strips, pivots })
+    Ok(Echelon { strips, pivots, steps })
 }
 
 /// A factored panel of a wide one.
@@ -87,24 +94,31 @@ struct Panel {
 }
 
 /// What one strip of a panel does to the strips to its right.
-struct Step {
+pub struct Step {
     /// First pivot row; the pivot rows are the `columns.count_ones()` rows from here on, once `swaps` are done.
-    top: usize,
-    /// Exchanges of rows that bring the pivot rows there.
-    swaps: Vec<(usize, usize)>,
+    pub top: usize,
+    /// Exchanges of rows that bring the pivot rows there. The strips of earlier panels do not take part in them.
+    pub swaps: Vec<(usize, usize)>,
     /// Pivot columns, a bit for each column of the strip.
-    columns: u64,
+    pub columns: u64,
     /// `combination[s]`: the reduced pivot row of column q is the sum of the pivot rows of step s in row q of it.
     combination: Vec<Block>,
 }
 
 impl Step {
-    fn count(&self) -> usize {
+    /// The number of pivots.
+    pub fn count(&self) -> usize {
         self.columns.count_ones() as usize
     }
 
-    fn below(&self) -> usize {
+    /// The row after the pivot rows.
+    pub fn below(&self) -> usize {
         self.top + self.count()
+    }
+
+    /// The reduced pivot row of column q as a sum of the pivot rows, a bit for each of them.
+    pub fn transform(&self, q: usize) -> u64 {
+        self.combination.last().map_or(0, |block| block.row(q))
     }
 }
 
@@ -179,7 +193,8 @@ fn factor(
     Ok(steps)
 }
 
-fn swap_rows(strip: &mut [Block], swaps: &[(usize, usize)]) {
+/// Exchanges pairs of rows of a strip.
+pub fn swap_rows(strip: &mut [Block], swaps: &[(usize, usize)]) {
     for &(one, other) in swaps {
         let (a, b) = (strip[one / BLOCK].row(one % BLOCK), strip[other / BLOCK].row(other % BLOCK));
         strip[one / BLOCK].set_row(one % BLOCK, b);
@@ -188,7 +203,7 @@ fn swap_rows(strip: &mut [Block], swaps: &[(usize, usize)]) {
 }
 
 /// Rows `top..top + count` of a strip, at most 64, as rows `0..count` of a block.
-fn gather_rows(strip: &[Block], top: usize, count: usize) -> Block {
+pub fn gather_rows(strip: &[Block], top: usize, count: usize) -> Block {
     let mut block = Block::ZERO;
     if count > 0 {
         let first = count.min(BLOCK - top % BLOCK);
@@ -200,22 +215,29 @@ fn gather_rows(strip: &[Block], top: usize, count: usize) -> Block {
     block
 }
 
+/// Writes rows `0..count` of a block over rows `top..top + count` of a strip.
+pub fn put_rows(strip: &mut [Block], top: usize, count: usize, rows: &Block) {
+    if count > 0 {
+        let first = count.min(BLOCK - top % BLOCK);
+        strip[top / BLOCK].copy_rows(top % BLOCK, rows, 0, first);
+        if count > first {
+            strip[top / BLOCK + 1].copy_rows(0, rows, first, count - first);
+        }
+    }
+}
+
 /// Writes the reduced pivot rows, given by pivot column, over the pivot rows of a step.
 fn scatter_rows(strip: &mut [Block], step: &Step, reduced: &Block) {
     if step.count() == BLOCK {
-        let (at, rest) = (step.top / BLOCK, step.top % BLOCK);
-        strip[at].copy_rows(rest, reduced, 0, BLOCK - rest);
-        if rest > 0 {
-            strip[at + 1].copy_rows(0, reduced, BLOCK - rest, rest);
-        }
-        return;
+        return put_rows(strip, step.top, BLOCK, reduced);
     }
     for (row, q) in (step.top..).zip(ones(step.columns)) {
         strip[row / BLOCK].set_row(row % BLOCK, reduced.row(q));
     }
 }
 
-fn product(left: &Block, right: &Block, tiles: &mut Tiles) -> Block {
+/// The product of two blocks.
+pub fn product(left: &Block, right: &Block, tiles: &mut Tiles) -> Block {
     let mut sum = [Block::ZERO];
     tiles.load(std::slice::from_ref(right));
     tiles.add_product(&mut sum, &[std::slice::from_ref(left)]);

@@ -1,18 +1,20 @@
-//! Echelon forms, inverses and factors, all from one elimination of a matrix with further columns beside it.
+//! Echelon forms, inverses and solutions, all from one elimination of a matrix with further columns beside it.
 
 use std::ops::Range;
 
-use super::eliminate::{Echelon, eliminate};
+use super::eliminate::{Echelon, PANEL, eliminate, gather_rows};
 use super::matrix::BitMatrix;
-use super::solve::{System, solve};
+use super::solve::{SLACK, System, find_outside, solve};
+use super::space::Solution;
 use super::strips::Strips;
 use crate::error::{Error, Result};
 use crate::memory::{collected, room, zeros};
+use crate::noise::Rng;
 use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
 
-/// Strips of pivots whose updates rows take at once.
-const PANEL: usize = 4;
+/// Blocks of strips that are reduced together, so that rows with pivots are read from L2: with a panel they fit there.
+const BLOCKS_TOGETHER: usize = 512;
 
 /// The solutions of A X = B, column by column.
 pub struct Solutions {
@@ -20,18 +22,6 @@ pub struct Solutions {
     pub x: BitMatrix,
     /// For each column of B whether it has a solution, one byte of 0 or 1.
     pub consistent: Vec<u8>,
-}
-
-/// The factors of a matrix: its rows `rows` are L E.
-pub struct Ple {
-    /// Which row of the matrix stands in each row of L E: a permutation.
-    pub rows: Vec<usize>,
-    /// The columns in which the rows of E have their first bits, ascending.
-    pub pivots: Vec<usize>,
-    /// Rows x rank, zero above the diagonal and one on it.
-    pub lower: BitMatrix,
-    /// Rank x columns, in row echelon form.
-    pub echelon: BitMatrix,
 }
 
 /// The nonzero rows of the reduced row echelon form, of which a matrix has one, and the columns of their pivots.
@@ -73,51 +63,104 @@ pub fn inverse(matrix: &BitMatrix, run: Run<'_>) -> Result<Option<BitMatrix>> {
 
 /// The solutions of A X = B for every column of B.
 ///
-/// Cost for m equations in d unknowns: an elimination of all of them, in which B takes part.
+/// Where there are many more equations than unknowns, some of them are eliminated, and the others are verified.
+///
+/// Cost for m equations in d unknowns: an elimination of min(m, d + 64) of them, in which B takes part, and a product
+/// with the others; an elimination of all if those do not span them.
+///
+/// # Examples
+///
+/// ```
+/// use hdp_fast_core::gf2::{BitMatrix, solve_many};
+/// use hdp_fast_core::run::Run;
+/// use hdp_fast_core::simd::Isa;
+///
+/// let run = Run::alone(Isa::detect()?);
+/// let matrix = BitMatrix::from_words(2, 1, vec![1, 1])?;
+/// let right = BitMatrix::from_words(2, 2, vec![0b11, 0b01])?;
+/// let solutions = solve_many(&matrix, &right, run)?;
+/// assert_eq!(solutions.consistent, [1, 0]);
+/// assert!(solutions.x == BitMatrix::from_words(1, 2, vec![0b01])?);
+/// # Ok::<(), hdp_fast_core::Error>(())
+/// ```
 pub fn solve_many(matrix: &BitMatrix, right: &BitMatrix, run: Run<'_>) -> Result<Solutions> {
     if matrix.rows() != right.rows() {
         let (a, b) = (matrix.rows(), right.rows());
         return Err(Error::Shape(format!("A has {a} rows and B has {b}, but A X = B needs equally many")));
     }
+    if matrix.rows() > 2 * (matrix.columns() + SLACK)
+        && right.columns() > 0
+        && let Some(solutions) = solve_tall(matrix, right, run)?
+    {
+        return Ok(solutions);
+    }
+    let (echelon, wrong) = solvable(matrix, right, run)?;
+    Solutions::of(solutions(&echelon, matrix, right, run)?, &wrong, run)
+}
+
+/// The solutions by some of the equations; `None` if their coefficients do not span those of the others.
+fn solve_tall(matrix: &BitMatrix, right: &BitMatrix, run: Run<'_>) -> Result<Option<Solutions>> {
+    let system = System { matrix, rows: None, ones: false, rhs: None };
+    let (first, rest) = system.split(matrix.columns() + SLACK)?;
+    let first = collected(first.iter().map(|&row| row as usize))?;
+    let (some, images) = (matrix.take_rows(&first, run)?, right.take_rows(&first, run)?);
+    let (echelon, mut wrong) = solvable(&some, &images, run)?;
+    // As a system without a solution it tells nothing but its null space.
+    let space = Solution { unknowns: matrix.columns(), consistent: false, echelon };
+    let rest = System { rows: Some(&rest), ..system };
+    if !find_outside(&rest, &space, &mut Rng::for_speed_only(), run)?.is_empty() {
+        return Ok(None);
+    }
+    let x = solutions(&space.echelon, matrix, right, run)?;
+    let residues = matrix.multiply(&x, run)?.sum(right, run)?;
+    (0..residues.rows()).for_each(|i| wrong.iter_mut().zip(residues.row(i)).for_each(|(wrong, word)| *wrong |= word));
+    Solutions::of(x, &wrong, run).map(Some)
+}
+
+/// The form of a matrix beside its right-hand sides, and a bit for each of these that has no solution.
+fn solvable(matrix: &BitMatrix, right: &BitMatrix, run: Run<'_>) -> Result<(Echelon, Vec<u64>)> {
     let echelon = beside(matrix, right, run)?;
-    let (words, columns, rank) = (right.words(), right.columns(), echelon.pivots.len());
+    let rank = echelon.pivots.len();
     let leftover = |w: usize| {
         let strip = echelon.strips.strip(matrix.words() + w);
         (rank..matrix.rows()).fold(0, |seen, row| seen | strip[row / BLOCK].row(row % BLOCK))
     };
-    let wrong: Vec<u64> = collected((0..words).map(leftover))?;
+    let wrong = collected((0..right.words()).map(leftover))?;
+    Ok((echelon, wrong))
+}
+
+/// By column the solution that a form says, if there is one.
+fn solutions(echelon: &Echelon, matrix: &BitMatrix, right: &BitMatrix, run: Run<'_>) -> Result<BitMatrix> {
+    let (words, columns) = (right.words(), right.columns());
     let reduced = echelon.reduced(matrix.words(), matrix.words() + words, run)?;
-    let solved = rows_of(&reduced, rank, columns, run)?;
-    let x = BitMatrix::pack(matrix.columns(), columns, run, |first, out| {
+    let solved = rows_of(&reduced, echelon.pivots.len(), columns, run)?;
+    BitMatrix::pack(matrix.columns(), columns, run, |first, out| {
         let mut t = echelon.pivots.partition_point(|&pivot| pivot < first);
         for (column, line) in (first..).zip(out.chunks_exact_mut(words)) {
             if echelon.pivots.get(t) == Some(&column) {
-                let values = solved.row(t).iter().zip(&wrong);
-                line.iter_mut().zip(values).for_each(|(word, (value, wrong))| *word = value & !wrong);
+                line.copy_from_slice(solved.row(t));
                 t += 1;
             }
         }
         Ok(())
-    })?;
-    let consistent = collected((0..columns).map(|k| u8::from(wrong[k / BLOCK] >> (k % BLOCK) & 1 == 0)))?;
-    Ok(Solutions { x, consistent })
+    })
 }
 
-/// The factors P L E of a matrix.
-///
-/// Its pivot columns have full rank, so that they have factors L U whose blocks are regular; E is U times the reduced
-/// row echelon form. (Albrecht, Bard, Pernet 2011 describe the decomposition.)
-///
-/// Cost: that of [`row_basis`], of factoring the pivot columns, and of a product.
-pub fn ple(matrix: &BitMatrix, run: Run<'_>) -> Result<Ple> {
-    let (reduced, pivots) = row_basis(matrix, run)?;
-    let (rows, rank) = (matrix.rows(), pivots.len());
-    let columns = matrix.take_columns(&pivots, run)?;
-    let mut factors = columns.strips(0, rows, run)?;
-    let order = factor(&mut factors, rank, run)?;
-    let lower = triangle(&factors, rows, rank, true, run)?;
-    let upper = triangle(&factors, rank, rank, false, run)?;
-    Ok(Ple { rows: order, pivots, lower, echelon: upper.multiply(&reduced, run)? })
+impl Solutions {
+    /// The columns of `x`, zeros in place of those that are `wrong`.
+    fn of(x: BitMatrix, wrong: &[u64], run: Run<'_>) -> Result<Solutions> {
+        let consistent = collected((0..x.columns()).map(|k| u8::from(wrong[k / BLOCK] >> (k % BLOCK) & 1 == 0)))?;
+        if wrong.iter().all(|&word| word == 0) {
+            return Ok(Solutions { x, consistent });
+        }
+        let masked = BitMatrix::pack(x.rows(), x.columns(), run, |first, out| {
+            for (i, row) in (first..).zip(out.chunks_exact_mut(x.words())) {
+                row.iter_mut().zip(x.row(i)).zip(wrong).for_each(|((word, value), wrong)| *word = value & !wrong);
+            }
+            Ok(())
+        })?;
+        Ok(Solutions { x: masked, consistent })
+    }
 }
 
 /// The echelon form of a matrix, whose transformation the columns of another one beside it take part in. They begin
@@ -140,41 +183,56 @@ impl Echelon {
     ///
     /// Cost: rank^2 / 2 bit operations for each column.
     pub(super) fn reduced(&self, from: usize, to: usize, run: Run<'_>) -> Result<Vec<Vec<Block>>> {
-        let height = self.pivots.len().div_ceil(BLOCK);
-        let mut strips: Vec<Vec<Block>> = room(Some(to - from))?;
-        for _ in from..to {
-            strips.push(zeros(Some(height))?);
-        }
-        run.try_for_each_chunk(&mut strips, 1, |h, strip| self.reduce(from + h, &mut strip[0], run))?;
+        let mut strips = empty_strips(to - from, self.pivots.len())?;
+        let together = (BLOCKS_TOGETHER / self.strips.height()).max(1);
+        run.try_for_each_chunk(&mut strips, together, |task, part| self.reduce(from + task * together, part, run))?;
         Ok(strips)
     }
 
-    /// Strip h of the reduced form, over zeros in `sums`, from the last panel of pivots to the first.
-    fn reduce(&self, h: usize, sums: &mut [Block], run: Run<'_>) -> Result<()> {
-        let start = |g: usize| self.pivots.partition_point(|&pivot| pivot < g * BLOCK);
+    /// Strips of the reduced form from the given one on, over zeros in `strips`, from the last panel of pivots to the
+    /// first.
+    fn reduce(&self, first: usize, strips: &mut [Vec<Block>], run: Run<'_>) -> Result<()> {
         let mut tiles = Tiles::new(run.isa);
-        // A row whose pivot is to the right of the strip holds leftovers of the elimination there.
-        let end = start(h + 1);
-        sums.iter_mut().zip(self.strips.strip(h)).enumerate().for_each(|(b, (sum, block))| {
-            let count = end.saturating_sub(b * BLOCK).min(BLOCK);
-            sum.copy_rows(0, block, 0, count);
-        });
-        let last = self.pivots.last().map_or(0, |&pivot| pivot / BLOCK + 1).min(h + 1);
-        for low in (0..last).step_by(PANEL).rev() {
+        for (h, sums) in (first..).zip(&mut *strips) {
+            // A row whose pivot is to the right of the strip holds leftovers of the elimination there.
+            let end = self.start(h + 1);
+            sums.iter_mut().zip(self.strips.strip(h)).enumerate().for_each(|(b, (sum, block))| {
+                let count = end.saturating_sub(b * BLOCK).min(BLOCK);
+                sum.copy_rows(0, block, 0, count);
+            });
+        }
+        let last = self.pivots.last().map_or(0, |&pivot| pivot / BLOCK + 1);
+        for low in (0..last.min(first + strips.len())).step_by(PANEL).rev() {
             run.check()?;
-            let high = last.min(low + PANEL);
-            let mut pivots = [Block::ZERO; PANEL];
-            for g in (low..high).rev() {
-                for t in start(g)..start(g + 1) {
-                    pivots[g - low].set_row(self.pivots[t] % BLOCK, sums[t / BLOCK].row(t % BLOCK));
-                }
-                let above = start(low)..start(g);
-                add_to_rows(sums, &[self.strips.strip(g)], &pivots[g - low..=g - low], above, &mut tiles);
+            for (h, sums) in (first..).zip(&mut *strips).filter(|(h, _)| *h >= low) {
+                self.reduce_by(low..last.min(low + PANEL).min(h + 1), sums, &mut tiles);
             }
-            let factors: Vec<&[Block]> = (low..high).map(|g| self.strips.strip(g)).collect();
-            add_to_rows(sums, &factors, &pivots[..high - low], 0..start(low), &mut tiles);
         }
         Ok(())
+    }
+
+    /// The number of rows whose pivots stand to the left of strip g.
+    fn start(&self, g: usize) -> usize {
+        self.pivots.partition_point(|&pivot| pivot < g * BLOCK)
+    }
+
+    /// Adds multiples of the rows with pivots in some strips, at most a panel of them, to all rows above.
+    fn reduce_by(&self, panel: Range<usize>, sums: &mut [Block], tiles: &mut Tiles) {
+        let top = self.start(panel.start);
+        let mut pivots = [Block::ZERO; PANEL];
+        for g in panel.clone().rev() {
+            let (from, to) = (self.start(g), self.start(g + 1));
+            let (rows, block) = (gather_rows(sums, from, to - from), &mut pivots[g - panel.start]);
+            if to - from == BLOCK {
+                *block = rows;
+            } else {
+                (from..to).enumerate().for_each(|(k, t)| block.set_row(self.pivots[t] % BLOCK, rows.row(k)));
+            }
+            let block = *block;
+            add_to_rows(sums, &[self.strips.strip(g)], &[block], top..from, tiles);
+        }
+        let factors: Vec<&[Block]> = panel.clone().map(|g| self.strips.strip(g)).collect();
+        add_to_rows(sums, &factors, &pivots[..panel.len()], 0..top, tiles);
     }
 
     /// Copies a row of the form over zeros, without what is left of the elimination before the strip of its pivot.
@@ -186,7 +244,13 @@ impl Echelon {
 }
 
 /// Adds the products of `factors` and the blocks of `right` to some rows.
-fn add_to_rows(sums: &mut [Block], factors: &[&[Block]], right: &[Block], rows: Range<usize>, tiles: &mut Tiles) {
+pub(super) fn add_to_rows(
+    sums: &mut [Block],
+    factors: &[&[Block]],
+    right: &[Block],
+    rows: Range<usize>,
+    tiles: &mut Tiles,
+) {
     if rows.is_empty() {
         return;
     }
@@ -209,96 +273,22 @@ fn add_to_rows(sums: &mut [Block], factors: &[&[Block]], right: &[Block], rows: 
     }
 }
 
+/// So many strips of zeros, with room for so many rows.
+pub(super) fn empty_strips(count: usize, rows: usize) -> Result<Vec<Vec<Block>>> {
+    let mut strips = room(Some(count))?;
+    for _ in 0..count {
+        strips.push(zeros(Some(rows.div_ceil(BLOCK)))?);
+    }
+    Ok(strips)
+}
+
 /// The first rows of some strips as a matrix.
-fn rows_of(strips: &[Vec<Block>], rows: usize, columns: usize, run: Run<'_>) -> Result<BitMatrix> {
+pub(super) fn rows_of(strips: &[Vec<Block>], rows: usize, columns: usize, run: Run<'_>) -> Result<BitMatrix> {
     BitMatrix::pack(rows, columns, run, |first, out| {
         for (g, strip) in strips.iter().enumerate() {
-            // Tasks begin with a block.
-            let lines = strip[first / BLOCK..].iter().flat_map(Block::to_rows);
-            out.iter_mut().skip(g).step_by(strips.len()).zip(lines).for_each(|(word, line)| *word = line);
-        }
-        Ok(())
-    })
-}
-
-/// Factors a matrix of full column rank in place: U on and above the diagonal, L without its diagonal below. Returns
-/// the order of the rows.
-fn factor(strips: &mut Strips, rank: usize, run: Run<'_>) -> Result<Vec<usize>> {
-    let (rows, height) = (strips.rows(), strips.height());
-    let mut order = collected(0..rows)?;
-    for g in 0..rank.div_ceil(BLOCK) {
-        run.check()?;
-        // Every column has a pivot: those of a strip are a whole block of rows, but for the last one.
-        let (left, strip, right) = strips.split_mut(0, g, g + 1);
-        let swaps = factor_strip(strip, g * BLOCK, rows, (rank - g * BLOCK).min(BLOCK))?;
-        swaps.iter().for_each(|&(one, other)| order.swap(one, other));
-        left.chunks_exact_mut(height).for_each(|earlier| swap_rows(earlier, &swaps));
-        let (inverse, strip) = (invert_lower(&strip[g]), &*strip);
-        let state = || Tiles::new(run.isa);
-        run.for_each_chunk(right, height, state, |tiles, _, later| {
-            swap_rows(later, &swaps);
-            let mut solved = [Block::ZERO];
-            tiles.load(&later[g..=g]);
-            tiles.add_product(&mut solved, &[std::slice::from_ref(&inverse)]);
-            later[g] = solved[0];
-            tiles.load(&solved);
-            tiles.add_product(&mut later[g + 1..], &[&strip[g + 1..]]);
-        });
-    }
-    Ok(order)
-}
-
-/// Factors the rows of one strip from `top` on, and returns the exchanges that bring its pivots to the diagonal.
-fn factor_strip(strip: &mut [Block], top: usize, rows: usize, width: usize) -> Result<Vec<(usize, usize)>> {
-    let mut words: Vec<u64> = room(Some(rows - top))?;
-    words.extend(strip[top / BLOCK..].iter().flat_map(Block::to_rows).take(rows - top));
-    let mut swaps = room(Some(width))?;
-    for q in 0..width {
-        let Some(found) = (q..words.len()).find(|&i| words[i] >> q & 1 == 1) else { continue };
-        words.swap(q, found);
-        swaps.push((top + q, top + found));
-        let right = words[q] & (u64::MAX << q << 1);
-        for word in &mut words[q + 1..] {
-            *word ^= right & (*word >> q & 1).wrapping_neg();
-        }
-    }
-    for (block, rows) in strip[top / BLOCK..].iter_mut().zip(words.chunks(BLOCK)) {
-        let mut lines = [0; BLOCK];
-        lines[..rows.len()].copy_from_slice(rows);
-        *block = Block::from_rows(&lines);
-    }
-    Ok(swaps)
-}
-
-fn swap_rows(strip: &mut [Block], swaps: &[(usize, usize)]) {
-    for &(one, other) in swaps {
-        let (a, b) = (strip[one / BLOCK].row(one % BLOCK), strip[other / BLOCK].row(other % BLOCK));
-        strip[one / BLOCK].set_row(one % BLOCK, b);
-        strip[other / BLOCK].set_row(other % BLOCK, a);
-    }
-}
-
-/// The inverse of the lower triangle of a block, with ones on its diagonal.
-fn invert_lower(block: &Block) -> Block {
-    let rows = block.to_rows();
-    let mut inverse = [0; BLOCK];
-    for i in 0..BLOCK {
-        inverse[i] = (0..i).filter(|j| rows[i] >> j & 1 == 1).fold(1 << i, |sum, j| sum ^ inverse[j]);
-    }
-    Block::from_rows(&inverse)
-}
-
-/// The first rows of what is strictly below the diagonal of some strips, with ones on it, or of what is not below.
-fn triangle(strips: &Strips, rows: usize, rank: usize, lower: bool, run: Run<'_>) -> Result<BitMatrix> {
-    BitMatrix::pack(rows, rank, run, |first, out| {
-        for (row, line) in (first..).zip(out.chunks_exact_mut(rank.div_ceil(BLOCK))) {
-            for (g, word) in line.iter_mut().enumerate() {
-                let bits = strips.strip(g)[row / BLOCK].row(row % BLOCK);
-                let columns = row.saturating_sub(g * BLOCK).min(BLOCK);
-                let rest = u64::MAX.checked_shl(columns as u32).unwrap_or(0);
-                let diagonal = if row / BLOCK == g && row < rank { 1 << (row % BLOCK) } else { 0 };
-                *word = if lower { bits & !rest | diagonal } else { bits & rest };
-            }
+            // Tasks are blocks of rows.
+            let lines = strip[first / BLOCK].to_rows();
+            out.chunks_exact_mut(strips.len()).zip(lines).for_each(|(row, line)| row[g] = line);
         }
         Ok(())
     })

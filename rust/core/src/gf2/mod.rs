@@ -48,13 +48,15 @@ mod forms;
 mod matrix;
 mod parts;
 mod pivots;
+mod ple;
 mod row_space;
 mod solve;
 mod space;
 mod strips;
 
-pub use forms::{Ple, Solutions, echelon_form, inverse, ple, row_basis, solve_many};
+pub use forms::{Solutions, echelon_form, inverse, row_basis, solve_many};
 pub use matrix::{BitMatrix, parity_bits};
+pub use ple::{Ple, ple};
 pub use row_space::RowSpace;
 pub use solve::{System, rank, solve};
 pub use space::Solution;

@@ -15,7 +15,7 @@ use crate::run::Run;
 use crate::simd::{BLOCK, Block, Tiles};
 
 /// Rows beyond the number of unknowns that make a random system regular except with probability 2^-64.
-const SLACK: usize = 64;
+pub(super) const SLACK: usize = 64;
 
 /// Rows that are verified together.
 const ROWS_PER_CHECK: usize = 2048;
@@ -90,7 +90,7 @@ impl System<'_> {
 
     /// The rows of at most `most` equations, and those of all others. The former are spread over all: neighbors in
     /// real data are alike.
-    fn split(&self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
+    pub(super) fn split(&self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
         let total = self.len() as u64;
         if u32::try_from(self.matrix.rows()).is_err() {
             return Err(Error::parameter("m", self.matrix.rows(), "a system may have at most 2^32 - 1 rows"));
@@ -145,7 +145,7 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
 }
 
 /// Equations that do not follow from the eliminated ones: none only if every one follows.
-fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
+pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
     let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
         let point = if consistent { solution.particular(run)? } else { None };

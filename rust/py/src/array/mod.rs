@@ -7,8 +7,9 @@ mod entry;
 mod fresh;
 mod pack;
 
+use hdp_fast_core::Error;
 use hdp_fast_core::gf2::BitMatrix;
-use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{Element, IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
 pub use bits::{Answers, answered_bits, answers, check_bits};
@@ -16,6 +17,7 @@ pub use borrow::{Bits, Counts, Floats, FloatsToWrite, Integers, ShortIntegers, S
 pub use fresh::{filled, fresh};
 pub use pack::{matrix, packed_rows, vector};
 
+use crate::error::{parameter, raise};
 use crate::run::{run, streaming_cost};
 use crate::scalar::bytes;
 
@@ -36,17 +38,36 @@ pub fn prepare(py: Python<'_>) -> PyResult<()> {
 
 /// A matrix, one byte an entry.
 pub fn unpacked<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
-    let (rows, columns) = (matrix.rows(), matrix.columns());
-    let mut entries = bytes(rows.saturating_mul(columns))?;
+    let mut entries = bytes(matrix.rows().saturating_mul(matrix.columns()))?;
+    unpack(py, matrix, &mut entries)?;
+    returned(py, entries).reshape([matrix.rows(), matrix.columns()])
+}
+
+/// The same, written to an array of the caller.
+pub fn unpacked_into<'py>(name: &str, out: &Bound<'py, PyAny>, matrix: &BitMatrix) -> PyResult<Matrix<'py>> {
+    let rule = "it must be an array of uint8, contiguous by rows, that can be written";
+    let wrong = || parameter(name, "something else", rule);
+    let out = out.cast::<PyArray2<u8>>().map_err(|_| wrong())?;
+    let shape = (out.shape()[0], out.shape()[1]);
+    if shape != (matrix.rows(), matrix.columns()) {
+        let text = format!("{name} has shape {shape:?}, but the matrix is {} x {}", matrix.rows(), matrix.columns());
+        return Err(raise(Error::Shape(text)));
+    }
+    let mut entries = out.try_readwrite().map_err(|_| wrong())?;
+    unpack(out.py(), matrix, entries.as_slice_mut().map_err(|_| wrong())?)?;
+    Ok(out.clone())
+}
+
+fn unpack(py: Python<'_>, matrix: &BitMatrix, entries: &mut [u8]) -> PyResult<()> {
+    let columns = matrix.columns();
     run(py, None, streaming_cost(8 * entries.len()), |run| {
-        run.try_for_each_chunk(&mut entries, columns.max(1), |i, row| {
+        run.try_for_each_chunk(entries, columns.max(1), |i, row| {
             for (word, bits) in matrix.row(i).iter().zip(row.chunks_mut(64)) {
                 bits.iter_mut().enumerate().for_each(|(j, bit)| *bit = (word >> j & 1) as u8);
             }
             Ok(())
         })
-    })?;
-    returned(py, entries).reshape([rows, columns])
+    })
 }
 
 /// A matrix, one bit an entry, as `numpy.packbits(X, axis=1, bitorder="little")` packs it.

@@ -1,25 +1,25 @@
 //! Glue of the bit matrix of `hdp_fast.gf2`.
 
+mod containers;
+mod index;
+
 use std::sync::Arc;
 
 use hdp_fast_core::gf2 as core;
 use hdp_fast_core::noise::Stream;
 use hdp_fast_core::run::Run;
-use hdp_fast_core::{Error, Result};
 use num_bigint::BigUint;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::{PyIndexError, PyOSError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyTuple};
 
+use self::index::{Axis, part};
 use crate::array::{self, Matrix, Threads};
 use crate::error::{parameter, raise};
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::count;
 use crate::seed::Key;
-
-/// Bytes of a sparse matrix that are written out at a time.
-const DENSE_BYTES: usize = 1 << 24;
 
 /// Rows and columns that the representation shows.
 const CORNER: (usize, usize) = (6, 24);
@@ -181,21 +181,7 @@ impl BitMatrix {
     ///            [1, 0, 0]], dtype=uint8)
     #[staticmethod]
     fn from_integers(rows: &Bound<'_, PyAny>, ncols: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        let columns = count("ncols", ncols, 0)?;
-        let wrong = || {
-            let text = "rows holds something else, but each row must be an integer of at least 0 and below 2**ncols";
-            raise(Error::Parameter(text.into()))
-        };
-        let (mut data, mut number) = (Vec::new(), 0);
-        for row in rows.try_iter().map_err(|_| wrong())? {
-            let row = row?;
-            let integer = if row.is_instance_of::<PyBool>() { None } else { row.extract::<BigUint>().ok() };
-            let integer = integer.filter(|integer| integer.bits() <= columns as u64).ok_or_else(wrong)?;
-            number += 1;
-            data.extend(integer.iter_u64_digits());
-            data.resize(columns.div_ceil(64) * number, 0);
-        }
-        core::BitMatrix::from_words(number, columns, data).map(BitMatrix::new).map_err(raise)
+        containers::from_integers(rows, count("ncols", ncols, 0)?).map(BitMatrix::new)
     }
 
     /// Takes a sparse matrix of scipy, a part of its rows at a time.
@@ -214,28 +200,7 @@ impl BitMatrix {
     #[staticmethod]
     #[allow(non_snake_case)]
     fn from_sparse(py: Python<'_>, X: &Bound<'_, PyAny>) -> PyResult<BitMatrix> {
-        let rule = "X is not sparse, but it must be a sparse array of scipy; from_dense takes others";
-        let sparse = || raise(Error::Parameter(rule.into()));
-        if !X.hasattr("nnz")? {
-            return Err(sparse());
-        }
-        let numpy = py.import("numpy")?;
-        let rows = X.call_method0("tocsr").map_err(|_| sparse())?;
-        let (m, d): (usize, usize) = rows.getattr("shape")?.extract().map_err(|_| sparse())?;
-        let step = (DENSE_BYTES / d.max(1)).clamp(1, m.max(1));
-        let mut parts = vec![core::BitMatrix::zeros(0, d).map_err(raise)?];
-        for from in (0..m).step_by(step) {
-            let part = rows.get_item(PySlice::new(py, from as isize, m.min(from + step) as isize, 1))?;
-            let entries = part.call_method0("toarray")?;
-            let bits = entries.call_method1("astype", ("uint8",)).map_err(|_| sparse())?;
-            // What was rounded was none.
-            if !numpy.call_method1("array_equal", (&bits, entries))?.is_truthy()? {
-                return Err(raise(Error::not_bits("X")));
-            }
-            parts.push(array::matrix("X", &bits, None)?);
-        }
-        let parts: Vec<&core::BitMatrix> = parts.iter().collect();
-        run(py, None, 0.0, |run| core::BitMatrix::vstack(&parts, run)).map(BitMatrix::new)
+        containers::from_sparse(py, X).map(BitMatrix::new)
     }
 
     /// Reads a file of numpy that to_npz has written, or any with the arrays X_packed and ncols.
@@ -251,19 +216,7 @@ impl BitMatrix {
     ///     OSError: It can't be read.
     #[staticmethod]
     fn from_npz(py: Python<'_>, path: &str) -> PyResult<BitMatrix> {
-        let wrong = |error: PyErr| match error.is_instance_of::<PyOSError>(py) {
-            true => error,
-            false => parameter("path", path, "it must be an .npz file with the arrays X_packed and ncols"),
-        };
-        let archive = py.import("numpy")?.call_method1("load", (path,)).map_err(wrong)?;
-        let read = || -> PyResult<_> { Ok((archive.get_item("X_packed")?, archive.get_item("ncols")?)) };
-        let read = read().map_err(wrong);
-        if archive.hasattr("close")? {
-            archive.call_method0("close")?;
-        }
-        let (rows, columns) = read?;
-        let columns = columns.call_method0("item").map_err(wrong)?;
-        Ok(BitMatrix(Arc::new(array::packed_rows("X_packed", &rows, count("ncols", &columns, 0)?)?)))
+        containers::from_npz(py, path).map(BitMatrix::new)
     }
 
     /// Numbers of rows and columns.
@@ -274,16 +227,22 @@ impl BitMatrix {
 
     /// Unpacks all entries.
     ///
+    /// Args:
+    ///     out: Array of uint8 (m, d), contiguous by rows, that takes them. None makes one.
+    ///
     /// Returns:
-    ///     An array of uint8 (m, d).
+    ///     An array of uint8 (m, d), `out` if that is given.
     ///
     /// Raises:
+    ///     ShapeError: `out` has another shape.
+    ///     ParameterError: `out` is no such array.
     ///     MemoryError: m d bytes are not available.
     ///
     /// Cost:
     ///     m d bytes.
-    fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Matrix<'py>> {
-        array::unpacked(py, &self.0)
+    #[pyo3(signature = (*, out=None))]
+    fn to_dense<'py>(&self, py: Python<'py>, out: Option<&Bound<'py, PyAny>>) -> PyResult<Matrix<'py>> {
+        out.map_or_else(|| array::unpacked(py, &self.0), |out| array::unpacked_into("out", out, &self.0))
     }
 
     /// Packs the rows as numpy.packbits(X, axis=1, bitorder="little") does.
@@ -302,9 +261,7 @@ impl BitMatrix {
     /// Returns:
     ///     A list of m ints; bit j of each is the entry of column j.
     fn to_integers(&self) -> Vec<BigUint> {
-        let row =
-            |i| BigUint::from_bytes_le(&self.0.row(i).iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>());
-        (0..self.0.rows()).map(row).collect()
+        containers::to_integers(&self.0)
     }
 
     /// Writes a file of numpy with the arrays X_packed and ncols, which from_npz and the command line
@@ -320,10 +277,21 @@ impl BitMatrix {
     ///     ParameterError: `path` is none.
     ///     OSError: It can't be written.
     fn to_npz(&self, py: Python<'_>, path: &str) -> PyResult<()> {
-        let options = PyDict::new(py);
-        options.set_item("X_packed", self.to_packed(py)?)?;
-        options.set_item("ncols", self.0.columns())?;
-        py.import("numpy")?.call_method("savez", (path,), Some(&options)).map(drop)
+        containers::to_npz(py, &self.0, path)
+    }
+
+    /// Makes a sparse array of scipy.
+    ///
+    /// Returns:
+    ///     A scipy.sparse.csr_array of uint8 (m, d).
+    ///
+    /// Raises:
+    ///     ImportError: scipy is not installed.
+    ///
+    /// Cost:
+    ///     9 bytes for each one, and 8 for each row.
+    fn to_sparse<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        containers::to_sparse(py, &self.0)
     }
 
     /// The transpose, a copy.
@@ -332,11 +300,96 @@ impl BitMatrix {
         run(py, None, self.copying(), |run| self.0.transposed(run)).map(BitMatrix::new)
     }
 
+    /// Takes rows or columns by their indices; they may come twice, and in any order.
+    ///
+    /// Args:
+    ///     indices: Array of integers, those below 0 counted from the end, or a mask.
+    ///     axis: 0 takes rows, 1 columns.
+    ///
+    /// Returns:
+    ///     The matrix of them, as A[indices] or A[:, indices].
+    ///
+    /// Raises:
+    ///     ParameterError: `indices` is no such array, or `axis` is neither 0 nor 1.
+    ///     IndexError: An index is out of range.
+    ///
+    /// Cost:
+    ///     A copy; two transpositions more for columns.
+    #[pyo3(signature = (indices, axis=None))]
+    fn take(&self, py: Python<'_>, indices: &Bound<'_, PyAny>, axis: Option<&Bound<'_, PyAny>>) -> PyResult<BitMatrix> {
+        let (rows, columns) = self.shape();
+        let by_rows = axis.map_or(Ok(0), axis_of)? == 0;
+        let (size, what) = if by_rows { (rows, "row") } else { (columns, "column") };
+        let wrong = || parameter("indices", "something else", "it must be an array of integers, or a mask as long");
+        let listed = match Axis::new(indices, size, what) {
+            Ok(listed @ Axis::Listed(_)) => listed,
+            Err(error) if error.is_instance_of::<PyIndexError>(py) => return Err(error),
+            _ => return Err(wrong()),
+        };
+        let all = Axis::Range(0, if by_rows { columns } else { rows });
+        let (rows, columns) = if by_rows { (listed, all) } else { (all, listed) };
+        run(py, None, self.copying(), |run| part(&self.0, &rows, &columns, run)).map(BitMatrix::new)
+    }
+
+    /// Puts rows and columns in another order.
+    ///
+    /// Args:
+    ///     rows: Which row of A stands in each row of the result; None leaves them.
+    ///     columns: Which column of A stands in each column; None leaves them.
+    ///
+    /// Returns:
+    ///     A[rows][:, columns].
+    ///
+    /// Raises:
+    ///     ParameterError: `rows` or `columns` is no permutation.
+    ///
+    /// Cost:
+    ///     As `take`.
+    ///
+    /// Examples:
+    ///     >>> from hdp_fast.gf2 import BitMatrix
+    ///     >>> BitMatrix.identity(3).permute(rows=[2, 0, 1]).to_integers()
+    ///     [4, 1, 2]
+    #[pyo3(signature = (*, rows=None, columns=None))]
+    fn permute(
+        &self,
+        py: Python<'_>,
+        rows: Option<&Bound<'_, PyAny>>,
+        columns: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<BitMatrix> {
+        let rows = Axis::permutation("rows", rows, self.0.rows())?;
+        let columns = Axis::permutation("columns", columns, self.0.columns())?;
+        run(py, None, self.copying(), |run| part(&self.0, &rows, &columns, run)).map(BitMatrix::new)
+    }
+
+    /// Sums entries over GF(2).
+    ///
+    /// Args:
+    ///     axis: None sums all, 0 those of each column, 1 those of each row.
+    ///
+    /// Returns:
+    ///     0 or 1, or an array of uint8 (d,) or (m,).
+    ///
+    /// Raises:
+    ///     ParameterError: `axis` is none of these.
+    ///
+    /// Cost:
+    ///     One pass.
+    #[pyo3(signature = (axis=None))]
+    fn sum<'py>(&self, py: Python<'py>, axis: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let Some(axis) = axis else {
+            let ones = run(py, None, self.copying(), |run| self.0.row_weights(run))?.iter().sum::<i64>();
+            return Ok((ones & 1).into_pyobject(py)?.into_any());
+        };
+        let sum = if axis_of(axis)? == 0 { core::BitMatrix::column_sums } else { core::BitMatrix::row_sums };
+        let sums = run(py, None, self.copying(), |run| sum(&self.0, run))?;
+        Ok(array::returned(py, sums).into_any())
+    }
+
     /// Counts the ones.
     ///
     /// Args:
-    ///     axis: None counts all, 0 those of each column, 1 those of each row. Sums over GF(2) are these
-    ///         numbers modulo 2.
+    ///     axis: None counts all, 0 those of each column, 1 those of each row.
     ///
     /// Returns:
     ///     An int, or an array of int64 (d,) or (m,).
@@ -352,10 +405,7 @@ impl BitMatrix {
             let rows = run(py, None, self.copying(), |run| self.0.row_weights(run))?;
             return Ok(rows.iter().sum::<i64>().into_pyobject(py)?.into_any());
         };
-        let number = count("axis", axis, 0)?;
-        if number > 1 {
-            return Err(parameter("axis", number, "it must be None, 0 or 1"));
-        }
+        let number = axis_of(axis)?;
         let count = |run: Run<'_>| if number == 0 { self.0.column_weights(run) } else { self.0.row_weights(run) };
         Ok(array::returned(py, run(py, None, self.copying(), count)?).into_any())
     }
@@ -370,7 +420,7 @@ impl BitMatrix {
         if copy == Some(false) {
             return Err(parameter("copy", "False", "unpacking a BitMatrix always makes a copy"));
         }
-        let dense = self.to_dense(py)?.into_any();
+        let dense = self.to_dense(py, None)?.into_any();
         dtype.map_or(Ok(dense.clone()), |dtype| dense.call_method1("astype", (dtype,)))
     }
 
@@ -500,83 +550,15 @@ impl BitMatrix {
     }
 }
 
-/// What one index of a matrix asks for.
-enum Axis {
-    One(usize),
-    /// So many from the first on.
-    Range(usize, usize),
-    /// Those of a slice with another step.
-    Stepped(Vec<usize>),
-    /// Those of an index array or a mask, of which an array pairs two: there is one at most.
-    Listed(Vec<usize>),
-}
-
-impl Axis {
-    fn new(value: &Bound<'_, PyAny>, size: usize, what: &str) -> PyResult<Axis> {
-        if let Ok(slice) = value.cast::<PySlice>() {
-            let bounds = slice.indices(isize::try_from(size)?)?;
-            if bounds.step == 1 {
-                return Ok(Axis::Range(bounds.start as usize, bounds.slicelength));
-            }
-            let places = (0..bounds.slicelength as isize).map(|k| (bounds.start + k * bounds.step) as usize);
-            return Ok(Axis::Stepped(places.collect()));
-        }
-        let place = |index: isize| {
-            let at = if index < 0 { index.checked_add_unsigned(size) } else { Some(index) };
-            let at = at.and_then(|at| usize::try_from(at).ok()).filter(|&at| at < size);
-            at.ok_or_else(|| PyIndexError::new_err(format!("{what} {index} is out of range: there are {size}")))
-        };
-        if value.is_instance_of::<PyBool>() || value.is_instance_of::<PyString>() {
-            return Err(Axis::refused());
-        }
-        if let Ok(index) = value.extract::<isize>() {
-            return place(index).map(Axis::One);
-        }
-        let numpy = value.py().import("numpy")?;
-        let places = numpy.call_method1("asarray", (value,)).map_err(|_| Axis::refused())?;
-        let kind: String = places.getattr("dtype")?.getattr("kind")?.extract()?;
-        let shape = places.getattr("shape")?.extract::<(usize,)>().map_err(|_| Axis::refused())?;
-        let places = match kind.as_str() {
-            "b" if shape.0 == size => numpy.call_method1("flatnonzero", (places,))?,
-            "i" | "u" => places,
-            _ if shape.0 == 0 => return Ok(Axis::Listed(Vec::new())),
-            _ => return Err(Axis::refused()),
-        };
-        let places: Vec<isize> = places.call_method0("tolist")?.extract().map_err(|_| Axis::refused())?;
-        places.into_iter().map(place).collect::<PyResult<_>>().map(Axis::Listed)
-    }
-
-    fn is_one(&self) -> bool {
-        matches!(self, Axis::One(_))
-    }
-
-    fn refused() -> PyErr {
-        let text = "index is something else, but a BitMatrix takes integers, slices, and an index array or a mask as \
-                    long as the axis, for one axis at a time: A[rows][:, columns]";
-        raise(Error::Parameter(text.into()))
-    }
-}
-
-/// The rows and columns that an index asks for.
-fn part(matrix: &core::BitMatrix, rows: &Axis, columns: &Axis, run: Run<'_>) -> Result<core::BitMatrix> {
-    let whole = matches!(columns, Axis::Range(_, count) if *count == matrix.columns());
-    let rows = match rows {
-        Axis::One(i) => matrix.slice(*i, i + 1)?,
-        Axis::Range(from, count) => matrix.slice(*from, from + count)?,
-        Axis::Stepped(rows) | Axis::Listed(rows) => matrix.take_rows(rows, run)?,
-    };
-    match columns {
-        _ if whole => Ok(rows),
-        Axis::One(j) => rows.slice_columns(*j, j + 1, run),
-        Axis::Range(from, count) => rows.slice_columns(*from, from + count, run),
-        Axis::Stepped(columns) | Axis::Listed(columns) => rows.take_columns(columns, run),
-    }
-}
-
 fn multiply<'py>(py: Python<'py>, left: &core::BitMatrix, right: &core::BitMatrix) -> PyResult<Bound<'py, PyAny>> {
     let cost = elimination_cost(left.rows(), left.columns()) * (right.words() + 1) as f64;
     let product = run(py, None, cost, |run| left.multiply(right, run))?;
     Ok(BitMatrix::new(product).into_pyobject(py)?.into_any())
+}
+
+fn axis_of(axis: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let number = count("axis", axis, 0)?;
+    if number > 1 { Err(parameter("axis", number, "it must be 0 or 1")) } else { Ok(number) }
 }
 
 fn is_vector(value: &Bound<'_, PyAny>) -> bool {
