@@ -44,6 +44,7 @@
 
 mod arithmetic;
 mod eliminate;
+mod equations;
 mod forms;
 mod matrix;
 mod parts;
@@ -53,6 +54,7 @@ mod solve;
 mod space;
 mod strips;
 
+pub use equations::Equations;
 pub use forms::{Ple, Solutions, echelon_form, inverse, ple, row_basis, solve_many};
 pub use matrix::{BitMatrix, parity_bits};
 pub use row_space::RowSpace;
