@@ -806,8 +806,8 @@ def test_row_spaces_travel_and_refuse_what_is_none():
     space = gf2.RowSpace.of([[1, 0, 1], [0, 1, 1]], [1, 0])
     assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
     assert gf2.RowSpace.from_basis(space.basis) == space != gf2.RowSpace.of([[1, 0, 1]], [1])
-    with pytest.raises(TypeError, match=r"must be RowSpace\.of"):
-        gf2.RowSpace()
+    with pytest.raises(ParameterError, match="d = -1"):
+        gf2.RowSpace(-1)
     with pytest.raises(ParameterError, match="reduced row echelon form"):
         gf2.RowSpace.from_basis([[1, 1], [1, 0]])
     with pytest.raises(ShapeError, match="3 and 2 unknowns"):

@@ -23,7 +23,7 @@ from hdp_fast.exceptions import (
     UtilityWarning,
 )
 from hdp_fast.local import Agents
-from hdp_fast.parity.equations import Mechanism, fold_spaces
+from hdp_fast.parity.equations import Mechanism, Public, fold_spaces
 from hdp_fast.reference import parity as reference
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -886,10 +886,8 @@ def test_learn_on_parts_without_rows_is_that_of_an_array_without_rows(relation):
 
 @pytest.mark.parametrize(("method", "relation"), RUNS)
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
-def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch, method, relation):
+def test_learn_on_parts_gathers_few_records_at_a_time_to_the_same_bits(method, relation):
     """Labels that nothing fits, so that tries fail, and samples that leave bits free."""
-    monkeypatch.setattr("hdp_fast.parity.equations._FEWEST_ROWS", 50)
-    monkeypatch.setattr("hdp_fast.parity.equations._ROWS_FOR_EACH", 1)
     rng = np.random.default_rng(3)
     X = bits(rng, 900, 70)
     X[:, 60:] = 0
@@ -907,13 +905,13 @@ def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch
 
 
 def test_states_of_samples_join_in_any_tree_and_stay_small():
-    mechanism = Mechanism(1.0, "batches", "replace_one", vars(plan_for(40)))
-    key, settings = b"k" * 32, {"d": "40"}
+    mechanism, key = Mechanism(1.0, "batches", "replace_one", vars(plan_for(40))), b"k" * 32
     rng = np.random.default_rng(4)
 
     def fold(X, y, first, total):
         records = _core.ParityRecords(gf2.BitMatrix.from_dense(X), y, False)
-        state = fold_spaces(mechanism, key, settings, [0, 1], records, (first, total))
+        public = Public(total, 40, False)
+        state = fold_spaces(mechanism, key, public, [0, 1], [(records, first)])
         return State.from_bytes(state.to_bytes())
 
     sizes = []

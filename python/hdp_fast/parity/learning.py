@@ -141,7 +141,7 @@ def learn(
     flag("affine", affine)
     source, persons = _open_source(X, y, bool(affine), ids, rows_per_person)
     each = persons.share(epsilon).epsilon
-    n, d = source.n, source.d
+    n, d, _ = source.public
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
     if plan is None:
