@@ -122,7 +122,7 @@ def learn(
         counted, and once more for each try, of which there is one where some parity fits all
         records, or once for all batches. Of the sampled records d + 64 wait at a time, until the
         rank is full; from then on they are verified where they lie. With workers each of them makes
-        a span of its own, of at most (d + 1)**2 / 32 bytes.
+        a span of its own, of at most `(d + 1)**2 / 32` bytes.
 
     Source:
         Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.

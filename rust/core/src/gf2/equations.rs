@@ -152,3 +152,14 @@ impl Equations {
         Ok(())
     }
 }
+
+impl RowSpace {
+    /// The span of these equations and of those of a system.
+    ///
+    /// Cost: that of [`Equations::add`].
+    pub fn add(&self, system: &System<'_>, run: Run<'_>) -> Result<RowSpace> {
+        let mut equations = Equations::after(self.clone());
+        equations.add(system, run)?;
+        equations.into_space(run)
+    }
+}

@@ -5,7 +5,6 @@
 //! has one free unknown, a row times them is what is left of it at the free unknowns. Only that is eliminated, and
 //! reduces the form in turn by another product. No form is ever eliminated a second time.
 
-use super::equations::Equations;
 use super::matrix::BitMatrix;
 use super::solve::{SLACK, System, solve};
 use super::space::{Solution, vector_bits};
@@ -126,15 +125,6 @@ impl RowSpace {
     /// The dimension of the null space of the coefficients.
     pub fn nullity(&self) -> usize {
         self.unknowns - self.rank()
-    }
-
-    /// The span of these equations and of those of a system.
-    ///
-    /// Cost: that of [`Equations::add`].
-    pub fn add(&self, system: &System<'_>, run: Run<'_>) -> Result<RowSpace> {
-        let mut equations = Equations::after(self.clone());
-        equations.add(system, run)?;
-        equations.into_space(run)
     }
 
     /// For each equation of a system a byte of 1 where it follows from these, and of 0 where it does not.
