@@ -8,11 +8,15 @@ blocks are uniformly random, as none of the files' is, then verify what was lear
 `python examples/crc_parity.py [PATH ...]` reads files, or folders; without any, the libraries of
 the Rust toolchain, or else numpy's OpenBLAS. It takes ten seconds on two cores and 2 GB of memory
 with 330,000 blocks, and writes hdp_fast_demo.json and hdp_fast_demo.png into build/demo.
+
+`--bits 100000` learns over as many bits of random blocks instead, which are made from a seed where
+they are read: 41 GB of them, of which 26 MB are in memory at a time.
 """
 
 import argparse
 import contextlib
 import dataclasses
+import functools
 import hashlib
 import importlib.metadata
 import itertools
@@ -20,6 +24,7 @@ import json
 import math
 import shutil
 import subprocess
+import sys
 import time
 import zlib
 from collections.abc import Iterable, Iterator
@@ -28,13 +33,15 @@ from typing import Any
 
 import numpy as np
 
-from hdp_fast import gf2, local, parity
+from hdp_fast import data, gf2, local, parity
 from hdp_fast.exceptions import InsufficientSamples, ParameterError
 
 BLOCK_BYTES = 1_250
 BLOCK_BITS = 8 * BLOCK_BYTES
 UNKNOWNS = BLOCK_BITS + 1  # the constant is one
 BLOCKS_AT_ONCE = 32_768  # 40 MB of a file
+# Of random blocks: 26 MB at 100,000 bits, and 16 times as many in a part.
+MADE_AT_ONCE, MADE_IN_A_PART = 2_048, 16
 LIBRARIES = {".so", ".rlib", ".rmeta", ".a", ".dylib", ".dll", ".lib"}
 GOAL = {"alpha": 0.05, "beta": 0.05}
 HELD_OUT = 20_000
@@ -57,11 +64,13 @@ def true_parity(bit: int, size: int = BLOCK_BYTES) -> tuple[np.ndarray, int]:
     CRC-32 is affine at a fixed length: bit i of the mask is crc(e_i) xor crc(0), and the constant
     is crc(0). This takes 8 size + 1 checksums.
     """
-    blocks = np.zeros((8 * size + 1, size), dtype=np.uint8)
-    index = np.arange(8 * size)
-    blocks[index, index // 8] = 1 << (index % 8)
-    values = crc_bit(blocks, bit)
-    return values[:-1] ^ values[-1], int(values[-1])
+    block, masks = np.zeros(size, dtype=np.uint8), []
+    constant = crc_bit([block], bit)[0]
+    for place in range(size):
+        ones = np.repeat(block[None], 8, axis=0)
+        ones[:, place] = 1 << np.arange(8)
+        masks.append(crc_bit(ones, bit))
+    return np.concatenate(masks) ^ constant, int(constant)
 
 
 def collect(paths: list[Path], wanted: int) -> tuple[np.ndarray, int]:
@@ -310,6 +319,120 @@ def run(
     }
 
 
+@dataclasses.dataclass
+class MadeBlocks:
+    """Random blocks with a bit of their CRC-32, made from a seed as often as they are read.
+
+    Attributes:
+        bits: Number of bits of a block, a multiple of 8.
+        bit: Which bit of the CRC-32.
+        n: Number of blocks.
+        seed: What they are made from.
+        making: Seconds, by the clock and of the processor, that making and labeling have taken.
+        asking: Those that who reads them has taken for each part of each pass, block by block.
+    """
+
+    bits: int
+    bit: int
+    n: int
+    seed: int
+    making: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(2))
+    asking: list[list[np.ndarray]] = dataclasses.field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.mask, self.constant = true_parity(self.bit, self.bits // 8)
+
+    def parts(self) -> data.Chunks:
+        """The blocks in parts, none of which lies anywhere."""
+        firsts = range(0, self.n, MADE_AT_ONCE * MADE_IN_A_PART)
+        return data.Chunks([functools.partial(self.read, first) for first in firsts])
+
+    def read(self, first: int) -> Iterator[tuple[gf2.BitMatrix, np.ndarray]]:
+        """One part, some blocks at a time."""
+        self.asking.append([])
+        end = min(self.n, first + MADE_AT_ONCE * MADE_IN_A_PART)
+        for start in range(first, end, MADE_AT_ONCE):
+            begun = clocks()
+            rows = min(MADE_AT_ONCE, end - start)
+            rng = np.random.Generator(np.random.SFC64([self.seed, start]))
+            block = np.frombuffer(rng.bytes(rows * self.bits // 8), np.uint8).reshape(rows, -1)
+            packed = gf2.BitMatrix.from_packed(block, self.bits)
+            labels = gf2.dot(packed, self.mask) ^ self.constant
+            # The labels of all blocks follow from the mask; some are compared with zlib's.
+            if not np.array_equal(crc_bit(block[:2], self.bit), labels[:2]):
+                raise ParameterError("the parity is not that of zlib.crc32")
+            made = clocks()
+            self.making += made - begun
+            yield packed, labels
+            self.asking[-1].append(clocks() - made)
+
+
+def clocks() -> np.ndarray:
+    """The time by the clock, and of the processor for all threads, in seconds."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def largest_memory() -> int:
+    """The most memory that this process has had at a time, in bytes; 0 where nobody counts."""
+    with contextlib.suppress(ImportError):
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return 0
+
+
+def run_made(bits: int, *, epsilon: float, bit: int, seed: int | None) -> dict[str, Any]:
+    """Learns over as many bits of random blocks, in parts; prints what it takes, and returns it."""
+    if bits < 8 or bits % 8:
+        raise ParameterError(f"bits = {bits:,}, but it must be a multiple of 8")
+    plan = parity.plan(bits + 1, epsilon=epsilon, **GOAL)
+    size = plan.n * bits / 8e9
+    print(f"{bits + 1:,} unknowns at epsilon = {epsilon:g}: {plan.n:,} records needed")
+    print(f"    {size:.1f} GB, of which a share of {plan.p:.3f} is sampled")
+    source = MadeBlocks(bits, bit, plan.n, np.random.SeedSequence(seed).entropy)
+    parts, start = source.parts(), clocks()
+    result = parity.learn(parts, epsilon=epsilon, plan=plan, affine=True, random_state=seed)
+    whole = clocks() - start
+    passes = [
+        list(itertools.chain(*source.asking[first : first + len(parts)]))
+        for first in range(0, len(source.asking), len(parts))
+    ]
+    seconds = {"making and labeling": source.making, "checking and counting": sum(passes[0])}
+    for asked in passes[1:]:
+        # The block that takes longest is that with which there are enough rows to be eliminated.
+        longest = int(np.argmax([each[1] for each in asked]))
+        stages = {
+            "sampling and gathering": asked[:longest],
+            "elimination": asked[longest : longest + 1],
+            "sampling and verification": asked[longest + 1 :],
+        }
+        for name, some in stages.items():
+            seconds[name] = seconds.get(name, 0) + sum(some, np.zeros(2))
+    seconds["all else"] = whole - sum(seconds.values())
+    seconds["total"] = whole
+    wrong = None
+    if result.mask is not None:
+        wrong = int((result.mask != source.mask).sum()) + (result.intercept != source.constant)
+    report = {
+        "bits": bits,
+        "plan": dataclasses.asdict(plan),
+        "tries": len(passes) - 1,
+        "seconds": {name: [float(value) for value in pair] for name, pair in seconds.items()},
+        "largest_memory": largest_memory(),
+        "released": result.released,
+        "wrong_bits": wrong,
+        "record": json.loads(result.record.to_json()),
+    }
+    print(f"{'seconds':>30} clock processor")
+    for name, (clock, processor) in seconds.items():
+        print(f"{name:>26} {clock:9.2f} {processor:9.2f}")
+    print(f"tries: {len(passes) - 1}; largest memory: {largest_memory() / 1e9:.2f} GB")
+    said = "nothing was released" if wrong is None else f"{wrong} of {bits + 1:,} bits are wrong"
+    print(said)
+    return report
+
+
 def tell(report: dict[str, Any]) -> None:
     mask, errors = report["mask"], report["errors"]
     if mask is None:
@@ -336,10 +459,18 @@ def main() -> None:
     parser.add_argument("--bit", type=int, default=0, choices=range(32), help="bit of the CRC")
     parser.add_argument("--max-blocks", type=int, metavar="N", help="read at most N blocks")
     parser.add_argument("--seed", type=int, help="repeatable, and not private")
+    parser.add_argument("--bits", type=int, help="random blocks of so many bits, and no files")
     parser.add_argument("--output", type=Path, default=Path("build/demo"), metavar="FOLDER")
     options = vars(parser.parse_args())
     folder = options.pop("output")
     folder.mkdir(parents=True, exist_ok=True)
+    bits = options.pop("bits")
+    if bits is not None:
+        if options.pop("paths") or options.pop("max_blocks") is not None:
+            parser.error("--bits makes its blocks: it stands without PATH and --max-blocks")
+        report = run_made(bits, **options)
+        (folder / "hdp_fast_bits.json").write_text(json.dumps(report, indent=2) + "\n")
+        return
     report = run(**options)
     tell(report)
     (folder / "hdp_fast_demo.json").write_text(json.dumps(report, indent=2) + "\n")

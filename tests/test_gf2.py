@@ -1,12 +1,15 @@
 """The compiled GF(2) kernels against numpy and brute force; every layout they accept."""
 
+import contextlib
 import copy
 import functools
+import itertools
 import multiprocessing
 import operator
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 from calls import CALLS
@@ -14,6 +17,7 @@ from cases import each_case
 from lengths import at_length
 
 from hdp_fast import gf2
+from hdp_fast.data import Chunks
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.reference import gf2 as reference
 
@@ -919,8 +923,8 @@ def test_row_spaces_travel_and_refuse_what_is_none():
     space = gf2.RowSpace.of([[1, 0, 1], [0, 1, 1]], [1, 0])
     assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
     assert gf2.RowSpace.from_basis(space.basis) == space != gf2.RowSpace.of([[1, 0, 1]], [1])
-    with pytest.raises(TypeError, match=r"must be RowSpace\.of"):
-        gf2.RowSpace()
+    with pytest.raises(ParameterError, match="d = -1"):
+        gf2.RowSpace(-1)
     with pytest.raises(ParameterError, match="reduced row echelon form"):
         gf2.RowSpace.from_basis([[1, 1], [1, 0]])
     with pytest.raises(ShapeError, match="3 and 2 unknowns"):
@@ -929,6 +933,95 @@ def test_row_spaces_travel_and_refuse_what_is_none():
         gf2.RowSpace.of([[1, 0], [0, 1]], [1])
     with pytest.raises(TypeError):
         space + 1
+
+
+def test_row_spaces_begin_empty_and_take_equations_in_any_parts():
+    rng = np.random.default_rng(8)
+    A = rng.integers(0, 2, (90, 70), dtype=np.uint8)
+    A[:, 40:50] = A[:, :10]  # 60 is the largest rank
+    b = gf2.dot(A, rng.integers(0, 2, 70))
+    empty = gf2.RowSpace(70)
+    assert (empty.unknowns, empty.rank, empty.consistent, len(empty.basis)) == (70, 0, True, 0)
+    whole, space = gf2.RowSpace.of(A, b), empty
+    for start, end in itertools.pairwise((0, 0, 1, 30, 31, 85, 90)):
+        one = space.add(A[start:end], b[start:end])
+        assert space.contains(A[:start], b[:start]).all()
+        space = one
+    assert space == whole == empty + whole == whole + whole != empty
+    assert not space.contains(A, 1 - b).any()
+    assert space.contains(np.eye(70, dtype=bool), np.zeros(70)).sum() < 70
+    wrong = space.add(A[:1], 1 - b[:1])
+    assert not wrong.consistent
+    assert wrong.rank == space.rank
+    assert wrong.contains(A, 1 - b).all()
+    assert gf2.RowSpace(0).add(np.zeros((2, 0)), [0, 1]).consistent is False
+    for call in (space.add, space.contains):
+        with pytest.raises(ShapeError, match="70 and 69 unknowns"):
+            call(A[:, 1:], b)
+
+
+def test_row_spaces_as_bytes_are_small_and_refused_with_any_bit_changed_or_another_space():
+    rng = np.random.default_rng(9)
+    for d, m in ((0, 1), (1, 1), (8, 3), (65, 30), (65, 200), (100, 50)):
+        for b in (np.zeros(m, np.uint8), np.ones(m, np.uint8)):
+            space = gf2.RowSpace.of(rng.integers(0, 2, (m, d)), b)
+            content = space.to_bytes()
+            assert gf2.RowSpace.from_bytes(content) == pickle.loads(pickle.dumps(space)) == space
+            assert len(content) <= 32 + d / 4 + 1 + (d + 8) ** 2 / 32
+            for place in range(8 * len(content)):
+                broken = bytearray(content)
+                broken[place // 8] ^= 1 << place % 8
+                with contextlib.suppress(ParameterError):
+                    other = gf2.RowSpace.from_bytes(bytes(broken))
+                    assert other != space
+                    assert other.to_bytes() == broken
+    for hostile in (b"", content[:20], content + b"\0", content[:23] + b"\xff" * 9, b"\0" * 99):
+        with pytest.raises(ParameterError, match="no whole space"):
+            gf2.RowSpace.from_bytes(hostile)
+    with pytest.raises(ParameterError, match="version = 2"):
+        gf2.RowSpace.from_bytes(content[:19] + b"\2" + content[20:])
+
+
+def test_solve_takes_equations_in_parts():
+    rng = np.random.default_rng(10)
+    A = rng.integers(0, 2, (1200, 300), dtype=np.uint8)
+    A[:, 200:250] = 0
+    right = gf2.dot(A, rng.integers(0, 2, 300))
+    for wrong in (None, 3, 900):  # among the rows eliminated first, and among the later ones
+        b = right if wrong is None else flipped(right, wrong)
+        whole = gf2.solve(A, b)
+        for ends in ((0, 1200), (0, 0, 7, 500, 1200), range(0, 1201, 100)):
+            pairs = [(A[i:j], b[i:j]) for i, j in itertools.pairwise(ends)]
+            for chunks in (Chunks(pairs), Chunks(pairs, workers=1)):
+                ours = gf2.solve(chunks)
+                assert (ours.rank, ours.consistent) == (whole.rank, whole.consistent)
+                assert (ours.nullspace() == whole.nullspace()).all()
+                assert (ours.x is None) if wrong is not None else (ours.x == whole.x).all()
+    assert gf2.solve(gf2.RowSpace.of(A, right)).x.tolist() == gf2.solve(A, right).x.tolist()
+    with joblib.parallel_config("threading", n_jobs=3):
+        assert gf2.solve(Chunks(pairs)).consistent is False
+    assert gf2.solve(Chunks([(A[:0], right[:0])])).nullity == 300
+    for chunks, error, text in (
+        ([A], ParameterError, "no right-hand sides"),
+        ([(A, right), (A[:, 1:], right)], ShapeError, "300 and 299 unknowns"),
+        ([(A, right[1:])], ShapeError, "b has length 1199"),
+        ([(A + 1, right)], ParameterError, "must be 0 or 1"),
+    ):
+        with pytest.raises(error, match=text):
+            gf2.solve(Chunks(chunks))
+    with pytest.raises(ParameterError, match="stands alone"):
+        gf2.solve(Chunks(pairs), right)
+    with pytest.raises(ParameterError, match="b = None"):
+        gf2.solve(A)
+
+
+def test_solve_reads_files_once(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y,b\n1,0,1\n1,1,0\n")
+    assert gf2.solve(Chunks(str(tmp_path / "a.csv"), label="b")).x.tolist() == [1, 1]
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"x": [1, 1], "y": [0, 1], "b": [1, 0]})
+    reader = arrow.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    assert gf2.solve(Chunks(reader, label="b")).x.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("d", [66, 100, 128])

@@ -10,7 +10,8 @@ from __future__ import annotations
 import copyreg
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -19,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._core import BitMatrix, RowSpace
 from ._support.random_state import make_key
-from ._support.types import Bits, RandomState
+from ._support.types import Bits, InParts, RandomState
 from ._support.validate import array, bit_entries, file_path, flag, refuse, sequence
-from .exceptions import ShapeError
+from .exceptions import ParameterError, ShapeError
 
 __all__ = [
     "PLE",
@@ -52,7 +53,7 @@ class Solution(_core.Solution):
     `solve` makes it. A system without a solution is no error.
 
     Args:
-        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix.
+        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix; or, without b, a RowSpace.
         b: Right-hand side, array (m,) of 0 and 1.
         threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
             RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
@@ -79,9 +80,15 @@ class Solution(_core.Solution):
     __slots__ = ()
 
     def __new__(
-        cls, A: ArrayLike | BitMatrix, b: ArrayLike, *, threads: int | None = None
+        cls,
+        A: ArrayLike | BitMatrix | RowSpace,
+        b: ArrayLike | None = None,
+        *,
+        threads: int | None = None,
     ) -> Solution:
         """Solves a system."""
+        if isinstance(A, RowSpace) and b is None:
+            return super().__new__(cls, A, threads=threads)
         return super().__new__(cls, to_bits("A", A), to_bits("b", b), threads=threads)
 
     def sample(self, random_state: RandomState = None) -> Bits | None:
@@ -362,11 +369,15 @@ def solve(
 ) -> Solutions: ...
 @overload
 def solve(
-    A: ArrayLike | BitMatrix, b: ArrayLike, *, left: bool = False, threads: int | None = None
+    A: ArrayLike | BitMatrix | RowSpace | InParts,
+    b: ArrayLike | None = None,
+    *,
+    left: bool = False,
+    threads: int | None = None,
 ) -> Solution: ...
 def solve(
-    A: ArrayLike | BitMatrix,
-    b: ArrayLike | BitMatrix,
+    A: ArrayLike | BitMatrix | RowSpace | InParts,
+    b: ArrayLike | BitMatrix | None = None,
     *,
     left: bool = False,
     threads: int | None = None,
@@ -376,25 +387,28 @@ def solve(
     A system without a solution is no error. Nothing is private; `hdp_fast.parity` learns privately.
 
     Args:
-        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix.
+        A: Coefficients, array (m, d) of 0 and 1, or a BitMatrix. Or, without b, a RowSpace; or
+            data.Chunks of pairs (A, b), which need not fit into memory together and are read once,
+            so that a source that can be read a single time will do.
         b: Right-hand side, array (m,) of 0 and 1; or a BitMatrix (m, k) of many in its columns.
         left: Whether to solve x A = b instead: b is then (d,), or a BitMatrix (k, d) of rows.
         threads: Number of threads, 1 to 1024. None means HDP_FAST_NUM_THREADS, else
-            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores.
+            RAYON_NUM_THREADS, else OMP_NUM_THREADS, else all cores; Chunks take None.
 
     Returns:
         The solution space; of a BitMatrix the Solutions of its columns.
 
     Raises:
         ShapeError: A has not two dimensions, b has not one, or b does not fit A.
-        ParameterError: A or b holds anything but 0 and 1, `left` is no bool, or `threads` is out of
-            range.
+        ParameterError: A or b holds anything but 0 and 1, `left` is no bool, `threads` is out of
+            range, or b, left or threads stand beside a RowSpace or Chunks.
+        Exception: What the functions of Chunks raise.
 
     Cost:
         As `rank`: an elimination of min(m, d + 64) rows, and m d (1 + nullity) / 64 word operations
         to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d. With many
         right-hand sides, an elimination of all rows in which they take part. A left solve
-        transposes A.
+        transposes A. Chunks are eliminated d + 64 rows at a time, until the rank is full.
 
     Source:
         As `rank`. A first batch of d + 64 rows is eliminated. Rows outside its span enter as random
@@ -408,7 +422,17 @@ def solve(
         >>> B = gf2.BitMatrix.from_dense([[1, 0], [1, 1]])
         >>> gf2.solve([[1, 1], [1, 1]], B).consistent
         array([ True, False])
+        >>> from hdp_fast.data import Chunks
+        >>> gf2.solve(Chunks([([[1, 1]], [0]), ([[0, 1]], [1])])).x
+        array([1, 1], dtype=uint8)
     """
+    if isinstance(A, RowSpace | InParts):
+        if b is not None or left or threads is not None:
+            kind = "a RowSpace" if isinstance(A, RowSpace) else "Chunks"
+            refuse("A", kind, "it stands alone, without b, left or threads")
+        return Solution(A if isinstance(A, RowSpace) else _span_parts(A))
+    if b is None:
+        raise ParameterError("b = None, but a matrix must come with its right-hand side")
     if flag("left", left):
         A = _pack("A", A).T
     if not isinstance(b, BitMatrix):
@@ -417,7 +441,26 @@ def solve(
     return Solutions(x.T if left else x, consistent.astype(bool))
 
 
+def _span_parts(parts: InParts) -> RowSpace:
+    """The span of all equations of parts, by one pass."""
+    d = _pack("A", parts.first()[0]).shape[1]
+    return functools.reduce(operator.add, parts.map_runs(functools.partial(_span_run, d)))
+
+
+def _span_run(d: int, parts: Iterable[tuple[Any, ...]]) -> RowSpace:
+    equations = _core.Equations(d)
+    for blocks, *_ in parts:
+        for A, *b in blocks:
+            if not b:
+                rule = "they must be pairs (A, b), or tables of which label names the column b"
+                raise ParameterError(f"the parts have no right-hand sides, but {rule}")
+            equations.add(_pack("A", A), _right_side(b[0]))
+    return equations.take()
+
+
 def _right_side(b: ArrayLike) -> NDArray[Any]:
+    if isinstance(b, np.ndarray) and b.dtype.kind == "U" and np.isin(b, ("0", "1")).all():
+        b = b == "1"  # as files of text have it
     bits = bit_entries("b", b)
     if bits.ndim == 2:
         rule = "it must have one dimension; many right-hand sides are a BitMatrix: from_dense(b)"
@@ -461,23 +504,20 @@ def _refuse_construction(*_: Any, **__: Any) -> NoReturn:
     raise TypeError("BitMatrix(...) must be BitMatrix.from_dense(X), or another of its makers")
 
 
-def _reduce_space(space: RowSpace) -> tuple[Callable[..., RowSpace], tuple[BitMatrix]]:
-    return _restore_space, (space.basis,)
+def _reduce_space(space: RowSpace) -> tuple[Callable[..., RowSpace], tuple[bytes]]:
+    return _restore_space, (space.to_bytes(),)
 
 
-def _restore_space(basis: BitMatrix) -> RowSpace:
-    return RowSpace.from_basis(basis)
-
-
-def _refuse_space(*_: Any, **__: Any) -> NoReturn:
-    raise TypeError("RowSpace(...) must be RowSpace.of(A, b), or from_basis(basis)")
+def _restore_space(content: bytes) -> RowSpace:
+    return RowSpace.from_bytes(content)
 
 
 # A compiled class can neither be pickled nor refuse to be called by itself.
 copyreg.pickle(BitMatrix, _reduce_matrix)
 copyreg.pickle(RowSpace, _reduce_space)
 BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
-RowSpace.__new__ = _refuse_space  # type: ignore[method-assign]
+RowSpace.add = _read_bits(RowSpace.add)  # type: ignore[method-assign]
+RowSpace.contains = _read_bits(RowSpace.contains)  # type: ignore[method-assign]
 RowSpace.of = staticmethod(_read_bits(RowSpace.of))  # type: ignore[method-assign]
 RowSpace.from_basis = staticmethod(_read_bits(RowSpace.from_basis))  # type: ignore[method-assign]
 BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]

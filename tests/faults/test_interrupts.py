@@ -11,6 +11,7 @@ from harness import figure
 from processes import exit_code, forked, forking
 
 from hdp_fast import accounting, gf2, noise, parity, statistics
+from hdp_fast.data import Chunks
 from hdp_fast.learners import Conjunctions, ExponentialLearner, FeatureMap, PrivateSGD
 from hdp_fast.learners.noisy_descent import DescentPlan, Grid, IntegerRows
 from hdp_fast.learners.statistics_features import feature_sums
@@ -32,6 +33,13 @@ def no_parity():
     """Only the stop coin ends the loop, after a million tries."""
     X = COINS.integers(0, 2, (20_000, 100), dtype=np.uint8)
     return lambda: parity.learn(X, X[::-1, 0], epsilon=1.0, beta=1e-5)
+
+
+def no_parity_in_parts():
+    """The same in many passes over parts, of which none is long."""
+    X = COINS.integers(0, 2, (20_000, 100), dtype=np.uint8)
+    parts = Chunks(list(zip(np.split(X, 50), np.split(X[::-1, 0], 50), strict=True)))
+    return lambda: parity.learn(parts, epsilon=1.0, beta=1e-5)
 
 
 def table():
@@ -96,7 +104,7 @@ def composition():
 
 
 KERNELS = [
-    *(rank, no_parity, table, Gaussian_noise, weighted_draws),
+    *(rank, no_parity, no_parity_in_parts, table, Gaussian_noise, weighted_draws),
     *(draws, descent, full_batches, conjunctions, moments, bins, features, composition),
 ]
 

@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from lengths import at_length
 
 from hdp_fast import Budget, _core, gf2, local, parity
 from hdp_fast.data import Chunks, State
@@ -23,7 +24,7 @@ from hdp_fast.exceptions import (
     UtilityWarning,
 )
 from hdp_fast.local import Agents
-from hdp_fast.parity.equations import Mechanism, fold_spaces
+from hdp_fast.parity.equations import Mechanism, Public, fold_spaces
 from hdp_fast.reference import parity as reference
 
 RELATIONS = ["replace_one", "add_remove"]
@@ -886,10 +887,8 @@ def test_learn_on_parts_without_rows_is_that_of_an_array_without_rows(relation):
 
 @pytest.mark.parametrize(("method", "relation"), RUNS)
 @pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
-def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch, method, relation):
+def test_learn_on_parts_gathers_few_records_at_a_time_to_the_same_bits(method, relation):
     """Labels that nothing fits, so that tries fail, and samples that leave bits free."""
-    monkeypatch.setattr("hdp_fast.parity.equations._FEWEST_ROWS", 50)
-    monkeypatch.setattr("hdp_fast.parity.equations._ROWS_FOR_EACH", 1)
     rng = np.random.default_rng(3)
     X = bits(rng, 900, 70)
     X[:, 60:] = 0
@@ -906,14 +905,58 @@ def test_learn_on_parts_joins_few_records_at_a_time_to_the_same_bits(monkeypatch
     assert len(masks) > 5
 
 
+@pytest.mark.parametrize("d", [200, pytest.param(10_000, marks=at_length)])
+@pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning")
+def test_learn_on_parts_releases_nothing_for_labels_that_do_not_fit(d):
+    """Wherever they are wrong: each try that samples one of them fails, until the stop coin."""
+    n = 8 * d
+    X = gf2.BitMatrix.random(n, d, random_state=1)
+    right = gf2.dot(X, gf2.BitMatrix.random(1, d, random_state=2)[0])
+    for wrong in ([*range(0, n, 20)], [*range(d // 2)], [*range(n - d // 2, n)]):
+        y = right.copy()
+        y[wrong] ^= 1
+        ends, reads = [*range(0, n, d // 3), n], []
+
+        def read(place, y=y, ends=ends, reads=reads):
+            reads.append(place)
+            some = slice(ends[place], ends[place + 1])
+            return X[some], y[some]
+
+        parts = Chunks([partial(read, place) for place in range(len(ends) - 1)])
+        noisy = parity.learn(parts, epsilon=1.0, random_state=4)
+        assert (noisy.released, noisy.mask) == (False, None)
+        assert len(reads) > 2 * len(parts)  # to be counted, and again for each try
+        fits = parity.learn(Chunks([(X, right)]), epsilon=1.0, random_state=4)
+        assert fits.released
+
+
+@pytest.mark.parametrize("zeros", [0, 250])
+def test_learn_on_parts_keeps_the_bits_where_many_unknowns_stay_free(zeros):
+    """The rows outside of what was eliminated first come late, and one contradicts."""
+    X = gf2.BitMatrix.random(3_000, 500, random_state=4).to_dense()
+    X[:, 500 - zeros :] = 0
+    X[:2_000, 50:200] = 0
+    for wrong in (None, 5, 2_990):
+        y = gf2.dot(X, X[-1])
+        if wrong is not None:
+            y[wrong] ^= 1
+        settings = {"epsilon": 1.0, "beta": 0.3, "affine": True, "random_state": 2}
+        whole = parity.learn(X, y, **settings)
+        for size in (130, 900):
+            pairs = [(X[at : at + size], y[at : at + size]) for at in range(0, 3_000, size)]
+            assert parity.learn(Chunks(pairs), **settings).to_json() == whole.to_json()
+        with joblib.parallel_config("threading", n_jobs=2):
+            assert parity.learn(Chunks(pairs), **settings).to_json() == whole.to_json()
+
+
 def test_states_of_samples_join_in_any_tree_and_stay_small():
-    mechanism = Mechanism(1.0, "batches", "replace_one", vars(plan_for(40)))
-    key, settings = b"k" * 32, {"d": "40"}
+    mechanism, key = Mechanism(1.0, "batches", "replace_one", vars(plan_for(40))), b"k" * 32
     rng = np.random.default_rng(4)
 
     def fold(X, y, first, total):
         records = _core.ParityRecords(gf2.BitMatrix.from_dense(X), y, False)
-        state = fold_spaces(mechanism, key, settings, [0, 1], records, (first, total))
+        public = Public(total, 40, False)
+        state = fold_spaces(mechanism, key, public, [0, 1], [(records, first)])
         return State.from_bytes(state.to_bytes())
 
     sizes = []

@@ -371,6 +371,7 @@ BASES: dict[str, Callable[[], Base]] = {
     "data.Chunks.fold": lambda: (data.Chunks([(BITS, LABELS)]).fold, {"fold": LEARNER.fold}),
     "data.Chunks.map": lambda: (data.Chunks([BITS]).map, {"task": lambda blocks, name: name}),
     "data.Chunks.gather": lambda: (data.Chunks([BITS]).gather, {"task": lambda blocks, name: name}),
+    "data.Chunks.map_runs": lambda: (data.Chunks([BITS]).map_runs, {"task": list}),
     "data.Chunks.require_passes": lambda: (
         data.Chunks([BITS]).require_passes,
         {"why": "a pass counts"},
@@ -581,6 +582,19 @@ BASES: dict[str, Callable[[], Base]] = {
     ),
     "gf2.RowSpace.of": lambda: (gf2.RowSpace.of, {"A": EYE, "b": ONES, "threads": None}),
     "gf2.RowSpace.from_basis": lambda: (gf2.RowSpace.from_basis, {"basis": EYE}),
+    "gf2.RowSpace": lambda: (gf2.RowSpace, {"d": 4}),
+    "gf2.RowSpace.add": lambda: (
+        gf2.RowSpace.of(EYE, ONES).add,
+        {"A": EYE, "b": ONES, "threads": None},
+    ),
+    "gf2.RowSpace.contains": lambda: (
+        gf2.RowSpace.of(EYE, ONES).contains,
+        {"A": EYE, "b": ONES, "threads": None},
+    ),
+    "gf2.RowSpace.from_bytes": lambda: (
+        gf2.RowSpace.from_bytes,
+        {"content": gf2.RowSpace.of(EYE, ONES).to_bytes()},
+    ),
     "labels.PrivateLabeler.save": lambda: (
         labeler().fit(NUMBERS, LABELS).save,
         {"path": stored(lambda path: None, ".saved")},

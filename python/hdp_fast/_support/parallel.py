@@ -87,6 +87,15 @@ def runs_alone() -> bool:
     return joblib is None or joblib.Parallel().n_jobs == 1
 
 
+def count_workers(workers: int | None) -> int:
+    """How many jobs `run_jobs` would run at a time."""
+    joblib = load_joblib()
+    if joblib is None:
+        return 1
+    options = {} if workers is None else {"n_jobs": workers}
+    return max(1, int(joblib.effective_n_jobs(joblib.Parallel(**options).n_jobs)))
+
+
 def load_joblib() -> Any:
     """The module joblib; None where it is not installed."""
     try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,3 +17,17 @@ RandomState = int | np.random.Generator | None
 # What is coded, or what the paper prints.
 Variant = Literal["tight", "paper"]
 VARIANTS = ("tight", "paper")
+T = TypeVar("T")
+
+
+@runtime_checkable
+class InParts(Protocol):
+    """Records in parts, data.Chunks, for what stands before `data`."""
+
+    def first(self) -> tuple[Any, ...]:
+        """Reads the first block that has a row, as a fold is called with it."""
+
+    def map_runs(
+        self, task: Callable[[Iterator[tuple[Any, ...]]], T], *further: Sequence[Any]
+    ) -> Iterator[T]:
+        """Runs a task on runs of parts that follow one another."""

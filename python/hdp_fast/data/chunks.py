@@ -8,13 +8,14 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._support.feature_names import names_of
-from .._support.parallel import run_jobs, runs_alone
+from .._support.parallel import count_workers, run_jobs, runs_alone
 from .._support.validate import function, list_texts, positive_int, refuse
 from ..exceptions import ParameterError, ShapeError
 from .columns import Column, NumberColumn
@@ -388,6 +389,33 @@ class Chunks:
         results = dict(self._run(function("task", task), *further))
         return [results[place] for place in range(len(self))]
 
+    def map_runs(
+        self, task: Callable[[Iterator[tuple[Any, ...]]], T], *further: Sequence[Any]
+    ) -> Iterator[T]:
+        """Runs a task on runs of parts that follow one another, one run for each worker.
+
+        It serves tasks whose result is so costly that it should not be made of each part.
+
+        Args:
+            task: Called with an iterator of the parts of a run, which it uses up: tuples of the
+                blocks of a part, its name, and its entries of `further`.
+            further: Sequences of an entry for each part.
+
+        Returns:
+            An iterator of the results, in the order in which they are done: one, where parts are
+            read one after the other.
+
+        Raises:
+            Exception: As in fold.
+        """
+        function("task", task)
+        pairs = self._pairs()
+        parts = list(zip(pairs, *further, strict=True))
+        runs = min(count_workers(self._workers), len(parts))
+        ends = [len(parts) * run // runs for run in range(runs + 1)]
+        jobs = [partial(_run_parts, task, self._take, parts[a:b]) for a, b in pairwise(ends)]
+        return (result for _, result in self._results(jobs))
+
     def _run(
         self,
         task: Callable[..., T],
@@ -401,6 +429,12 @@ class Chunks:
             partial(_run_part, partial(_call, task, *rest), self._take, *pair, numbers)
             for pair, rest in zip(pairs, others, strict=True)
         ]
+        return self._results(jobs)
+
+    def _results(
+        self, jobs: Sequence[Callable[[], tuple[T, set[tuple[str, ...]]]]]
+    ) -> Iterator[tuple[int, T]]:
+        """The place and the result of each job, if all parts have the same columns."""
         orders: set[tuple[str, ...]] = set()
         with closing(run_jobs(jobs, self._workers)) as results:
             for place, (result, seen) in results:
@@ -567,6 +601,15 @@ def _run_part(
     """The result of a task on a part, and the columns of its arrays, as often as they differ."""
     orders: set[tuple[str, ...]] = set()
     return task(_read_part(take, part, kept, orders, numbers), part.name), orders
+
+
+def _run_parts(
+    task: Callable[[Iterator[tuple[Any, ...]]], T], take: _Take, parts: Sequence[tuple[Any, ...]]
+) -> tuple[T, set[tuple[str, ...]]]:
+    """The same of a task on some parts, and what is said of each."""
+    orders: set[tuple[str, ...]] = set()
+    read = ((_read_part(take, *pair, orders), pair[0].name, *rest) for pair, *rest in parts)
+    return task(read), orders
 
 
 def _read_part(

@@ -16,10 +16,10 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from .._support.types import Bits, Integers
+from .._support.types import Integers
 from .._support.validate import instance, refuse
 from ..exceptions import ParameterError
-from ..gf2 import BitMatrix, RowSpace, pack_rows
+from ..gf2 import RowSpace
 
 T = TypeVar("T")
 
@@ -300,6 +300,7 @@ class State:
             counted, it grows with the points of the grid that records have, and where equations are
             joined, with their rank.
         """
+        spaces = {name: space.to_bytes() for name, space in self.spaces.items()}
         header = {
             "format": _FORMAT,
             "version": _VERSION,
@@ -309,12 +310,12 @@ class State:
             "parts": sorted(self.parts),
             "sums": {name: list(values.shape) for name, values in self.sums.items()},
             "tallies": {name: len(tally.places) for name, tally in self.tallies.items()},
-            "spaces": {name: list(space.basis.shape) for name, space in self.spaces.items()},
+            "spaces": {name: len(content) for name, content in spaces.items()},
         }
         lines = f"{_NOTICE}\n{json.dumps(header)}\n".encode()
         arrays = [*self.sums.values(), *(part for tally in self.tallies.values() for part in tally)]
         body = b"".join(values.astype("<i8").tobytes() for values in arrays)
-        body += b"".join(pack_rows(space.basis)[0].tobytes() for space in self.spaces.values())
+        body += b"".join(spaces.values())
         return lines + body + hashlib.sha256(lines + body).digest()
 
     @classmethod
@@ -370,8 +371,8 @@ class State:
             name: Tally(integers(many), integers(many)) for name, many in header["tallies"].items()
         }
         spaces = {
-            name: _read_space(take("u1", rows, -(-columns // 8)), columns)
-            for name, (rows, columns) in header["spaces"].items()
+            name: _read_space(take("u1", length).tobytes())
+            for name, length in header["spaces"].items()
         }
         if place != len(body) or not all(map(_is_ordered, tallies.values())):
             raise _malformed()
@@ -379,16 +380,16 @@ class State:
         return cls(header["job"], settings, header["rows"], sums, parts, tallies, spaces)
 
 
-def _read_space(rows: Bits, columns: int) -> RowSpace:
+def _read_space(content: bytes) -> RowSpace:
     try:
-        return RowSpace.from_basis(BitMatrix.from_packed(rows, columns))
+        return RowSpace.from_bytes(content)
     except ParameterError:
         raise _malformed() from None
 
 
 def _widths_of(state: State) -> dict[str, int]:
-    """The number of columns of each space."""
-    return {name: space.basis.shape[1] for name, space in state.spaces.items()}
+    """The number of unknowns of each space."""
+    return {name: space.unknowns for name, space in state.spaces.items()}
 
 
 class Total:
@@ -442,8 +443,8 @@ def _check_header(header: Mapping[str, Any]) -> None:
     """Refuses entries that to_bytes writes otherwise."""
     settings, parts, sums = header["settings"], header["parts"], header["sums"]
     texts = [header["job"], *settings, *settings.values(), *parts]
-    shapes = itertools.chain(*sums.values(), *header["spaces"].values())
-    counts = [header["rows"], *header["tallies"].values(), *shapes]
+    shapes, spaces = itertools.chain(*sums.values()), header["spaces"].values()
+    counts = [header["rows"], *header["tallies"].values(), *spaces, *shapes]
     fits = isinstance(parts, list) and all(isinstance(text, str) for text in texts)
     if not (fits and all(type(count) is int and count >= 0 for count in counts)):
         raise _malformed()

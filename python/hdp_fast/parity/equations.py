@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,19 +19,18 @@ from ..data.chunks import Chunks, count_rows
 from ..data.frames import read_labels_as_numbers
 from ..data.states import State, describe_settings
 from ..exceptions import ParameterError, ShapeError
-from ..gf2 import BitMatrix, RowSpace, pack_rows
+from ..gf2 import BitMatrix, RowSpace
 
 _JOB = "parity.learn"
-# Records of a part that are in memory at a time; more where a system has more equations.
-_FEWEST_ROWS, _ROWS_FOR_EACH = 1 << 16, 4
 
-Place = tuple[int, int]
-# The state of some records, given the number of the first of them and that of all.
-Fold = Callable[[_core.ParityRecords, Place], State]
+# Blocks of records in their order, each with the number of its first record.
+Numbered = Iterable[tuple[_core.ParityRecords, int]]
+# The state of such records.
+Fold = Callable[[Numbered], State]
 
 
-class Source(ABC):
-    """The records of a run, in memory or in parts.
+class Public(NamedTuple):
+    """What a fold is told of all records of a run.
 
     Attributes:
         n: Their number.
@@ -42,14 +42,24 @@ class Source(ABC):
     d: int
     affine: bool
 
-    @abstractmethod
-    def fold(self, fold: Fold) -> State:
-        """The state of all records."""
-
     @property
     def settings(self) -> dict[str, str]:
         """On what the equations of a state depend, beside coins."""
         return describe_settings(d=self.d, affine=self.affine)
+
+
+class Source(ABC):
+    """The records of a run, in memory or in parts.
+
+    Attributes:
+        public: What is told to folds.
+    """
+
+    public: Public
+
+    @abstractmethod
+    def fold(self, fold: Fold) -> State:
+        """The state of all records."""
 
 
 class Whole(Source):
@@ -63,11 +73,11 @@ class Whole(Source):
             ParameterError: There are `2**32` records or more.
         """
         self._records = _core.ParityRecords(X, y, affine)
-        (self.n, self.d), self.affine = self._records.shape, affine
+        self.public = Public(*self._records.shape, affine)
 
     def fold(self, fold: Fold) -> State:
         """The state of all records."""
-        return fold(self._records, (0, self.n))
+        return fold([(self._records, 0)])
 
 
 class Parts(Source):
@@ -82,51 +92,25 @@ class Parts(Source):
                 single time.
         """
         chunks.require_passes("each try samples records in a pass of its own")
-        self._chunks, self.affine = chunks, affine
+        self._chunks = chunks
         sizes = chunks.gather(_inspect)
         self._rows = [size.rows for size in sizes]
-        self.n, self._empty = sum(self._rows), None
         widths = {size.columns for size in sizes if size.columns is not None}
         if not widths:
-            self._empty = _pack_block(*chunks.first())
-            widths = {self._empty.columns}
+            widths = {_read_block(affine, *chunks.first()).shape[1]}
         _require_width(widths)
-        (self.d,) = widths
+        self.public = Public(sum(self._rows), widths.pop(), affine)
 
     def fold(self, fold: Fold) -> State:
-        """The state of all records, each part's made where it is read."""
-        if self._empty is not None:
-            return fold(self._empty.open(self.affine), (0, 0))
+        """The state of all records, made where they are read: one for each that reads parts."""
         firsts = np.cumsum([0, *self._rows[:-1]]).tolist()
-        places = list(zip(firsts, self._rows, strict=True))
-        task = partial(_fold_part, fold, self.affine, (self.n, self.d))
-        states = [state for state in self._chunks.gather(task, places) if state is not None]
-        return sum(states[1:], states[0])
+        task = partial(_fold_run, fold, self.public)
+        return reduce(add, self._chunks.map_runs(task, firsts, self._rows))
 
 
 class _Size(NamedTuple):
     rows: int
     columns: int | None
-
-
-class _Packed(NamedTuple):
-    """Some records, a bit for each entry.
-
-    Attributes:
-        rows: The packed rows, uint8 of shape (n, bytes).
-        columns: How many bits of a row are entries.
-        labels: A bit for each row, uint8.
-    """
-
-    rows: Bits
-    columns: int
-    labels: Bits
-
-    def open(self, affine: bool) -> _core.ParityRecords:
-        """The records as a mechanism takes them."""
-        return _core.ParityRecords(
-            BitMatrix.from_packed(self.rows, self.columns), self.labels, affine
-        )
 
 
 def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
@@ -139,15 +123,15 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
     return X if isinstance(X, BitMatrix) else BitMatrix.from_dense(X)
 
 
-def _pack_block(X: Any, y: Any = None) -> _Packed:
+def _read_block(affine: bool, X: Any, y: Any = None) -> _core.ParityRecords:
+    """A block as a mechanism takes it: a matrix of bits where it lies, and other arrays packed."""
     if y is None:
         rule = "they must be pairs (X, y), or tables of which label names the column of labels"
         raise ParameterError(f"the parts have no labels, but {rule}")
-    rows, columns = pack_rows(pack_records(X))
-    labels = bits("y", read_labels_as_numbers(y))
-    if len(labels) != len(rows):
-        raise ShapeError(f"y has shape {labels.shape}, but X has {len(rows):,} records")
-    return _Packed(rows, columns, labels)
+    matrix, labels = pack_records(X), bits("y", read_labels_as_numbers(y))
+    if len(labels) != len(matrix):
+        raise ShapeError(f"y has shape {labels.shape}, but X has {len(matrix):,} records")
+    return _core.ParityRecords(matrix, labels, affine)
 
 
 def _require_width(widths: set[int]) -> None:
@@ -160,57 +144,41 @@ def _require_width(widths: set[int]) -> None:
 def _inspect(blocks: Iterable[tuple[Any, ...]], name: str | None) -> _Size:
     """What is public of a part; its entries are checked on the way."""
     rows, widths = 0, set[int]()
-    for block in blocks:
-        if count_rows(block):
-            packed = _pack_block(*block)
-            rows += len(packed.labels)
-            widths.add(packed.columns)
+    for block in filter(count_rows, blocks):
+        shape = _read_block(False, *block).shape
+        rows += shape[0]
+        widths.add(shape[1])
     _require_width(widths)
     return _Size(rows, widths.pop() if widths else None)
 
 
-def _fold_part(
-    fold: Fold,
-    affine: bool,
-    of_all: Place,
-    blocks: Iterable[tuple[Any, ...]],
-    name: str | None,
-    place: Place,
-) -> State | None:
-    """The state of a part, which begins at a place and has so many rows; None of one without."""
-    (total, d), (first, rows) = of_all, place
-    state: State | None = None
-    number = first
-    for packed in _join_blocks(blocks, max(_FEWEST_ROWS, _ROWS_FOR_EACH * d)):
-        if packed.columns != d:
-            _require_width({packed.columns, d})
-        one = fold(packed.open(affine), (number, total))
-        number += len(packed.labels)
-        state = one if state is None else state + one
-    if number != first + rows:
-        # A record must have the number, and so the coins, that it has in every pass.
-        raise ShapeError(f"a part has {number - first:,} rows where it had {rows:,}: it changed")
-    return state if state is None or name is None else state.named(name)
+def _fold_run(fold: Fold, public: Public, parts: Iterable[tuple[Any, ...]]) -> State:
+    """The state of the records of some parts, which are read one after the other."""
+    names: list[str] = []
+    state = fold(_number(public, parts, names))
+    return reduce(State.named, names, state)
 
 
-def _join_blocks(blocks: Iterable[tuple[Any, ...]], most: int) -> Iterator[_Packed]:
-    """Blocks of a part put together, so that equations are eliminated many at a time."""
-    some: list[_Packed] = []
-    for block in blocks:
-        if count_rows(block):
-            some.append(_pack_block(*block))
-        if sum(len(packed.labels) for packed in some) >= most:
-            yield _join(some)
-            some = []
-    if some:
-        yield _join(some)
+def _number(
+    public: Public, parts: Iterable[tuple[Any, ...]], names: list[str]
+) -> Iterator[tuple[_core.ParityRecords, int]]:
+    """The blocks of parts, of each of which the first number and the rows are known.
 
-
-def _join(some: list[_Packed]) -> _Packed:
-    _require_width({packed.columns for packed in some})
-    rows = np.concatenate([packed.rows for packed in some])
-    labels = np.concatenate([packed.labels for packed in some])
-    return _Packed(rows, some[0].columns, labels)
+    names: gets the names of those that have one.
+    """
+    for blocks, name, first, rows in parts:
+        number = first
+        for block in filter(count_rows, blocks):
+            records = _read_block(public.affine, *block)
+            _require_width({records.shape[1], public.d})
+            yield records, number
+            number += records.shape[0]
+        if number != first + rows:
+            # A record must have the number, and so the coins, that it has in every pass.
+            changed = f"a part has {number - first:,} rows where it had {rows:,}: it changed"
+            raise ShapeError(changed)
+        if name is not None:
+            names.append(name)
 
 
 @dataclass(frozen=True)
@@ -245,39 +213,37 @@ class Mechanism:
         """
 
         def spaces(systems: list[int]) -> list[RowSpace]:
-            state = source.fold(partial(fold_spaces, self, key, source.settings, systems))
+            state = source.fold(partial(fold_spaces, self, key, source.public, systems))
             return [state.spaces[str(system)] for system in systems]
 
         def errors(hypotheses: list[Bits]) -> list[int]:
-            state = source.fold(partial(_fold_errors, self, source.settings, hypotheses))
+            state = source.fold(partial(_fold_errors, self, source.public, hypotheses))
             counts: list[int] = state.sums["errors"].tolist()
             return counts
 
-        return self.open().learn(source.n, key, spaces, errors)
+        return self.open().learn(source.public.n, key, spaces, errors)
 
 
 def fold_spaces(
-    mechanism: Mechanism,
-    key: bytes,
-    settings: Mapping[str, str],
-    systems: list[int],
-    records: _core.ParityRecords,
-    place: Place,
+    mechanism: Mechanism, key: bytes, public: Public, systems: list[int], records: Numbered
 ) -> State:
     """The spans of those records that systems sample."""
-    made = mechanism.open()
-    spaces = {str(one): made.space(records, place, one, key) for one in systems}
-    return State(_JOB, settings, records.shape[0], {}, spaces=spaces)
+    made, rows = mechanism.open(), 0
+    equations = {system: _core.Equations(public.d + public.affine) for system in systems}
+    for some, first in records:
+        rows += some.shape[0]
+        for system, sampled in equations.items():
+            made.add(sampled, some, (first, public.n), system, key)
+    spaces = {str(system): sampled.take() for system, sampled in equations.items()}
+    return State(_JOB, public.settings, rows, {}, spaces=spaces)
 
 
 def _fold_errors(
-    mechanism: Mechanism,
-    settings: Mapping[str, str],
-    hypotheses: list[Bits],
-    records: _core.ParityRecords,
-    place: Place,
+    mechanism: Mechanism, public: Public, hypotheses: list[Bits], records: Numbered
 ) -> State:
     """The errors of hypotheses on those records that are test records."""
-    made = mechanism.open()
-    counts = [made.errors(records, place, one) for one in hypotheses]
-    return State(_JOB, settings, records.shape[0], {"errors": np.array(counts, np.int64)})
+    made, rows, counts = mechanism.open(), 0, np.zeros(len(hypotheses), np.int64)
+    for some, first in records:
+        rows += some.shape[0]
+        counts += [made.errors(some, (first, public.n), one) for one in hypotheses]
+    return State(_JOB, public.settings, rows, {"errors": counts})

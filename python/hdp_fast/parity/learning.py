@@ -68,8 +68,8 @@ def learn(
 
     Args:
         X: Features 0 and 1 of shape (n, d): bool, integers or floats in any container, or a
-            BitMatrix; or data.Chunks of them with their labels, of which each part is folded to
-            equations where it is read. What is sparse or lazy is refused by an error that says what
+            BitMatrix; or data.Chunks of them with their labels, which are read one after the other
+            and several times. What is sparse or lazy is refused by an error that says what
             to call first.
         y: Labels 0 and 1 of shape (n,). None beside Chunks.
         epsilon: Privacy parameter, a finite number above 0.
@@ -118,10 +118,11 @@ def learn(
     Cost:
         The exact solution of about p n equations, for each try of "loop" or for all batches
         together: at most `O(p n d**2 / 64 / log d)` word operations. Beside X, memory for two bit
-        matrices of d by d. Chunks are read once to be checked and counted, and once more for each
-        try, of which there is one where some parity fits all records, or once for all batches. A
-        part leaves at most d + 1 equations of d + 1 bits for each system; of its records as many
-        are in memory at a time as make up four times that, or 65,536.
+        matrices of d by d, for each system that is solved. Chunks are read once to be checked and
+        counted, and once more for each try, of which there is one where some parity fits all
+        records, or once for all batches. Of the sampled records d + 64 wait at a time, until the
+        rank is full; from then on they are verified where they lie. With workers each of them makes
+        a span of its own, of at most `(d + 1)**2 / 32` bytes.
 
     Source:
         Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.
@@ -141,7 +142,7 @@ def learn(
     flag("affine", affine)
     source, persons = _open_source(X, y, bool(affine), ids, rows_per_person)
     each = persons.share(epsilon).epsilon
-    n, d = source.n, source.d
+    n, d, _ = source.public
     unknowns = d + bool(affine)
     fields: Mapping[str, Any]
     if plan is None:

@@ -1,7 +1,7 @@
 //! Every arm of the elimination against the schoolbook method, at sizes that straddle the block.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use hdp_fast_core::gf2::{BitMatrix, RowSpace, System, parity_bits, rank, solve};
+use hdp_fast_core::gf2::{BitMatrix, Equations, RowSpace, System, parity_bits, rank, solve};
 use hdp_fast_core::noise::{Rng, Seed, Stream};
 use hdp_fast_core::run::Run;
 use hdp_fast_core::simd::Isa;
@@ -183,6 +183,24 @@ fn span(dense: &[Vec<u8>], columns: usize, rhs: &[u8], isa: Isa) -> RowSpace {
     solve(&system, Run::alone(isa)).unwrap().row_space(Run::alone(isa)).unwrap()
 }
 
+fn basis(space: &RowSpace) -> BitMatrix {
+    space.basis(Run::alone(Isa::Portable)).unwrap()
+}
+
+/// The span of the same rows, added so many at a time.
+fn added(dense: &[Vec<u8>], columns: usize, rhs: &[u8], at_once: usize, isa: Isa) -> RowSpace {
+    let run = Run::alone(isa);
+    let mut equations = Equations::new(columns).unwrap();
+    let packed = matrix(&dense.to_vec(), columns);
+    let rhs = parity_bits(rhs).unwrap();
+    let all: Vec<u32> = (0..dense.len() as u32).collect();
+    for rows in all.chunks(at_once) {
+        let system = System { matrix: &packed, rows: Some(rows), ones: false, rhs: Some(&rhs) };
+        equations.add(&system, run).unwrap();
+    }
+    equations.into_space(run).unwrap()
+}
+
 #[test]
 fn spans_of_parts_join_to_the_one_form_of_the_span_of_all() {
     let mut rng = Seed::reproducible([11; 32]).stream(Stream::Speed, 6);
@@ -194,10 +212,10 @@ fn spans_of_parts_join_to_the_one_form_of_the_span_of_all() {
             let whole = span(&dense, columns, &rhs, Isa::Portable);
             let (pivots, reduced, consistent) = schoolbook(&dense, columns, &rhs);
             assert_eq!((whole.rank(), whole.consistent()), (pivots.len(), consistent));
-            assert_eq!(whole.basis().rows(), pivots.len() + usize::from(!consistent));
+            assert_eq!(basis(&whole).rows(), pivots.len() + usize::from(!consistent));
             if consistent {
                 let form: Dense = reduced[..pivots.len()].to_vec();
-                assert!(*whole.basis() == matrix(&form, columns + 1));
+                assert!(basis(&whole) == matrix(&form, columns + 1));
             }
             for isa in arms() {
                 let run = Run::alone(isa);
@@ -211,17 +229,98 @@ fn spans_of_parts_join_to_the_one_form_of_the_span_of_all() {
                     assert!(a.join(&b.join(c, run).unwrap(), run).unwrap() == whole);
                 }
             }
-            assert!(RowSpace::from_basis(whole.basis().clone()).unwrap() == whole);
+            assert!(RowSpace::from_basis(&basis(&whole), Run::alone(Isa::Portable)).unwrap() == whole);
+            for (isa, at_once) in arms().zip([1, 64, 129, 200]) {
+                assert!(added(&dense, columns, &rhs, at_once, isa) == whole, "{rows} x {columns}, {at_once} at a time");
+            }
+            check_members(&whole, &dense, &rhs, &mut rng);
+            check_bytes(&whole);
+            let solution = whole.solution(Run::alone(Isa::Portable)).unwrap();
+            assert_eq!((solution.rank(), solution.consistent), (whole.rank(), whole.consistent()));
+            assert!(solution.row_space(Run::alone(Isa::Portable)).unwrap() == whole);
         }
     }
 }
 
+/// A row follows exactly if it adds nothing to the span.
+fn check_members(space: &RowSpace, dense: &[Vec<u8>], rhs: &[u8], rng: &mut Rng) {
+    let run = Run::alone(Isa::Portable);
+    let mut rows: Dense = dense.iter().take(3).cloned().collect();
+    rows.extend((0..4).map(|_| bits(rng, space.unknowns())));
+    rows.push(vec![0; space.unknowns()]);
+    let mut sides = rhs[..rhs.len().min(3)].to_vec();
+    sides.extend(bits(rng, rows.len() - sides.len()));
+    let (packed, sides) = (matrix(&rows, space.unknowns()), parity_bits(&sides).unwrap());
+    let system = System { matrix: &packed, rows: None, ones: false, rhs: Some(&sides) };
+    let follows = space.contains(&system, run).unwrap();
+    for (i, &follows) in follows.iter().enumerate() {
+        let one = System { rows: Some(&[i as u32]), ..system };
+        assert_eq!(follows == 1, space.add(&one, run).unwrap() == *space);
+    }
+    assert!(follows[..dense.len().min(3)].iter().all(|&follows| follows == 1));
+}
+
+/// There is one way to write a space: whatever byte is changed, the bytes are refused or are those of another space.
+fn check_bytes(space: &RowSpace) {
+    let bytes = space.to_bytes().unwrap();
+    assert!(RowSpace::from_bytes(&bytes).unwrap() == *space);
+    for place in (0..bytes.len()).step_by(1 + bytes.len() / 40) {
+        assert!(RowSpace::from_bytes(&bytes[..place]).is_err());
+        for flip in [1, 0x10, 0x80] {
+            let mut broken = bytes.clone();
+            broken[place] ^= flip;
+            if let Ok(other) = RowSpace::from_bytes(&broken) {
+                assert!(other != *space && other.to_bytes().unwrap() == broken);
+                let basis = basis(&other);
+                assert!(RowSpace::from_basis(&basis, Run::alone(Isa::Portable)).unwrap() == other);
+            }
+        }
+    }
+    assert!(RowSpace::from_bytes(&[bytes.as_slice(), &[0]].concat()).is_err());
+    let hostile = [&bytes[..23], &u64::MAX.to_le_bytes(), &[1]].concat();
+    assert!(RowSpace::from_bytes(&hostile).is_err());
+}
+
+/// Affine systems, contradictions among the first rows and the later ones, and ranks that stay low.
+#[test]
+fn equations_that_come_in_parts_have_the_span_of_all() {
+    let mut rng = Seed::reproducible([12; 32]).stream(Stream::Speed, 7);
+    for (columns, dimension) in [(63, 20), (64, 64), (100, 97), (128, 3), (130, 130)] {
+        let dense = low_rank(&mut rng, 700, columns, dimension, 1);
+        let packed = matrix(&dense, columns);
+        let fitting = apply(&dense, &bits(&mut rng, columns));
+        for wrong in [None, Some(0), Some(columns / 2), Some(300), Some(699)] {
+            let mut rhs = fitting.clone();
+            wrong.into_iter().for_each(|i| rhs[i] ^= 1);
+            let rhs = parity_bits(&rhs).unwrap();
+            let whole = System { matrix: &packed, rows: None, ones: true, rhs: Some(&rhs) };
+            for isa in arms() {
+                let run = Run::alone(isa);
+                let expected = solve(&whole, run).unwrap().row_space(run).unwrap();
+                for at_once in [50usize, 192, 699] {
+                    let mut equations = Equations::new(columns + 1).unwrap();
+                    let rows: Vec<u32> = (0..700).collect();
+                    for rows in rows.chunks(at_once) {
+                        equations.add(&System { rows: Some(rows), ..whole }, run).unwrap();
+                    }
+                    assert!(equations.into_space(run).unwrap() == expected, "{columns}, {wrong:?}, {at_once}");
+                }
+            }
+        }
+    }
+    let run = Run::alone(Isa::Portable);
+    let matrix = BitMatrix::zeros(3, 5).unwrap();
+    let system = System { matrix: &matrix, rows: None, ones: false, rhs: None };
+    assert!(Equations::new(4).unwrap().add(&system, run).is_err());
+}
+
 #[test]
 fn only_a_reduced_form_is_a_basis() {
+    let run = Run::alone(Isa::Portable);
     for rows in [&[0b11u64, 0b10][..], &[0b10, 0b01], &[0b01, 0], &[0b01, 0b01]] {
-        assert!(RowSpace::from_basis(BitMatrix::from_words(2, 2, rows.to_vec()).unwrap()).is_err());
+        assert!(RowSpace::from_basis(&BitMatrix::from_words(2, 2, rows.to_vec()).unwrap(), run).is_err());
     }
-    assert!(RowSpace::from_basis(BitMatrix::from_words(2, 0, Vec::new()).unwrap()).is_err());
+    assert!(RowSpace::from_basis(&BitMatrix::from_words(2, 0, Vec::new()).unwrap(), run).is_err());
     let (one, other) = (span(&[vec![1]], 1, &[0], Isa::Portable), span(&[vec![1, 0]], 2, &[0], Isa::Portable));
     assert!(one.join(&other, Run::alone(Isa::Portable)).is_err());
 }

@@ -92,7 +92,7 @@ mod _core {
     #[pymodule_export]
     use linear_model::{linear_losses, linear_scores, linear_slopes, loss_bounds};
     #[pymodule_export]
-    use row_space::RowSpace;
+    use row_space::{Equations, RowSpace};
     #[pymodule_export]
     use run::check_settings;
     #[pymodule_export]

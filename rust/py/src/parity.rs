@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use crate::array::{self, Bits, Vector};
 use crate::bit_matrix::{matrix, vector};
 use crate::error::raise;
-use crate::row_space::RowSpace;
-use crate::run::{elimination_cost, run, streaming_cost};
+use crate::row_space::{Equations, RowSpace};
+use crate::run::{run, streaming_cost};
 use crate::scalar::{count, epsilon, not_a_plan, number, word};
 use crate::seed::Key;
 
@@ -154,19 +154,20 @@ impl ParityMechanism {
         Ok(ParityMechanism(mechanism))
     }
 
-    /// The span of those of the records that a system samples.
-    fn space(
+    /// Adds those of the records that a system samples to its equations.
+    fn add(
         &self,
         py: Python<'_>,
+        equations: &Equations,
         records: &ParityRecords,
         place: (u64, u64),
         system: u64,
         seed: Key,
-    ) -> PyResult<RowSpace> {
-        let (rows, columns) = (records.matrix.rows(), records.matrix.columns());
-        let cost = elimination_cost(rows, columns) + streaming_cost(64 * rows) + 1e3;
-        let space = run(py, None, cost, |run| self.0.space(&records.part(place), system, &seed, run))?;
-        Ok(RowSpace::new(space))
+    ) -> PyResult<()> {
+        let rows = records.matrix.rows();
+        equations.add(py, rows, records.matrix.columns(), |equations, run| {
+            self.0.add(equations, &records.part(place), system, &seed, run)
+        })
     }
 
     /// Errors of a hypothesis on those of the records that are test records.

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::array::{self, Matrix, Vector};
 use crate::bit_matrix::{matrix, vector};
+use crate::row_space::RowSpace;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::seed::Key;
 
@@ -16,14 +17,19 @@ pub struct Solution(gf2::Solution);
 #[pymethods]
 impl Solution {
     #[new]
-    #[pyo3(signature = (A, b, *, threads=None))]
+    #[pyo3(signature = (A, b=None, *, threads=None))]
     #[allow(non_snake_case)]
     fn new(
         py: Python<'_>,
         A: &Bound<'_, PyAny>,
-        b: &Bound<'_, PyAny>,
+        b: Option<&Bound<'_, PyAny>>,
         threads: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Solution> {
+        let Some(b) = b else {
+            let space = A.cast::<RowSpace>()?.get();
+            let cost = 2.0 * streaming_cost(space.0.rank() * space.0.unknowns() / 8);
+            return run(py, threads, cost, |run| space.0.solution(run)).map(Solution);
+        };
         let matrix = matrix("A", A, threads)?;
         let b = vector("b", b, matrix.rows(), "the number of rows of A")?;
         let cost = elimination_cost(matrix.rows(), matrix.columns());

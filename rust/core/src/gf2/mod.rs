@@ -44,6 +44,7 @@
 
 mod arithmetic;
 mod eliminate;
+mod equations;
 mod forms;
 mod matrix;
 mod parts;
@@ -54,6 +55,7 @@ mod solve;
 mod space;
 mod strips;
 
+pub use equations::Equations;
 pub use forms::{Solutions, echelon_form, inverse, row_basis, solve_many};
 pub use matrix::{BitMatrix, parity_bits};
 pub use ple::{Ple, ple};

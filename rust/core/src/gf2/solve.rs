@@ -45,13 +45,24 @@ pub struct System<'a> {
 }
 
 impl System<'_> {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.rows.map_or(self.matrix.rows(), <[u32]>::len)
     }
 
     /// Number of unknowns; the right-hand side stands in the column after the last of them.
     fn unknowns(&self) -> usize {
         self.matrix.columns() + usize::from(self.ones)
+    }
+
+    /// Refuses more rows than indices of 32 bits can tell apart, and another number of unknowns.
+    pub(super) fn check(&self, unknowns: usize) -> Result<()> {
+        if u32::try_from(self.matrix.rows()).is_err() {
+            return Err(Error::parameter("m", self.matrix.rows(), "a system may have at most 2^32 - 1 rows"));
+        }
+        if self.unknowns() == unknowns {
+            return Ok(());
+        }
+        Err(Error::Shape(format!("{unknowns} and {} unknowns do not fit together", self.unknowns())))
     }
 
     fn words(&self) -> usize {
@@ -79,6 +90,41 @@ impl System<'_> {
         set(self.unknowns(), self.rhs(row));
     }
 
+    /// The right-hand side of equation i.
+    pub(super) fn value(&self, i: usize) -> u64 {
+        self.rhs(self.row(i))
+    }
+
+    /// Copies the coefficients of equation i over zeros in `out`.
+    pub(super) fn read_coefficients(&self, i: usize, out: &mut [u64]) {
+        let words = self.matrix.row(self.row(i));
+        out[..words.len()].copy_from_slice(words);
+        if self.ones {
+            out[self.matrix.columns() / 64] |= 1 << (self.matrix.columns() % 64);
+        }
+    }
+
+    /// Equations `from..to` as a matrix of their coefficients, and packed right-hand sides.
+    pub(super) fn copy(&self, from: usize, to: usize, run: Run<'_>) -> Result<(BitMatrix, Vec<u64>)> {
+        let words = self.unknowns().div_ceil(64);
+        let matrix = BitMatrix::pack(to - from, self.unknowns(), run, |first, out| {
+            let rows = (from + first..).zip(out.chunks_exact_mut(words));
+            rows.for_each(|(i, row)| self.read_coefficients(i, row));
+            Ok(())
+        })?;
+        let mut rhs: Vec<u64> = zeros(Some((to - from).div_ceil(64)))?;
+        (from..to).zip(0..).for_each(|(i, at)| rhs[at / 64] |= self.value(i) << (at % 64));
+        Ok((matrix, rhs))
+    }
+
+    /// The rows of the matrix that hold the equations from `from` on; `None` stands for those of all.
+    pub(super) fn rows_from(&self, from: usize) -> Result<Option<Vec<u32>>> {
+        if from == 0 {
+            return Ok(None);
+        }
+        collected((from..self.len()).map(|i| self.row(i) as u32)).map(Some)
+    }
+
     fn gather(&self, from: usize, count: usize, run: Run<'_>) -> Result<Strips> {
         Strips::gather(count, self.words(), run, |i, first, out| self.read(from + i, first, out))
     }
@@ -92,9 +138,7 @@ impl System<'_> {
     /// real data are alike.
     pub(super) fn split(&self, most: usize) -> Result<(Vec<u32>, Vec<u32>)> {
         let total = self.len() as u64;
-        if u32::try_from(self.matrix.rows()).is_err() {
-            return Err(Error::parameter("m", self.matrix.rows(), "a system may have at most 2^32 - 1 rows"));
-        }
+        self.check(self.unknowns())?;
         let most = total.min(most as u64);
         let chosen = |i: u64| most * (i + 1) / total > most * i / total;
         let (mut first, mut rest) = (room(Some(most as usize))?, room(Some((total - most) as usize))?);
@@ -149,7 +193,7 @@ pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut R
     let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
         let point = if consistent { solution.particular(run)? } else { None };
-        return point.map_or(Ok(Vec::new()), |point| violated(system, &point, 1, run));
+        return point.map_or(Ok(Vec::new()), |point| violated(system, &super::parity_bits(&point)?, 1, run));
     }
     if solution.nullity() >= BLOCK {
         // If some rows are outside, one random null vector rejects half of them, and 64 of them find nearly all.
@@ -157,7 +201,8 @@ pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut R
         let first = collected((0..unknowns + 1).map(|column| (vector_bits(&few, column) & 1) as u8))?;
         let sample = collected((0..system.len()).step_by(SAMPLING).map(|i| system.row(i) as u32))?;
         let sample = System { rows: Some(&sample), ..*system };
-        if !violated(&sample, &first[..unknowns], u64::from(first[unknowns]), run)?.is_empty() {
+        let point = super::parity_bits(&first[..unknowns])?;
+        if !violated(&sample, &point, u64::from(first[unknowns]), run)?.is_empty() {
             return not_orthogonal(system, &[few], run);
         }
     }
@@ -171,15 +216,15 @@ pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut R
     Ok(Vec::new())
 }
 
-/// Equations that a point does not fulfil, their right-hand sides multiplied by `scale`.
-fn violated(system: &System<'_>, point: &[u8], scale: u64, run: Run<'_>) -> Result<Vec<u32>> {
-    let (point, constant) = point.split_at(system.matrix.columns());
-    let point = super::parity_bits(point)?;
-    let constant = constant.first().copied().unwrap_or(0);
+/// Equations that a packed point does not fulfil, their right-hand sides multiplied by `scale`.
+pub(super) fn violated(system: &System<'_>, point: &[u64], scale: u64, run: Run<'_>) -> Result<Vec<u32>> {
+    let last = system.matrix.columns();
+    // Bits beyond the last column are zero in the matrix.
+    let constant = if system.ones { (point[last / BLOCK] >> (last % BLOCK) & 1) as u8 } else { 0 };
     collect_rows(system.len(), run, |from, to, hits| {
         for i in from..to {
             let row = system.row(i);
-            let left = inner_product(system.matrix.row(row), &point) ^ constant;
+            let left = inner_product(system.matrix.row(row), point) ^ constant;
             if u64::from(left) != system.rhs(row) & scale {
                 hits.push(i as u32);
             }

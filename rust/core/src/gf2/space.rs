@@ -18,6 +18,11 @@ pub struct Solution {
 }
 
 impl Solution {
+    /// The solutions of a reduced row echelon form, whose right-hand sides stand in the column after the unknowns.
+    pub(super) fn from_form(unknowns: usize, consistent: bool, strips: Strips, pivots: Vec<usize>) -> Solution {
+        Solution { unknowns, consistent, echelon: Echelon { strips, pivots } }
+    }
+
     /// The rank of the coefficients.
     pub fn rank(&self) -> usize {
         self.echelon.pivots.len()

@@ -15,6 +15,9 @@ pub struct Strips {
 /// Strips that one of several tasks fills together: a few cache lines of a packed row, and blocks that fit L1.
 const STRIPS_PER_TASK: usize = 40;
 
+/// Rows of a task that are filled before the caller is asked whether to go on.
+const ROWS_UNASKED: usize = 2048;
+
 impl Strips {
     /// `rows` rows of `words` words each, where `read(row, first, out)` copies words `first..` of a row into `out`.
     pub fn gather(
@@ -30,7 +33,7 @@ impl Strips {
         // On one thread whole rows: memory is read fastest in order.
         let strips = if run.parallel() { STRIPS_PER_TASK } else { words.max(1) };
         run.try_for_each_chunk(&mut blocks, height * strips, |task, part| {
-            fill(part, height, rows, task * strips, &read)
+            fill(part, height, rows, task * strips, &read, run)
         })?;
         Ok(Strips { rows, height, blocks })
     }
@@ -70,10 +73,14 @@ fn fill(
     rows: usize,
     first: usize,
     read: &impl Fn(usize, usize, &mut [u64]),
+    run: Run<'_>,
 ) -> Result<()> {
     let strips = part.len() / height;
     let mut lines: Vec<u64> = zeros(Some(8 * strips))?;
     for top in (0..rows).step_by(8) {
+        if top.is_multiple_of(ROWS_UNASKED) {
+            run.check()?;
+        }
         lines.fill(0);
         for (row, line) in (top..rows).zip(lines.chunks_exact_mut(strips)) {
             read(row, first, line);

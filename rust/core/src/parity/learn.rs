@@ -3,7 +3,7 @@
 use super::plan::{Method, Plan};
 use super::rates::{base_rate, loop_rate};
 use crate::error::{Error, Result};
-use crate::gf2::{BitMatrix, RowSpace, System, parity_bits, solve};
+use crate::gf2::{BitMatrix, Equations, RowSpace, System, parity_bits};
 use crate::memory::{reserve, room};
 use crate::noise::{Fixed, Rejection, Seed, Stream, scale_at_least};
 use crate::params::{Epsilon, Neighbors};
@@ -110,7 +110,7 @@ pub trait Records {
     /// The number of all records.
     fn total(&self) -> u64;
 
-    /// For each system the span of the records that it samples, which [`Mechanism::space`] makes of each part.
+    /// For each system the span of the records that it samples, which [`Mechanism::add`] gathers from each part.
     fn spaces(&self, systems: &[u64]) -> Result<Vec<RowSpace>>;
 
     /// For each hypothesis its errors on the test records, which [`Mechanism::errors`] counts in each part.
@@ -118,19 +118,21 @@ pub trait Records {
 }
 
 impl Mechanism {
-    /// The span of those records of a part that a system samples. Spans of parts join to that of all records: the coins
-    /// are those of the run and of a record's number, whatever part it lies in.
+    /// Adds those records of a part that a system samples to its equations. Parts come in any order, and spans of some of
+    /// them join to that of all: the coins are those of the run and of a record's number, whatever part it lies in.
     ///
-    /// Cost: an exact solution space of about p n equations.
-    pub fn space(&self, part: &Part<'_>, system: u64, seed: &Seed, run: Run<'_>) -> Result<RowSpace> {
+    /// Cost: for all parts together an exact solution space of about p n equations.
+    pub fn add(
+        &self,
+        equations: &mut Equations,
+        part: &Part<'_>,
+        system: u64,
+        seed: &Seed,
+        run: Run<'_>,
+    ) -> Result<()> {
         let sample = self.sample(part, system, seed)?;
-        let equations = System {
-            matrix: part.examples.matrix,
-            rows: Some(&sample),
-            ones: part.examples.affine,
-            rhs: Some(part.examples.labels),
-        };
-        solve(&equations, run)?.row_space(run)
+        let Examples { matrix, labels, affine } = part.examples;
+        equations.add(&System { matrix, rows: Some(&sample), ones: affine, rhs: Some(labels) }, run)
     }
 
     /// Errors of a hypothesis on those records of a part that are the run's test records.
@@ -222,7 +224,10 @@ impl Records for InMemory<'_> {
         let mut spaces = room(Some(systems.len()))?;
         for &system in systems {
             self.run.check()?;
-            spaces.push(self.mechanism.space(&self.part, system, self.seed, self.run)?);
+            let Examples { matrix, affine, .. } = self.part.examples;
+            let mut equations = Equations::new(matrix.columns() + usize::from(affine))?;
+            self.mechanism.add(&mut equations, &self.part, system, self.seed, self.run)?;
+            spaces.push(equations.into_space(self.run)?);
         }
         Ok(spaces)
     }
