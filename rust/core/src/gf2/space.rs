@@ -20,7 +20,7 @@ pub struct Solution {
 impl Solution {
     /// The solutions of a reduced row echelon form, whose right-hand sides stand in the column after the unknowns.
     pub(super) fn from_form(unknowns: usize, consistent: bool, strips: Strips, pivots: Vec<usize>) -> Solution {
-        Solution { unknowns, consistent, echelon: Echelon { strips, pivots } }
+        Solution { unknowns, consistent, echelon: Echelon { strips, pivots, steps: Vec::new() } }
     }
 
     /// The rank of the coefficients.
