@@ -208,7 +208,7 @@ def bench_solve_tall(race: Race, rank: str) -> None:
 def words_of(A: gf2.BitMatrix) -> Words:
     """The rows in words."""
     packed = A.to_packed()
-    rows = np.zeros((A.nrows, 8 * -(-A.ncols // 64)), np.uint8)
+    rows = np.zeros((A.shape[0], 8 * -(-A.shape[1] // 64)), np.uint8)
     rows[:, : packed.shape[1]] = packed
     return rows.view(np.uint64)
 

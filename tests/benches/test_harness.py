@@ -120,3 +120,17 @@ def test_a_bench_that_needs_more_memory_is_skipped(harness):
     harness.require_memory(1)
     with pytest.raises(pytest.skip.Exception, match="GB of memory"):
         harness.require_memory(1e18)
+
+
+def test_processor_time_is_that_of_one_thread(race, harness, monkeypatch):
+    monkeypatch.setattr(harness, "CLOCK", [time.process_time])
+    race.ours(lambda: time.sleep(0.006))
+    race.run()
+    assert [route.name for route in race.routes] == ["1 thread"]
+    assert race.routes[0].seconds < 0.003
+
+
+def test_a_limit_that_does_a_part_is_charged_for_the_whole(race):
+    race.limit("a part", lambda: time.sleep(0.006), share=10)
+    race.run()
+    assert race.routes[0].seconds >= 0.06

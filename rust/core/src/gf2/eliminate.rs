@@ -286,8 +286,8 @@ fn keep_from(block: &Block, start: usize) -> Block {
     kept
 }
 
-/// Lets strips to the right of a wide panel take the updates of its panels: first the pivot rows, from panel to panel,
-/// then the rows below, of all panels at once.
+/// Lets strips to the right of a wide panel take the updates of its panels, one after the other. Where the wide panel
+/// exceeds L2 only the pivot rows do so, and the rows below take all updates at once, part by part.
 fn update(wide: &[Block], trailing: &mut [Block], height: usize, panels: &[Panel], run: Run<'_>) -> Result<()> {
     let Some(last) = panels.last() else { return Ok(()) };
     let factors: Vec<&[Block]> = wide.chunks_exact(height).take(last.first + last.steps.len()).collect();
@@ -295,22 +295,41 @@ fn update(wide: &[Block], trailing: &mut [Block], height: usize, panels: &[Panel
     let run = if shared { run } else { run.sequential() };
     // With several threads so few at a time that none is idle at the end.
     let most = if run.parallel() { trailing.len() / height / 8 } else { TOGETHER };
-    let finished = last.steps.last().map_or(0, |step| step.below().div_ceil(BLOCK));
+    let below = last.steps.last().map_or(0, |step| step.below().div_ceil(BLOCK));
+    let in_parts = run.isa.is_compact() && factors.len() * (height - below) > 2 * BLOCKS_AT_HAND;
+    let finished = if in_parts { below } else { height };
     run.try_for_each_chunk(trailing, most.clamp(1, TOGETHER) * height, |_, strips| {
-        let mut tiles: Vec<Tiles> = strips.chunks_exact(height).map(|_| Tiles::new(run.isa)).collect();
-        for (strip, tiles) in strips.chunks_exact_mut(height).zip(&mut tiles) {
-            let reduced = reduce(&factors, strip, finished, panels, tiles);
-            tiles.load(&reduced);
-        }
-        for top in (finished..height).step_by((BLOCKS_AT_HAND / factors.len()).max(1)) {
-            let part = top..height.min(top + (BLOCKS_AT_HAND / factors.len()).max(1));
-            let factors: Vec<&[Block]> = factors.iter().map(|factor| &factor[part.clone()]).collect();
-            for (strip, tiles) in strips.chunks_exact_mut(height).zip(&tiles) {
-                tiles.add_product(&mut strip[part.clone()], &factors);
-            }
+        let mut tiles = Tiles::new(run.isa);
+        let reduced: Vec<_> = strips
+            .chunks_exact_mut(height)
+            .map(|strip| reduce(&factors, strip, finished, panels, &mut tiles))
+            .collect();
+        if in_parts {
+            update_below(&factors, strips, height, finished, &reduced, run.isa);
         }
         Ok(())
     })
+}
+
+/// Lets the rows of some strips from block `finished` on take updates by their reduced pivot rows.
+fn update_below(
+    factors: &[&[Block]],
+    strips: &mut [Block],
+    height: usize,
+    finished: usize,
+    reduced: &[Vec<Block>],
+    isa: Isa,
+) {
+    let mut tiles: Vec<Tiles> = reduced.iter().map(|_| Tiles::new(isa)).collect();
+    tiles.iter_mut().zip(reduced).for_each(|(tiles, blocks)| tiles.load(blocks));
+    let size = (BLOCKS_AT_HAND / factors.len()).max(1);
+    for top in (finished..height).step_by(size) {
+        let part = top..height.min(top + size);
+        let factors: Vec<&[Block]> = factors.iter().map(|factor| &factor[part.clone()]).collect();
+        for (strip, tiles) in strips.chunks_exact_mut(height).zip(&tiles) {
+            tiles.add_product(&mut strip[part.clone()], &factors);
+        }
+    }
 }
 
 /// Exchanges the rows of a strip and reduces its pivot rows, which are returned by their columns, a block for each step.
@@ -365,7 +384,8 @@ mod tests {
     #[test]
     fn every_width_of_a_wide_panel_makes_the_same_form() {
         let run = Run::alone(Isa::detect().expect("an arm"));
-        let shapes = [(0, 300), (1, 2000), (65, 1100), (700, 4200), (1030, 1024), (1100, 1100), (2200, 1100)];
+        let shapes =
+            [(0, 300), (1, 2000), (65, 1100), (700, 4200), (1030, 1024), (1100, 1100), (2200, 1100), (4300, 2200)];
         for ((rows, columns), dependent) in shapes.into_iter().flat_map(|shape| [(shape, false), (shape, true)]) {
             let words = usize::div_ceil(columns, 64);
             let data = draw(rows, words, dependent);

@@ -164,6 +164,12 @@ impl Isa {
         Ok(Isa::ALL.into_iter().rev().find(allowed).unwrap_or(Isa::Portable))
     }
 
+    /// Whether [`Tiles`] take no more room than the bits of the right factor, so that many of them stay in the first cache.
+    /// Other arms have tables, 4 to 32 times as large.
+    pub fn is_compact(self) -> bool {
+        matches!(self, Isa::Gfni256 | Isa::Gfni)
+    }
+
     /// The name that `HDP_FAST_ISA` takes.
     pub fn name(self) -> &'static str {
         match self {
