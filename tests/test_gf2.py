@@ -798,6 +798,8 @@ def test_operands_that_do_not_fit_are_refused():
         lambda: gf2.inverse(A): "A is 2 x 3",
         lambda: gf2.determinant(A): "A is 2 x 3",
         lambda: gf2.solve(A, A.T): "A has 2 rows and B has 3",
+        lambda: gf2.solve(A, A.T, left=True): "b has 2 columns, .* has: 3",
+        lambda: gf2.solve(A, [1, 0], left=True): "b has 2 columns, .* has: 3",
         lambda: gf2.solve(A, np.eye(2)): "many right-hand sides are a BitMatrix",
     }.items():
         with pytest.raises(ShapeError, match=text):
