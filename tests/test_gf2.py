@@ -542,8 +542,8 @@ def test_errors_say_how_a_sparse_matrix_becomes_an_array():
 
 # The edges of a block, of a panel of four, and of the batch of strips of a product.
 EDGES = [0, 1, 63, 64, 65, 255, 256, 257, 511, 512, 513]
-# Those of a wide panel, of the rows of a product, and of where work is handed to the pool.
-FAR_EDGES = [1023, 1024, 1025, 2047, 2049]
+# Those of a wide panel, and of the rows of a product.
+FAR_EDGES = [(1023, 1025), (1024, 1024), (1025, 1023)]
 
 
 @pytest.mark.usefixtures("arm")
@@ -563,17 +563,15 @@ def test_identities_at_the_edges_of_blocks(deficient):
 @pytest.mark.usefixtures("arm")
 @pytest.mark.parametrize("deficient", [False, True], ids=["random", "deficient"])
 def test_identities_at_far_edges(deficient):
-    for place, m in enumerate(FAR_EDGES):
-        d = FAR_EDGES[(3 * place + 1) % len(FAR_EDGES)]
-        r = min(m, d) // 2
-        A = gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d)
-        check_identities(A if deficient else gf2.BitMatrix.random(m, d), 129)
+    for m, d in FAR_EDGES:
+        low = gf2.BitMatrix.random(m, 500) @ gf2.BitMatrix.random(500, d)
+        check_identities(low if deficient else gf2.BitMatrix.random(m, d), 65)
 
 
 @at_length
 @pytest.mark.usefixtures("arm")
 def test_identities_at_the_edges_of_larger_matrices():
-    for m, d in [(4095, 4097), (4096, 4096), (4097, 4095), (8193, 300), (300, 8193)]:
+    for m, d in [(2047, 2049), (4095, 4097), (4096, 4096), (4097, 4095), (8193, 300)]:
         check_identities(gf2.BitMatrix.random(m, d), 1025)
         r = min(m, d) // 2
         check_identities(gf2.BitMatrix.random(m, r) @ gf2.BitMatrix.random(r, d), 257)
@@ -802,6 +800,8 @@ def test_operands_that_do_not_fit_are_refused():
         lambda: gf2.inverse(A): "A is 2 x 3",
         lambda: gf2.determinant(A): "A is 2 x 3",
         lambda: gf2.solve(A, A.T): "A has 2 rows and B has 3",
+        lambda: gf2.solve(A, A.T, left=True): "b has 2 columns, .* has: 3",
+        lambda: gf2.solve(A, [1, 0], left=True): "b has 2 columns, .* has: 3",
         lambda: gf2.solve(A, np.eye(2)): "many right-hand sides are a BitMatrix",
     }.items():
         with pytest.raises(ShapeError, match=text):
@@ -850,7 +850,7 @@ def test_matrices_come_from_files_integers_sparse_matrices_and_coins(tmp_path):
     (tmp_path / "B.npz").write_text("no archive")
     with pytest.raises(ParameterError, match="X_packed and ncols"):
         gf2.BitMatrix.from_npz(tmp_path / "B.npz")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ParameterError, match="can be read"):
         gf2.BitMatrix.from_npz(tmp_path / "C.npz")
     assert gf2.BitMatrix.from_integers(A.to_integers(), 67) == A
     assert gf2.BitMatrix.from_packed(A.to_packed(), 67) == A

@@ -269,7 +269,7 @@ def ple(A: ArrayLike | BitMatrix, *, threads: int | None = None) -> PLE:
         ParameterError: A holds anything but 0 and 1, or `threads` is out of range.
 
     Cost:
-        That of the reduced form of `echelon`, a factorization of the pivot columns, and a product.
+        An elimination of all rows, and two passes over the factors, which it leaves.
 
     Source:
         Albrecht, Bard and Pernet 2011.
@@ -406,9 +406,10 @@ def solve(
 
     Cost:
         As `rank`: an elimination of min(m, d + 64) rows, and m d (1 + nullity) / 64 word operations
-        to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d. With many
-        right-hand sides, an elimination of all rows in which they take part. A left solve
-        transposes A. Chunks are eliminated d + 64 rows at a time, until the rank is full.
+        to verify all others. Memory beside A: at most two bit matrices of (d + 64) x d. Many
+        right-hand sides take part in the elimination, and the other rows are verified by a product
+        with the solutions. A left solve transposes A. Chunks are eliminated d + 64 rows at a time,
+        until the rank is full.
 
     Source:
         As `rank`. A first batch of d + 64 rows is eliminated. Rows outside its span enter as random
@@ -434,7 +435,12 @@ def solve(
     if b is None:
         raise ParameterError("b = None, but a matrix must come with its right-hand side")
     if flag("left", left):
-        A = _pack("A", A).T
+        A, b = _pack("A", A), b if isinstance(b, BitMatrix) else _right_side(b)
+        width, columns = b.shape[-1], A.shape[1]
+        if width != columns:
+            text = "but x A = b needs as many as A has"
+            raise ShapeError(f"b has {width} columns, {text}: {columns}")
+        A = A.T
     if not isinstance(b, BitMatrix):
         return Solution(A, _right_side(b), threads=threads)
     x, consistent = _core.solve_many(to_bits("A", A), b.T if left else b, threads)

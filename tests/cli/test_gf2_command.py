@@ -117,7 +117,7 @@ def test_gf2_refuses_wrong_files_and_outputs_in_one_line(capsys):
         ("multiply", "A.csv", "B.csv"): "4 columns on the left and 3 rows on the right",
         ("inverse", "A.csv"): "only a square matrix",
         ("inverse", "singular.npy"): "A is singular",
-        ("solve", "A.csv", "singular.npy", "--left"): "columns",
+        ("solve", "A.csv", "singular.npy", "--left"): "b has 3 columns",
         ("nullspace", "A.csv", "--output", "N.pdf"): "--output = 'N.pdf'",
         ("nullspace", "A.csv", "--output", "B.csv"): "--force replaces it",
         ("rank", "singular.npy", "--delimiter", ";"): "delimiter",

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._support.validate import refuse
 from ..data import files
-from ..data.delimited import delimiter_of
+from ..data.delimited import delimiter_of, is_text
 from .exit_codes import ExitCode
 from .output import check_outputs, inform, is_standard, say_table, show
 from .tables import add_delimiter, sign_of
@@ -69,8 +69,8 @@ def _add_output(parser: argparse.ArgumentParser, command: Any) -> None:
 def _read(arguments: argparse.Namespace, path: Path) -> BitMatrix:
     # Where no file is a text the delimiter is refused.
     listed = arguments.files if "files" in arguments else [arguments.file]
-    one_is_text = any(map(files.is_text, listed))
-    delimiter = None if one_is_text and not files.is_text(path) else sign_of(arguments)
+    one_is_text = any(map(is_text, listed))
+    delimiter = None if one_is_text and not is_text(path) else sign_of(arguments)
     return files.read_bits(path, delimiter=delimiter, max_bytes=arguments.max_bytes)
 
 

@@ -52,8 +52,13 @@ pub struct Echelon {
 ///
 /// Cost: about rows * columns * rank - rank^2 (rows + columns) / 2 + rank^3 / 3 bit operations, in place.
 pub fn eliminate(strips: Strips, columns: usize, run: Run<'_>) -> Result<Echelon> {
-    let wide = WIDE_PANELS[usize::from(strips.len() >= LARGE)];
+    let wide = wide_panel(&strips);
     eliminate_by(strips, columns, wide, run)
+}
+
+/// The number of strips in a wide panel.
+pub fn wide_panel(strips: &Strips) -> usize {
+    WIDE_PANELS[usize::from(strips.len() >= LARGE)]
 }
 
 /// Eliminates by panels of `wide` strips; the form is the same for every width.
@@ -97,7 +102,7 @@ struct Panel {
 pub struct Step {
     /// First pivot row; the pivot rows are the `columns.count_ones()` rows from here on, once `swaps` are done.
     pub top: usize,
-    /// Exchanges of rows that bring the pivot rows there. The strips of earlier panels do not take part in them.
+    /// Exchanges of rows that bring the pivot rows there. The strips of earlier wide panels do not take part in them.
     pub swaps: Vec<(usize, usize)>,
     /// Pivot columns, a bit for each column of the strip.
     pub columns: u64,

@@ -27,6 +27,21 @@ pub struct Solutions {
 /// The nonzero rows of the reduced row echelon form, of which a matrix has one, and the columns of their pivots.
 ///
 /// Cost: as [`solve`], and rank^2 columns / 2 bit operations.
+///
+/// # Examples
+///
+/// ```
+/// use hdp_fast_core::gf2::{BitMatrix, echelon_form, row_basis};
+/// use hdp_fast_core::run::Run;
+/// use hdp_fast_core::simd::Isa;
+///
+/// let run = Run::alone(Isa::detect()?);
+/// let matrix = BitMatrix::from_words(3, 3, vec![0b011, 0b110, 0b101])?;
+/// let (basis, pivots) = row_basis(&matrix, run)?;
+/// assert_eq!((basis.row(0), basis.row(1), pivots), (&[0b101][..], &[0b110][..], vec![0, 1]));
+/// assert!(row_basis(&echelon_form(&matrix, run)?, run)?.0 == basis);
+/// # Ok::<(), hdp_fast_core::Error>(())
+/// ```
 pub fn row_basis(matrix: &BitMatrix, run: Run<'_>) -> Result<(BitMatrix, Vec<usize>)> {
     let echelon = solve(&System { matrix, rows: None, ones: false, rhs: None }, run)?.echelon;
     let reduced = echelon.reduced(0, matrix.words(), run)?;
@@ -48,6 +63,21 @@ pub fn echelon_form(matrix: &BitMatrix, run: Run<'_>) -> Result<BitMatrix> {
 /// The inverse; `None` of a matrix whose rank is below its size.
 ///
 /// Cost: 4/3 of a product.
+///
+/// # Examples
+///
+/// ```
+/// use hdp_fast_core::gf2::{BitMatrix, inverse};
+/// use hdp_fast_core::run::Run;
+/// use hdp_fast_core::simd::Isa;
+///
+/// let run = Run::alone(Isa::detect()?);
+/// let matrix = BitMatrix::from_words(2, 2, vec![0b11, 0b10])?;
+/// let inverted = inverse(&matrix, run)?.unwrap();
+/// assert!(inverted.multiply(&matrix, run)? == BitMatrix::identity(2)?);
+/// assert!(inverse(&BitMatrix::zeros(2, 2)?, run)?.is_none());
+/// # Ok::<(), hdp_fast_core::Error>(())
+/// ```
 pub fn inverse(matrix: &BitMatrix, run: Run<'_>) -> Result<Option<BitMatrix>> {
     let size = matrix.rows();
     if matrix.columns() != size {

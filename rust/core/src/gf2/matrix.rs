@@ -7,6 +7,29 @@ use crate::run::Run;
 
 /// A matrix over GF(2), row by row, each row a whole number of 64-bit words with column 0 in the lowest bit of the
 /// first.
+///
+/// # Examples
+///
+/// ```
+/// use hdp_fast_core::gf2::BitMatrix;
+/// use hdp_fast_core::run::Run;
+/// use hdp_fast_core::simd::Isa;
+///
+/// let run = Run::alone(Isa::detect()?);
+/// let matrix = BitMatrix::from_words(2, 3, vec![0b011, 0b110])?;
+/// assert_eq!((matrix.rows(), matrix.columns(), matrix.bit(1, 2)), (2, 3, 1));
+/// assert_eq!(matrix.dot(&[0b001], run)?, [1, 0]);
+/// assert_eq!(matrix.combine(&[0b11], run)?, [1, 0, 1]);
+/// assert!(matrix.transposed(run)?.transposed(run)? == matrix);
+/// assert_eq!(matrix.row_weights(run)?, [2, 2]);
+/// assert_eq!(matrix.column_sums(run)?, [1, 0, 1]);
+///
+/// let columns = matrix.slice_columns(1, 3, run)?;
+/// assert!(columns == matrix.take_columns(&[1, 2], run)?);
+/// let wide = BitMatrix::hstack(&[&matrix, &columns], run)?;
+/// assert_eq!(wide.row(0), [0b01011]);
+/// # Ok::<(), hdp_fast_core::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct BitMatrix {
     rows: usize,

@@ -12,7 +12,7 @@
 //! permute the pivot rows of each step, so that V U^-1 becomes L'
 //! ```
 
-use super::eliminate::{Echelon, PANEL, Step, eliminate, gather_rows, product, put_rows, swap_rows};
+use super::eliminate::{Echelon, Step, eliminate, gather_rows, product, put_rows, swap_rows, wide_panel};
 use super::forms::{add_to_rows, empty_strips, rows_of};
 use super::matrix::BitMatrix;
 use super::pivots::ones;
@@ -159,11 +159,11 @@ fn multiply_steps(
     Ok(made)
 }
 
-/// Lets the coefficients take part in the exchanges of rows of all later panels.
+/// Lets the coefficients take part in the exchanges of rows of all later wide panels.
 fn exchange(strips: &mut Strips, steps: &[Step], run: Run<'_>) -> Result<()> {
-    let (height, count) = (strips.height(), steps.len());
+    let (height, count, wide) = (strips.height(), steps.len(), wide_panel(strips));
     run.try_for_each_chunk(strips.split_mut(0, count, count).0, height, |s, strip| {
-        let later = steps.iter().skip((s / PANEL + 1) * PANEL);
+        let later = steps.iter().skip((s / wide + 1) * wide);
         later.for_each(|step| swap_rows(strip, &step.swaps));
         Ok(())
     })

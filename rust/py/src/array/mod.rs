@@ -53,6 +53,10 @@ pub fn unpacked_into<'py>(name: &str, out: &Bound<'py, PyAny>, matrix: &BitMatri
         let text = format!("{name} has shape {shape:?}, but the matrix is {} x {}", matrix.rows(), matrix.columns());
         return Err(raise(Error::Shape(text)));
     }
+    // A slice of an array that is contiguous by columns would be had as well.
+    if !out.is_c_contiguous() {
+        return Err(wrong());
+    }
     let mut entries = out.try_readwrite().map_err(|_| wrong())?;
     unpack(out.py(), matrix, entries.as_slice_mut().map_err(|_| wrong())?)?;
     Ok(out.clone())

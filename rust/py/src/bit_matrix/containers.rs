@@ -3,7 +3,7 @@
 use hdp_fast_core::Error;
 use hdp_fast_core::gf2::BitMatrix;
 use num_bigint::BigUint;
-use pyo3::exceptions::{PyImportError, PyOSError};
+use pyo3::exceptions::{PyImportError, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice};
 
@@ -93,9 +93,11 @@ pub fn to_sparse<'py>(py: Python<'py>, matrix: &BitMatrix) -> PyResult<Bound<'py
 
 /// A file with the arrays X_packed and ncols.
 pub fn from_npz(py: Python<'_>, path: &str) -> PyResult<BitMatrix> {
-    let wrong = |error: PyErr| match error.is_instance_of::<PyOSError>(py) {
+    let wrong = |error: PyErr| match error.is_instance_of::<PyMemoryError>(py) {
         true => error,
-        false => parameter("path", path, "it must be an .npz file with the arrays X_packed and ncols"),
+        false => {
+            parameter("path", path, "it must be an .npz file that can be read, with the arrays X_packed and ncols")
+        }
     };
     let archive = py.import("numpy")?.call_method1("load", (path,)).map_err(wrong)?;
     let read = || -> PyResult<_> { Ok((archive.get_item("X_packed")?, archive.get_item("ncols")?)) };

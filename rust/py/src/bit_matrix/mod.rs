@@ -212,8 +212,7 @@ impl BitMatrix {
     ///     The matrix.
     ///
     /// Raises:
-    ///     ParameterError: It is no such file.
-    ///     OSError: It can't be read.
+    ///     ParameterError: It is no such file, or can't be read.
     #[staticmethod]
     fn from_npz(py: Python<'_>, path: &str) -> PyResult<BitMatrix> {
         containers::from_npz(py, path).map(BitMatrix::new)
