@@ -147,6 +147,10 @@ def _read_argument(name: str, value: Any) -> Any:
             return str(file_path(name, value))
         case "random_state":
             return make_key(value)
+        case "content":
+            if not isinstance(value, bytes | bytearray | memoryview):
+                refuse(name, value, "it must be bytes")
+            return bytes(value)
     return to_bits(name, value) if name in {"A", "b", "x", "X", "basis"} else value
 
 
@@ -525,6 +529,7 @@ BitMatrix.__new__ = _refuse_construction  # type: ignore[method-assign]
 RowSpace.add = _read_bits(RowSpace.add)  # type: ignore[method-assign]
 RowSpace.contains = _read_bits(RowSpace.contains)  # type: ignore[method-assign]
 RowSpace.of = staticmethod(_read_bits(RowSpace.of))  # type: ignore[method-assign]
+RowSpace.from_bytes = staticmethod(_read_bits(RowSpace.from_bytes))  # type: ignore[method-assign]
 RowSpace.from_basis = staticmethod(_read_bits(RowSpace.from_basis))  # type: ignore[method-assign]
 BitMatrix.from_packed = staticmethod(_read_bits(BitMatrix.from_packed))  # type: ignore[method-assign]
 BitMatrix.from_dense = staticmethod(_read_bits(BitMatrix.from_dense))  # type: ignore[method-assign]

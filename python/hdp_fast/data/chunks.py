@@ -608,7 +608,9 @@ def _run_parts(
 ) -> tuple[T, set[tuple[str, ...]]]:
     """The same of a task on some parts, and what is said of each."""
     orders: set[tuple[str, ...]] = set()
-    read = ((_read_part(take, *pair, orders), pair[0].name, *rest) for pair, *rest in parts)
+    read = (
+        (_read_part(take, part, kept, orders), part.name, *rest) for (part, kept), *rest in parts
+    )
     return task(read), orders
 
 
