@@ -4,7 +4,8 @@ python docs/tools/browse.py [SITE] [--screenshots build/screenshots]
 
 It fails at a message of the console, a request that leaves the folder, a link or an anchor inside
 the site that leads nowhere, a page wider than a narrow screen, and a search that does not find the
-page for what a stranger types. It needs the extra `browse` and Chromium (Debian: apt-get install chromium).
+page for what a stranger types. It needs the extra `browse` and Chromium (Debian: apt-get install
+chromium).
 """
 
 import argparse
