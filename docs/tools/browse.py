@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urlparse
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, TimeoutError, sync_playwright
 
 WIDE, NARROW = (1280, 900), (390, 844)
 # What a stranger types, and the page that must be among the first results.
@@ -76,7 +76,11 @@ class Reader:
         self.page.goto(self.path.as_uri())
         self.page.click("input.md-search__input")
         self.page.keyboard.type(word)
-        self.page.wait_for_selector(".md-search-result__item", timeout=60_000)
+        try:
+            self.page.wait_for_selector(".md-search-result__item", timeout=120_000)
+        except TimeoutError:
+            self._note(f"a search for {word!r} finds nothing")
+            return
         self.page.screenshot(path=self.screenshots / "search.png")
         results = self.page.locator(".md-search-result__item")
         pages = [results.nth(i).locator("a").first.get_attribute("href") or ""
