@@ -318,6 +318,12 @@ def test_a_face_is_a_docstring_imports_and_a_list(name):
         assert imported or listed or lazy or logs, text[:80]
 
 
+@each_case("name", sorted({path.stem for path in (ROOT / "docs" / "reference").glob("*.md")}))
+def test_a_module_completes_its_public_names_alone(name):
+    module = importlib.import_module("hdp_fast" if name == "index" else f"hdp_fast.{name}")
+    assert dir(module) == sorted(module.__all__)
+
+
 def test_no_module_hides_a_function_or_a_package():
     """Where a submodule is named like a public name of its face, importing one hides the other."""
     rooms = {module.room for module in INSIDE.values()}

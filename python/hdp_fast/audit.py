@@ -19,12 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._support import progress as progress_module
-from ._support.lazy import load_optional
+from ._support.lazy import list_only, load_optional
 from ._support.notes import note
 from ._support.validate import nonnegative_int, probability, refuse
 from .exceptions import ParameterError
 
 __all__ = ["lower_bound"]
+
+__dir__ = list_only(__all__)
 
 Outcome = Hashable
 Test = Callable[[Outcome], bool]

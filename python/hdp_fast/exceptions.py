@@ -6,6 +6,26 @@ import contextlib
 import weakref
 from collections.abc import Sequence
 
+__all__ = [
+    "AgentsExhausted",
+    "BudgetExceeded",
+    "CheckpointError",
+    "HdpFastError",
+    "InsufficientSamples",
+    "NeverAsked",
+    "ParameterError",
+    "ShapeError",
+    "UtilityWarning",
+    "attach_notes",
+    "notes_of",
+    "printable",
+]
+
+
+def __dir__() -> list[str]:
+    """The public names alone: as by _support.lazy, which this module may not import."""
+    return sorted(__all__)
+
 
 def printable(text: str) -> str:
     r"""A text whose characters all print, as names in errors and on terminals are shown.

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._core import BitMatrix, RowSpace
+from ._support.lazy import list_only
 from ._support.random_state import make_key
 from ._support.types import Bits, InParts, RandomState
 from ._support.validate import array, bit_entries, file_path, flag, refuse, sequence
@@ -42,6 +43,8 @@ __all__ = [
     "solve",
     "vstack",
 ]
+
+__dir__ = list_only(__all__)
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._support.lazy import list_only
 from ._support.notes import keep_result
 from ._support.random_state import check_random_state, make_key
 from ._support.types import Bits, Integers, RandomState
@@ -45,6 +46,8 @@ __all__ = [
     "uniform_integers",
     "weighted_draws",
 ]
+
+__dir__ = list_only(__all__)
 
 Number = float | Fraction
 Shape = int | tuple[int, ...]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._support.lazy import load_optional
+from ._support.lazy import list_only, load_optional
 from ._support.validate import instance, positive_int, refuse
 from .adaptation.base import Estimator
 from .data import Number
@@ -34,6 +34,21 @@ from .transfer.surveys import SurveyResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+__all__ = [
+    "adaptation",
+    "distribution",
+    "labels",
+    "local",
+    "reliability",
+    "require",
+    "shapes",
+    "survey",
+    "table",
+    "transfer",
+]
+
+__dir__ = list_only(__all__)
 
 # Of more coefficients or frequencies than can be read, the smallest are left out.
 _MOST_BARS, _MOST_SHAPES = 30, 60

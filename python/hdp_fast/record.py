@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ._core import __version__
-from ._support.lazy import load_optional
+from ._support.lazy import list_only, load_optional
 from ._support.numbers import round_up
 from ._support.validate import from_json, one_of, positive, probability, refuse
 from .accounting.composition import epsilon as composed_epsilon
 from .accounting.conversion import attack_advantage, gaussian_delta, gaussian_mu
 from .accounting.mechanisms import Neighbors, Shuffled
+
+__all__ = [
+    "PrivacyRecord",
+]
+
+__dir__ = list_only(__all__)
 
 OS_ENTROPY = "operating system entropy"
 TEST_STREAM = "reproducible test stream, no privacy against whoever knows the seed"

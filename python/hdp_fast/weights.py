@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._support.lazy import list_only
 from ._support.numbers import floats
 from ._support.random_state import check_random_state, make_key
 from ._support.types import RandomState
@@ -22,6 +23,8 @@ from ._support.validate import (
 from .exceptions import ShapeError
 
 __all__ = ["DenseWeights", "project"]
+
+__dir__ = list_only(__all__)
 
 
 def project(

@@ -24,6 +24,20 @@ def page(name="guides/noise.md"):
     return SimpleNamespace(file=SimpleNamespace(src_uri=name))
 
 
+def test_the_page_of_a_module_begins_with_its_names_and_leaves_classes_to_their_pages(hooks):
+    text = (
+        "# hdp_fast.weights\n\n::: hdp_fast.weights\n    options:\n      show_root_heading: false\n"
+    )
+    markdown = hooks.on_page_markdown(text, page("reference/weights.md"))
+    assert "| [`DenseWeights`][hdp_fast.weights.DenseWeights] | " in markdown
+    assert markdown.index("[`project`]") < markdown.index("::: hdp_fast.weights")
+    assert "      members: [project]\n" in markdown
+    config = SimpleNamespace(nav=[{"Reference": ["reference/index.md", "reference/weights.md"]}])
+    (reference,) = hooks.on_config(config).nav
+    pages = ["reference/weights.md", {"DenseWeights": "reference/weights/DenseWeights.md"}]
+    assert reference["Reference"] == ["reference/index.md", {"hdp_fast.weights": pages}]
+
+
 def test_on_page_content_draws_formulas(hooks):
     html = hooks.on_page_content(r'<p><span class="arithmatex">\(x^2\)</span></p>', page())
     assert "<math" in html

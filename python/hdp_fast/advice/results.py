@@ -238,7 +238,7 @@ class Advice(JsonText):
         return best + forecast.low, best + forecast.high
 
     def __repr__(self) -> str:
-        """The table, the basis of each forecast, and with what other numbers another method is best."""
+        """The table, the basis of each forecast, and what to take with other numbers."""
         heads = ("standard error", "") if self._is_estimate else ("kept", "excess error")
         rows: list[tuple[str, ...]] = [("", "method", *heads, "")]
         rows += [self._row(place, one) for place, one in enumerate(self.candidates, 1)]

@@ -412,7 +412,9 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         words["calibration"] = f"slope {slope:.3g}, intercept {intercept:+.3g} of the log-odds"
     for name, one in summary["certificates"].items():
         sure = f"{100 - 100 * one['beta']:.4g} % interval"
-        words[f"error_{name}"] = f"{one['value']:.3f} ({sure} {one['low']:.3f} to {one['high']:.3f})"
+        words[f"error_{name}"] = (
+            f"{one['value']:.3f} ({sure} {one['low']:.3f} to {one['high']:.3f})"
+        )
     response = summary["response"]
     words["rounds"] = f"{response['rounds']} of questions, each person asked in one of them"
     for i, one in enumerate(response["days"] or (), start=1):
