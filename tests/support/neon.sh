@@ -17,19 +17,21 @@ tests --lib -- simd gf2
 tests --test gf2
 program=$(ls -t "$CARGO_TARGET_DIR/$TARGET"/quick/deps/hdp_fast_core-* | grep -v '\.' | head -1)
 echo "instructions of the inner loop of the NEON arm, for 32 rows, eight bits of the left factor and 64 columns:"
-# The innermost loop is the shortest one that ends with a jump back; lines are "address:<tab>instruction<tab>operands".
+# The shortest loop with `tbl` is the innermost one, wherever it was inlined; lines are "address:<tab>name<tab>operands".
 aarch64-linux-gnu-objdump --disassemble --demangle --no-show-raw-insn "$program" | awk -F'\t' '
-  /^[0-9a-f]+ <.*aarch64_neon::add_product/ { inside = 1; n = 0; next }
-  /^$/ { inside = 0 }
-  inside && NF > 1 {
+  /^[0-9a-f]+ </ { n = tables = 0; split("", place); next }
+  NF > 1 {
     address = $1; gsub(/[ :]/, "", address)
     place[address] = ++n
     name[n] = $2
+    before[n] = tables
+    tables += $2 == "tbl"
     split($3, word, " ")
-    if ($2 ~ /^b\./ && word[1] in place && (!best || n - place[word[1]] < best)) {
-      best = n - place[word[1]]; from = place[word[1]]; to = n
+    first = place[word[1]]
+    if ($2 ~ /^b\./ && first && tables > before[first] && (!best || n - first < best)) {
+      best = n - first
       split("", count)
-      for (i = from; i <= to; i++) count[name[i]]++
+      for (i = first; i <= n; i++) count[name[i]]++
     }
   }
   END { for (each in count) print count[each], each; print best + 1, "together" }' | sort -rn

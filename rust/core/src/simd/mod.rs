@@ -288,7 +288,7 @@ impl Tiles {
 pub fn multiply_in_cache(isa: Isa, count: usize) -> Block {
     const DEPTH: usize = 4;
     const HEIGHT: usize = 8;
-    let block = |seed: usize| Block(std::array::from_fn(|at| ((seed + 3 * at) * at >> 2 & 0xff) as u8));
+    let block = |seed: usize| Block(std::array::from_fn(|at| (((seed + 3 * at) * at) >> 2) as u8));
     let blocks: Vec<Block> = (0..DEPTH * HEIGHT).map(block).collect();
     let factors: Vec<&[Block]> = blocks.chunks_exact(HEIGHT).collect();
     let mut tiles = Tiles::new(isa);
