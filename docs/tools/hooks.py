@@ -49,8 +49,15 @@ def public_parts(module: str) -> tuple[list[str], list[str]]:
 
 
 def on_config(config: Any) -> Any:
-    """Puts the pages of classes beneath those of their modules."""
+    """Puts the pages of classes beneath those of their modules, and takes the two addresses.
+
+    These stand in pyproject.toml, and are taken once they are no placeholders.
+    """
     config.nav = _unfold(config.nav)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name, url in (("site_url", "Documentation"), ("repo_url", "Repository")):
+        if ".invalid" not in project["urls"][url]:
+            config[name] = project["urls"][url]
     return config
 
 
@@ -89,15 +96,6 @@ def list_names(module: str) -> str:
         if text:
             rows.append(f"| [`{name}`][{module}.{name}] | {text.splitlines()[0]} |")
     return "\n".join(rows)
-
-
-def on_config(config: Any, **_: Any) -> Any:
-    """Takes the two addresses from pyproject.toml, once they are no placeholders."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for name, url in (("site_url", "Documentation"), ("repo_url", "Repository")):
-        if ".invalid" not in project["urls"][url]:
-            config[name] = project["urls"][url]
-    return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
