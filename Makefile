@@ -55,6 +55,9 @@ extras = $(BIN)/python -c 'import sys, tomllib; \
   table = tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 
+# What users bring in versions of their own.
+DEPENDENCIES := numpy scikit-learn scipy joblib pandas polars pyarrow
+
 # The oldest versions that pyproject.toml allows of the packages named in $(1).
 floors = $(BIN)/python -c 'import re, sys, tomllib; \
   project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
@@ -65,13 +68,20 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
 
+# What `make wheels` builds for, by the names of rustc, what it takes for that, and where `make wheels-check` tries the wheels.
+TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+WHEEL_TOOLS := 'ziglang>=0.13' 'auditwheel>=6.4' 'abi3audit>=0.0.20'
+PLACES ?= debian11 old-processor musl arm64 free-threaded
+# What no test here runs on, but what must compile.
+CROSS_TARGETS ?= x86_64-pc-windows-msvc aarch64-apple-darwin
+
 DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core --package hdp-fast-device
 
 # A worker for each core, and one for the tests that wait: threads of linear algebra would only wait for each other's turn.
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors newest lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel wheels wheels-check cross-check ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +104,13 @@ thorough: develop $(STAMPS)/dev ## every test of the core and of the package, wi
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
 	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/floors/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn $(PYTEST_ARGS)
+
+newest: develop ## the same tests, those of tables and those of records with the newest numpy, scikit-learn and frames (NEWEST_ARGS=--pre)
+	rm -rf build/newest
+	$(BIN)/python -m venv build/newest
+	build/newest/bin/python -m pip --disable-pip-version-check install --quiet $(NEWEST_ARGS) $(DEPENDENCIES) pytest pytest-xdist
+	build/newest/bin/python -m pip --disable-pip-version-check list
+	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/newest/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn tests/data tests/test_frames.py $(PYTEST_ARGS)
 
 lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
 	cargo fmt --all --check
@@ -182,6 +199,22 @@ wheel: $(STAMPS)/maturin ## build wheel and sdist into dist/, install each into 
 	  env -u VIRTUAL_ENV -u PYO3_PYTHON $(QUICK_BUILD) build/$$kind-env/bin/python -m pip --disable-pip-version-check install --quiet "$$file"; \
 	  env -u VIRTUAL_ENV build/$$kind-env/bin/python -I tests/smoke.py; \
 	done
+
+wheels: $(STAMPS)/wheels ## build wheels for other systems (TARGETS=..., WHEEL_BUILD_STD=yes) and the sdist into dist/, and audit them
+	rm -rf dist
+	PATH=$(CURDIR)/$(BIN):$$PATH bash packaging/build_wheels.sh dist $(TARGETS)
+	$(BIN)/maturin sdist --out dist
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python packaging/audit_wheels.py dist/*
+
+wheels-check: $(STAMPS)/wheels ## try what is in dist/ on Debian 11, a processor without AVX, musl, arm64, and a CPython without a GIL (PLACES=...; as root)
+	PATH=$(CURDIR)/$(BIN):$$PATH PYTHON=$(CURDIR)/$(BIN)/python bash packaging/try_wheels.sh dist $(PLACES)
+
+cross-check: $(STAMPS)/dev ## compile both crates for Windows and macOS as far as to check them, and the package's types for Windows (CROSS_TARGETS=...)
+	for target in $(CROSS_TARGETS); do \
+	  test -d "$$(rustc --print target-libdir --target $$target)" || rustup --quiet target add $$target; \
+	  CARGO_TARGET_DIR=$(CURDIR)/build/cross cargo check --locked --package hdp-fast-py --target $$target; \
+	done
+	$(BIN)/mypy --platform win32 --cache-dir build/cross/mypy python/hdp_fast
 
 ci: HDP_FAST_STAT = short
 ci: warm lint thorough stat packed ## everything that must hold before a change lands, statistics and faults in a short form
@@ -279,8 +312,12 @@ $(STAMPS)/dev: pyproject.toml $(STAMPS)/venv
 	$(PIP) --requirement $(STAMPS)/dev.txt
 	@touch $@
 
+$(STAMPS)/wheels: $(STAMPS)/maturin
+	$(PIP) $(WHEEL_TOOLS)
+	@touch $@
+
 $(STAMPS)/floors: pyproject.toml $(STAMPS)/venv
-	@$(call floors,numpy scikit-learn scipy joblib pandas polars pyarrow pytest pytest-xdist) > $(STAMPS)/floors.txt
+	@$(call floors,$(DEPENDENCIES) pytest pytest-xdist) > $(STAMPS)/floors.txt
 	rm -rf build/floors
 	$(BIN)/python -m venv build/floors
 	build/floors/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/floors.txt

@@ -1,8 +1,8 @@
-"""Audits wheels without installing them, and prints a table: audit_wheels.py WHEEL...
+"""Audits wheels without installing them, and prints a table: audit_wheels.py FILE...
 
-It fails where auditwheel finds less than a wheel's tag promises, abi3audit a symbol outside the
-stable interface, a Linux module a library that not every system has, or a wheel is larger than
-the limit.
+Of an sdist it looks at the size alone. It fails where auditwheel finds less than a wheel's tag
+promises, abi3audit a symbol outside the stable interface, a Linux module a library that not every
+system has, or a wheel is larger than the limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection
 
 MOST_BYTES = 3_500_000
 # What the C library consists of.
-LIBRARIES = re.compile(r"(ld-linux-[\w-]+|lib(c|m|pthread|dl|rt))\.so[.\d]*")
+LIBRARIES = re.compile(r"(ld-linux-[\w-]+|libc\.musl-\w+|lib(c|m|pthread|dl|rt))\.so[.\d]*")
 ROW = "| {:<62} | {:>5} | {:<24} | {:<6} |"
 
 
@@ -42,6 +42,9 @@ def audit(path: Path):
     size = path.stat().st_size
     if size > MOST_BYTES:
         yield f"{size} bytes, but at most {MOST_BYTES} are allowed"
+    if path.suffix != ".whl":
+        print(ROW.format(path.name, size // 1000, "sdist", "-"))
+        return
     python, abi, platform = path.stem.split("-")[-3:]
     tag, glibc = "not for Linux", "-"
     if "linux" in platform:
@@ -49,7 +52,8 @@ def audit(path: Path):
         if tag not in platform.split("."):
             yield f"auditwheel finds {tag}"
         needed, glibc = read_module(path)
-        if others := [name for name in needed if not LIBRARIES.fullmatch(name) and "musl" not in name]:
+        others = [name for name in needed if not LIBRARIES.fullmatch(name)]
+        if others:
             yield f"it needs {', '.join(others)}"
     if abi == "abi3":
         least = ".".join(re.fullmatch(r"cp(\d)(\d+)", python).groups())
