@@ -19,8 +19,8 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
 MOST_BYTES = 3_500_000
-# What the C library consists of.
-LIBRARIES = re.compile(r"(ld-linux-[\w-]+|libc\.musl-\w+|lib(c|m|pthread|dl|rt))\.so[.\d]*")
+# What the C library consists of, and the unwinder of every distribution with glibc.
+LIBRARIES = re.compile(r"(ld-linux-[\w-]+|libc\.musl-\w+|lib(c|m|pthread|dl|rt|gcc_s))\.so[.\d]*")
 ROW = "| {:<62} | {:>5} | {:<24} | {:<6} |"
 
 
