@@ -46,5 +46,5 @@ do
     *) platform=() ;;
   esac
   echo "== $target"
-  maturin build --release --locked --target "$target" "${platform[@]}" --out "$out"
+  maturin build --release --locked --compression-level 9 --target "$target" "${platform[@]}" --out "$out"
 done

@@ -26,7 +26,8 @@ need() {
 }
 
 wheel_for() {
-  local wheels=("$dist"/hdp_fast-*"$1"*.whl)
+  # A pattern: shellcheck disable=SC2206
+  local wheels=("$dist"/hdp_fast-*$1*.whl)
   [ -e "${wheels[0]}" ] || { echo "error: $dist has no wheel for $1" >&2; return 1; }
   echo "${wheels[0]}"
 }
