@@ -81,7 +81,7 @@ try_in() {
   shift 4
   "$@" rm -rf "$place"
   "$@" "$python" -m venv "$place"
-  "$@" "$place/bin/python" -m pip --disable-pip-version-check --quiet install --no-index --find-links "$wheels" "$wheel"
+  "$@" "$place/bin/python" -m pip --isolated --disable-pip-version-check --quiet install --no-index --find-links "$wheels" "$wheel"
   "$@" "$place/bin/python" -I "$tried/smoke.py"
 }
 
