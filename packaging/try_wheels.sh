@@ -17,19 +17,17 @@ shift
 work=${PLACES_DIR:-$root/build/places}
 mkdir -p "$work"
 work=$(cd "$work" && pwd)
+# shellcheck disable=SC2016
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Component: main' | head -n 1)
 host=${PYTHON:-python3}
-tests=${WHEEL_TESTS:-tests/test_weights.py tests/test_gf2.py tests/noise/test_exact.py}
+read -ra tests <<< "${WHEEL_TESTS:-tests/test_weights.py tests/test_gf2.py tests/noise/test_exact.py}"
 
 need() {
   command -v "$1" >/dev/null || { echo "no $1: apt-get install $2"; apt-get install --yes --quiet "$2" >/dev/null; }
 }
 
 wheel_for() {
-  # A pattern: shellcheck disable=SC2206
-  local wheels=("$dist"/hdp_fast-*$1*.whl)
-  [ -e "${wheels[0]}" ] || { echo "error: $dist has no wheel for $1" >&2; return 1; }
-  echo "${wheels[0]}"
+  compgen -G "$dist/hdp_fast-*$1*.whl" | head -n 1 | grep . || { echo "error: $dist has no wheel for $1" >&2; return 1; }
 }
 
 # The sources of a Debian package, of a suite whose list of packages is kept apart from the machine's.
@@ -75,14 +73,15 @@ get_wheels() {
 
 GLIBC=(manylinux_2_17 manylinux_2_27 manylinux_2_28)
 
-# Puts a wheel and numpy into an environment of an interpreter, as pip there does, and tries them.
+# Puts a wheel and numpy into an environment of an interpreter, as pip there does, and runs the smoke test of a folder. What follows
+# the five arguments runs commands there.
 try_in() {
-  local python=$1 place=$2 wheel=$3 wheels=$4
-  shift 4
+  local python=$1 place=$2 wheel=$3 wheels=$4 smoke=$5
+  shift 5
   "$@" rm -rf "$place"
   "$@" "$python" -m venv "$place"
   "$@" "$place/bin/python" -m pip --isolated --disable-pip-version-check --quiet install --no-index --find-links "$wheels" "$wheel"
-  "$@" "$place/bin/python" -I "$tried/smoke.py"
+  "$@" "$place/bin/python" -I "$smoke/smoke.py"
 }
 
 debian11() {
@@ -101,7 +100,7 @@ debian11() {
   cp "$wheel" "$place/wheels"
   cp "$root/tests/smoke.py" "$place"
   chroot "$place" ldd --version | head -n 1
-  tried='' try_in /python/python /venv "/wheels/$(basename "$wheel")" /wheels chroot "$place"
+  try_in /python/python /venv "/wheels/$(basename "$wheel")" /wheels "" chroot "$place"
 }
 
 musl() {
@@ -116,14 +115,14 @@ musl() {
     export CC=musl-gcc CFLAGS='-O1 -fPIC'
     (cd "$place/zlib" && ./configure --static --prefix="$place/usr" >/dev/null && make install >/dev/null)
     (cd "$place/sqlite3" && ./configure --quiet --disable-readline --disable-tcl --disable-shared --prefix="$place/usr" \
-      && make sqlite3.c sqlite3.h && musl-gcc $CFLAGS -c sqlite3.c && ar r "$place/usr/lib/libsqlite3.a" sqlite3.o \
+      && make sqlite3.c sqlite3.h && musl-gcc -O1 -fPIC -c sqlite3.c && ar r "$place/usr/lib/libsqlite3.a" sqlite3.o \
       && cp sqlite3.h "$place/usr/include") > "$place/sqlite3.log" 2>&1
     compile_python "$place/python" CPPFLAGS="-I$place/usr/include" LDFLAGS="-L$place/usr/lib" \
       PKG_CONFIG=false LIBSQLITE3_CFLAGS="-I$place/usr/include" LIBSQLITE3_LIBS="-L$place/usr/lib -lsqlite3"
     unset CC CFLAGS
   fi
   get_wheels "$place/wheels" 3.11 musllinux_1_1_x86_64 musllinux_1_2_x86_64 -- numpy
-  tried=$root/tests try_in "$place/python/python" "$place/venv" "$wheel" "$place/wheels" env
+  try_in "$place/python/python" "$place/venv" "$wheel" "$place/wheels" "$root/tests" env
 }
 
 # QEMU runs a program of another processor without chroot and without binfmt_misc: a script in place of the interpreter starts it,
@@ -142,7 +141,7 @@ arm64() {
   local venv=$place/venv
   rm -rf "$venv"
   mkdir -p "$venv/bin" "$venv/lib/python3.11/site-packages"
-  printf 'home = %s/usr/bin\nversion = 3.11\n' "$place" > "$venv/pyvenv.cfg"
+  printf 'home = %s/usr/bin\ninclude-system-site-packages = false\nversion = 3.11\n' "$place" > "$venv/pyvenv.cfg"
   printf '#!/bin/sh\nexec qemu-aarch64-static -L %s -0 %s/bin/python %s/usr/bin/python3.11 "$@"\n' "$place" "$venv" "$place" > "$venv/bin/python"
   printf '#!%s/bin/python\nimport sys\nfrom hdp_fast.cli import main\nsys.exit(main())\n' "$venv" > "$venv/bin/hdp-fast"
   chmod +x "$venv/bin/"*
@@ -160,7 +159,7 @@ arm64() {
   "$venv/bin/python" -I "$root/tests/smoke.py"
   install_for_arm --target "$place/tools" --upgrade pytest
   cd "$root"
-  PYTHONPATH=$place/tools OPENBLAS_NUM_THREADS=1 "$venv/bin/python" -m pytest --quick -q -p no:cacheprovider $tests
+  PYTHONPATH=$place/tools OPENBLAS_NUM_THREADS=1 "$venv/bin/python" -m pytest --quick -q -p no:cacheprovider "${tests[@]}"
 }
 
 old-processor() {
