@@ -64,6 +64,9 @@ needs = $(BIN)/python -c 'import sys, tomllib; \
   print("\n".join(sorted({line for name in sys.argv[1:] for line in table[name]})))' $(1)
 EXTRAS := sklearn scipy plot progress parallel tables serve
 
+# What users bring in versions of their own.
+DEPENDENCIES := numpy scikit-learn scipy joblib pandas polars pyarrow
+
 # The oldest versions that pyproject.toml allows of the packages named in $(1).
 floors = $(BIN)/python -c 'import re, sys, tomllib; \
   project = tomllib.load(open("pyproject.toml", "rb")); \
@@ -74,6 +77,13 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
+
+# What `make wheels` builds for, by the names of rustc, what it takes for that, and where `make wheels-check` tries the wheels.
+TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
+WHEEL_TOOLS := 'ziglang>=0.13' 'auditwheel>=6.4' 'abi3audit>=0.0.20'
+PLACES ?= debian11 old-processor musl arm64 free-threaded
+# What no test here runs on, but what must compile.
+CROSS_TARGETS ?= x86_64-pc-windows-msvc aarch64-apple-darwin
 
 DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fast-core --package hdp-fast-device
 
@@ -105,6 +115,13 @@ thorough: develop $(STAMPS)/dev ## every test of the core and of the package, wi
 
 floors: develop $(STAMPS)/floors ## the tests of hdp_fast.sklearn with the oldest scikit-learn, numpy and frames that are supported
 	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/floors/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn $(PYTEST_ARGS)
+
+newest: develop ## the same tests, those of tables and those of records with the newest numpy, scikit-learn and frames (NEWEST_ARGS=--pre)
+	rm -rf build/newest
+	$(BIN)/python -m venv build/newest
+	build/newest/bin/python -m pip --disable-pip-version-check install --quiet $(NEWEST_ARGS) $(DEPENDENCIES) pytest pytest-xdist
+	build/newest/bin/python -m pip --disable-pip-version-check list
+	PYTHONPATH=$(CURDIR)/python OPENBLAS_NUM_THREADS=1 build/newest/bin/python -m pytest --numprocesses auto --dist worksteal tests/sklearn tests/data tests/test_frames.py $(PYTEST_ARGS)
 
 lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing may be left
 	cargo fmt --all --check
@@ -218,6 +235,23 @@ workflows: $(STAMPS)/workflows ## check .github/workflows by their schema and by
 	build/workflows/bin/zizmor --offline --persona pedantic --no-progress .github
 	build/workflows/bin/hadolint Containerfile
 
+wheels: $(STAMPS)/wheels ## build wheels for other systems (TARGETS=..., WHEEL_BUILD_STD=yes) and the sdist into dist/, and audit them
+	rm -rf dist
+	PATH=$(CURDIR)/$(BIN):$$PATH bash packaging/build_wheels.sh dist $(TARGETS)
+	$(BIN)/maturin sdist --out dist
+	$(BIN)/python docs/tools/absolute_links.py dist/*.whl dist/*.tar.gz
+	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python packaging/audit_wheels.py dist/*
+
+wheels-check: $(STAMPS)/wheels ## try what is in dist/ on Debian 11, a processor without AVX, musl, arm64, and a CPython without a GIL (PLACES=...; as root)
+	PATH=$(CURDIR)/$(BIN):$$PATH PYTHON=$(CURDIR)/$(BIN)/python bash packaging/try_wheels.sh dist $(PLACES)
+
+cross-check: $(STAMPS)/dev ## compile both crates for Windows and macOS as far as to check them, and the package's types for Windows (CROSS_TARGETS=...)
+	for target in $(CROSS_TARGETS); do \
+	  test -d "$$(rustc --print target-libdir --target $$target)" || rustup --quiet target add $$target; \
+	  CARGO_TARGET_DIR=$(CURDIR)/build/cross cargo check --locked --package hdp-fast-py --target $$target; \
+	done
+	$(BIN)/mypy --platform win32 --cache-dir build/cross/mypy python/hdp_fast
+
 ci: HDP_FAST_STAT = short
 ci: warm lint thorough stat packed ## everything that must hold before a change lands, statistics and faults in a short form
 	@echo "ci: passed"
@@ -323,8 +357,12 @@ $(STAMPS)/workflows: pyproject.toml $(STAMPS)/venv
 	build/workflows/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/workflows.txt
 	@touch $@
 
+$(STAMPS)/wheels: $(STAMPS)/maturin
+	$(PIP) $(WHEEL_TOOLS)
+	@touch $@
+
 $(STAMPS)/floors: pyproject.toml $(STAMPS)/venv
-	@$(call floors,numpy scikit-learn scipy joblib pandas polars pyarrow pytest pytest-xdist) > $(STAMPS)/floors.txt
+	@$(call floors,$(DEPENDENCIES) pytest pytest-xdist) > $(STAMPS)/floors.txt
 	rm -rf build/floors
 	$(BIN)/python -m venv build/floors
 	build/floors/bin/python -m pip --disable-pip-version-check install --quiet --requirement $(STAMPS)/floors.txt

@@ -6,6 +6,8 @@ Tests of a private module, through all that write files with it.
 import os
 import signal
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -13,12 +15,15 @@ from processes import exit_code, forked
 from state_faces import FACES
 
 from hdp_fast._support import atomic
+from hdp_fast.collection import Study
 from hdp_fast.data import files
-from hdp_fast.exceptions import ParameterError
+from hdp_fast.exceptions import CheckpointError, HdpFastError, ParameterError
 from hdp_fast.labels.saved_files import new_file
 from hdp_fast.stability import tables
+from hdp_fast.transfer.hybrid_state import HybridState
 
 pytest.importorskip("joblib")
+ASKED = {"asker": "a city", "url": "https://example.org"}
 
 
 def save_members(path):
@@ -169,6 +174,82 @@ def test_a_folder_that_cannot_be_synchronized_is_no_error(path, monkeypatch):
     monkeypatch.setattr(os, "fsync", lambda handle: refuses(handle, 5))
     with pytest.raises(ParameterError, match="Input/output error"):
         files.write_atomically(path, b"content")
+
+
+POSIX_LACKS = f"needs POSIX's file locks and synchronized folders, which {sys.platform} lacks"
+
+
+def test_a_system_without_posix_is_named_and_nothing_is_written(write, path, monkeypatch):
+    """Windows has neither: what two processes may write at once is not begun there."""
+    monkeypatch.setattr(atomic, "fcntl", None)
+    with pytest.raises(HdpFastError, match=POSIX_LACKS):
+        write(path)
+    assert not list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+def test_state_of_another_system_is_not_opened_without_posix(face, path, monkeypatch):
+    face.make(path)
+    monkeypatch.setattr(atomic, "fcntl", None)
+    with pytest.raises(HdpFastError, match=POSIX_LACKS):
+        face.show(path)
+
+
+@pytest.mark.parametrize(
+    ("make", "error"),
+    [
+        (lambda path: Study.create(path, epsilon=1.0, people=2, **ASKED), ParameterError),
+        (lambda path: HybridState(path).hold().__enter__(), CheckpointError),
+    ],
+    ids=["study", "hybrid state"],
+)
+def test_what_holds_a_folder_or_a_lock_names_a_system_without_posix(make, error, path, monkeypatch):
+    monkeypatch.setattr(atomic, "fcntl", None)
+    with pytest.raises(error, match=POSIX_LACKS):
+        make(path)
+    assert not list(path.parent.iterdir())
+
+
+# What Windows lacks, taken away once the modules of others have looked for it.
+WITHOUT_POSIX = """
+import asyncio, multiprocessing, os, pathlib, signal, socketserver, sqlite3, subprocess, sys
+import tempfile
+import numpy as np
+
+lacking = "fork register_at_fork fchmod O_DIRECTORY O_NOFOLLOW O_NONBLOCK O_CLOEXEC getuid geteuid"
+lacking += " sched_getaffinity killpg getpgid setsid mkfifo"
+for name in lacking.split():
+    if hasattr(os, name):
+        delattr(os, name)
+for name in "SIGKILL SIGALRM SIGHUP SIGUSR1 setitimer pthread_kill".split():
+    delattr(signal, name)
+sys.modules |= dict.fromkeys(["fcntl", "resource", "termios", "pwd", "grp"])
+import hdp_fast
+
+home = pathlib.Path(hdp_fast.__file__).parent
+for file in home.rglob("*.py"):
+    parts = file.relative_to(home).with_suffix("").parts
+    # Others, which take seconds to be imported, and what runs at once.
+    if parts[0] not in {"sklearn", "plotting", "__main__"}:
+        try:
+            __import__(".".join(["hdp_fast", *parts]).removesuffix(".__init__"))
+        except ImportError as error:
+            # An extra that is missing.
+            assert error.name.split(".")[0] not in {"hdp_fast", "fcntl", "resource", "pwd"}, error
+budget = hdp_fast.Budget(1.0)
+X = np.random.default_rng(0).integers(0, 2, (4000, 8), dtype=np.uint8)
+hdp_fast.parity.learn(X, X[:, 0], epsilon=1.0, budget=budget)
+assert budget.spent.epsilon == 1
+assert hdp_fast.local.randomized_response([0, 1], epsilon=1.0).shape == (2,)
+"""
+
+
+@pytest.mark.thorough(beside="test_a_system_without_posix_is_named_and_nothing_is_written")
+def test_the_package_is_imported_and_computes_without_posix():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", WITHOUT_POSIX], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_replaced_file_keeps_its_mode(path):

@@ -3,23 +3,29 @@
 A file is written under another name in its folder and then linked or renamed. A writer holds a
 shared lock on the folder, which ends with its process, however that ends. A process that gets the
 lock exclusively therefore knows that all scratch files there belong to writers that were killed,
-and removes them.
+and removes them. Locks and folders on the disk are what POSIX has: elsewhere nothing is written,
+and an error says so.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import secrets
 import sqlite3
 import stat
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+try:
+    import fcntl
+except ImportError:  # What follows says so, once a file is to be written.
+    fcntl = None  # type: ignore[assignment]
 
 # How a saved labeler begins.
 LABELER = b"hdp_fast labeler "
@@ -178,7 +184,8 @@ def replace(target: Path, write: Writer) -> None:
 
     def write_in_mode(out: IO[bytes]) -> None:
         # Users who could not read the old file must not be able to read the new one.
-        os.fchmod(out.fileno(), mode)
+        if sys.platform != "win32":
+            os.fchmod(out.fileno(), mode)
         write(out)
 
     _place_file(target, write_in_mode, 0o600, os.replace)
@@ -230,27 +237,73 @@ def _write_scratch(target: Path, write: Writer, mode: int) -> Iterator[str]:
 @contextmanager
 def _hold_folder(folder: Path) -> Iterator[None]:
     """Removes what killed writers left in a folder, locks it for the block, and synchronizes it."""
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _open_folder(folder) as handle:
         leftovers = _scratch_files(folder)
-        if leftovers and _try_lock(handle, fcntl.LOCK_EX):
+        if leftovers and try_lock(handle, alone=True):
             for scratch in leftovers:
                 with suppress(OSError):
                     os.unlink(scratch)
-        _try_lock(handle, fcntl.LOCK_SH)
+        try_lock(handle)
         yield
         _synchronize(handle)
+
+
+@contextmanager
+def _open_folder(folder: Path) -> Iterator[int]:
+    require_posix()
+    handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        yield handle
     finally:
         os.close(handle)
 
 
-def _try_lock(handle: int, lock: int) -> bool:
-    """Takes the lock if it is free, and returns whether it was: others could hold it for long."""
+def require_posix() -> None:
+    """Refuses to keep anything on a system without the locks and the folders of POSIX.
+
+    A file that two processes write at once, or that a power failure takes back, forgets what was
+    spent.
+
+    Raises:
+        OSError: It is such a system. The text names it, and what it lacks.
+    """
+    if fcntl is None:
+        lacks = f"file locks and synchronized folders, which {sys.platform} lacks"
+        remedy = "use Linux, macOS or the Windows Subsystem for Linux"
+        raise OSError(errno.ENOTSUP, f"it needs POSIX's {lacks}: {remedy}")
+
+
+def try_lock(handle: int, *, alone: bool = False) -> bool:
+    """Takes the lock on an open file if it is free, and returns whether it was.
+
+    It does not wait: others could hold it for long. The lock ends with the process, or once the
+    file is closed.
+
+    Args:
+        handle: The descriptor of a file or a folder.
+        alone: Whether nobody else may hold it then.
+
+    Raises:
+        OSError: The system has no such locks.
+    """
+    require_posix()
+    if sys.platform == "win32":
+        return False
     try:
-        fcntl.flock(handle, lock | fcntl.LOCK_NB)
+        fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True
+
+
+def synchronize_folder(folder: Path) -> None:
+    """Writes to the disk what names a folder holds.
+
+    Raises:
+        OSError: It cannot be written, or the system cannot do so.
+    """
+    with _open_folder(folder) as handle:
+        _synchronize(handle)
 
 
 def _scratch_files(folder: Path) -> list[str]:

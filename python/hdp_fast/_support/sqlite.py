@@ -413,6 +413,10 @@ class StateFile:
         return status
 
     def _check_place(self) -> None:
+        try:
+            atomic.require_posix()
+        except OSError as error:
+            raise self.refusal(f"it can't be kept here: {_quote(error)}") from None
         folder = self.path.parent
         if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             raise self.refusal("it must be in a folder that can be written and read")

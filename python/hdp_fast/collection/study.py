@@ -17,6 +17,7 @@ from typing import IO, Any, ClassVar
 from urllib.parse import quote, urlsplit
 
 from .. import _core
+from .._support.atomic import synchronize_folder
 from .._support.parameters import Checked, Rules, store
 from .._support.validate import (
     file_path,
@@ -425,9 +426,9 @@ def _make_folder(place: Path, fill: Callable[[Path], None]) -> None:
     scratch = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", dir=parent))
     try:
         fill(scratch)
-        _synchronize(scratch)
+        synchronize_folder(scratch)
         os.rename(scratch, place)
-        _synchronize(parent)
+        synchronize_folder(parent)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
@@ -439,11 +440,3 @@ def _write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
         fill(out)
         out.flush()
         os.fsync(handle)
-
-
-def _synchronize(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from .._support.atomic import require_posix, try_lock
 from .._support.validate import file_path, from_json, take_form
 from ..budget.account import Budget
 from ..data.files import write_atomically
@@ -59,14 +59,13 @@ class HybridState:
         """
         lock = self._path.with_name(f"{self._path.name}.lock")
         try:
+            require_posix()
             handle = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise self._refusal(f"no lock can be made beside it ({error.strerror})") from None
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise self._refusal("another process is at work on it: wait for its end") from None
+            if not try_lock(handle, alone=True):
+                raise self._refusal("another process is at work on it: wait for its end")
             self._fields = self._read()
             yield
         finally:
