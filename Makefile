@@ -71,7 +71,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz mutants coverage papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -138,8 +138,11 @@ people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its se
 fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
 	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
 
-mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
-	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
+mutants: quick $(STAMPS)/dev ## small mistakes in what guarantees rest on, one at a time: which tests see them (MUTANTS=60 SEED=1 OF=core)
+	$(BIN)/python tests/support/mutant_runs.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1) --of $(or $(OF),package) $(MUTANTS_ARGS)
+
+coverage: $(STAMPS)/maturin $(STAMPS)/dev ## lines and branches that tests run, of Python and of Rust, by folder; what they leave out, with reasons; fails below the floors (apt-get install llvm-22)
+	$(BIN)/python tests/support/covered.py --workers $(WORKERS) $(COVERAGE_ARGS)
 
 device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
 	bash rust/device/build.sh $(DEVICE)

@@ -1,8 +1,12 @@
-"""The tool that makes mutants of the package."""
+"""The tools that make mutants of the package and of the core, and ask the tests about them."""
 
 import ast
+from pathlib import Path
 
+import mutant_runs
 import mutants
+import pytest
+import rust_mutants
 
 
 def changes(source):
@@ -36,10 +40,149 @@ def half(values: list[int], least: int = 3) -> float:
     }
 
 
+def stands_where_it_says(mutant):
+    text = (mutants.ROOT / mutant.path).read_bytes()
+    assert text[mutant.start : mutant.end].decode() == mutant.before
+    assert text[: mutant.start].count(b"\n") + 1 == mutant.line
+
+
 def test_mutants_are_drawn_alike_by_one_seed_and_stand_where_they_say():
-    drawn = mutants.draw(20, 7, "budget")
-    assert drawn == mutants.draw(20, 7, "budget") != mutants.draw(20, 8, "budget")
+    every = mutants.all_mutants(("budget", "weights"))
+    drawn = mutants.draw(every, 40, 7)
+    assert drawn == mutants.draw(every[::-1], 40, 7) != mutants.draw(every, 40, 8)
+    assert [sum(mutant.stem == stem for mutant in drawn) for stem in ("budget", "weights")] == [
+        20
+    ] * 2
     for mutant in drawn:
-        text = (mutants.ROOT / mutant.path).read_bytes()
-        assert text[mutant.start : mutant.end].decode() == mutant.before
-        assert text[: mutant.start].count(b"\n") + 1 == mutant.line
+        stands_where_it_says(mutant)
+
+
+def test_a_mutant_is_the_same_after_an_edit_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "one.py").write_text("def half(x):\n    return x / 2 + x / 2\n")
+    (tmp_path / "two.py").write_text("ONE = 1\n\n\ndef half(x):\n    return x / 2 + x / 2\n")
+    monkeypatch.setattr(mutants, "ROOT", tmp_path)
+    one, two = (mutants.find_mutants(Path(f"{name}.py")) for name in ("one", "two"))
+    identities = [mutant.identity[1:] for mutant in one]
+    assert identities == [mutant.identity[1:] for mutant in two[1:]]
+    assert len(set(identities)) == len(identities) == 5
+
+
+RUST = """
+const LEAST: u64 = 1;
+pub fn half(x: &[u8; 4]) -> u64 {
+    let [a, ..] = *x;
+    assert!(a > 1);
+    log(a)?;
+    if !a.is_empty() && x.0 < 0x10u8 { 2.5 * 1e-3 } else { false }
+}
+const fn two() -> u64 { 2 }
+#[cfg(test)]
+mod tests {
+    fn three() { 3 }
+}
+"""
+
+
+@pytest.fixture
+def crate(tmp_path, monkeypatch):
+    """A core of one file, and its mutants."""
+    for place in (mutants, rust_mutants):
+        monkeypatch.setattr(place, "ROOT", tmp_path)
+    core = tmp_path / mutants.CORE
+    core.mkdir(parents=True)
+    (core / "lib.rs").write_text("//! A crate.\n")
+    (core / "half.rs").write_text(RUST)
+    return tmp_path, rust_mutants.find_mutants(mutants.CORE / "half.rs")
+
+
+def test_mutants_of_the_core_are_small_mistakes_of_what_runs(crate):
+    assert {(mutant.before, mutant.after) for mutant in crate[1]} == {
+        ("", "return Default::default();"),
+        ("log(a)?", "()"),
+        ("!a.is_empty() && x.0 < 0x10u8", "!a.is_empty() || x.0 < 0x10u8"),
+        ("!a.is_empty()", "a.is_empty()"),
+        ("x.0 < 0x10u8", "x.0 <= 0x10u8"),
+        ("0x10u8", "17u8"),
+        ("2.5 * 1e-3", "2.5 / 1e-3"),
+        ("2.5", "5.0"),
+        ("1e-3", "0.002"),
+        ("false", "true"),
+    }
+    assert {mutant.place for mutant in crate[1]} == {"half"}
+
+
+def test_mutants_of_the_core_are_written_all_at_once(crate):
+    root, found = crate
+    stretches = rust_mutants.write(root, found)[mutants.CORE / "half.rs"]
+    text = (root / mutants.CORE / "half.rs").read_text()
+    for first, last, index in stretches:
+        assert f"mutant::is({index})" in text[first:last]
+    # Without the switches the file is what it was.
+    while "(if crate::mutant::is" in text:
+        head, _, rest = text.rpartition("(if crate::mutant::is")
+        body, _, tail = rest.partition(" else { ")[2].partition(" })")
+        text = head + body + tail
+    head, _, rest = text.partition(" if crate::mutant::is")
+    assert head + rest.partition(" } ")[2] == RUST
+    # A mistake of the compiler is blamed on the innermost mutant around it.
+    small = min(stretches, key=lambda stretch: stretch[1] - stretch[0])
+    span = {"byte_start": small[1] - 3, "byte_end": small[1] - 2}
+    assert rust_mutants.innermost(span, stretches) == small[2]
+    assert rust_mutants.innermost({"byte_start": 0, "byte_end": 1}, stretches) is None
+
+
+def test_a_list_of_equivalent_mutants_names_what_is_there(tmp_path, monkeypatch):
+    mutant = mutants.all_mutants(("weights",))[0]
+    path, place, text, before, after, nth = mutant.identity
+    entry = (
+        f"path = {path!r}\nplace = {place!r}\nbefore = {before!r}\nafter = {after!r}\nnth = {nth}\n"
+    )
+    listed = tmp_path / "listed.toml"
+    monkeypatch.setattr(mutant_runs, "LISTED", listed)
+    listed.write_text(f"[[mutant]]\n{entry}text = '''{text}'''\nreason = 'why'\n")
+    assert mutant_runs.read_listed([mutant]) == {mutant.identity: "why"}
+    with pytest.raises(SystemExit, match="what is no mutant"):
+        mutant_runs.read_listed([mutant._replace(text="another")])
+
+
+class Known:
+    """Tests that answer at once."""
+
+    def __init__(self, answer):
+        self.asked, self.answer = 0, answer
+
+    def ask(self, mutant):
+        self.asked += 1
+        return self.answer
+
+
+def test_a_run_that_was_ended_goes_on_and_asks_again_about_what_lives(tmp_path):
+    first, second = mutants.all_mutants(("weights",))[:2]
+    seen = Known(mutant_runs.Answer(mutant_runs.KILLED, "test_x", 3))
+    lives = Known(mutant_runs.Answer(mutant_runs.LIVES, "", 3))
+    for _ in range(2):
+        answers = mutant_runs.Answers(tmp_path / "answers")
+        assert answers.ask(seen, first).killer == "test_x"
+        assert answers.ask(lives, second).state == mutant_runs.LIVES
+    assert (seen.asked, lives.asked) == (1, 2)
+
+
+@pytest.mark.thorough(beside="test_a_run_that_was_ended_goes_on_and_asks_again_about_what_lives")
+def test_tests_that_fail_or_never_end_are_told_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(mutant_runs, "SPARE", 0.0)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(
+        "def test_fine():\n    pass\n\ndef test_wrong():\n    assert 0\n\n"
+        "def test_endless():\n    while True: pass\n"
+    )
+    answers = {
+        name: mutant_runs.ask_tests(
+            tmp_path, [f"test_it.py::test_{name}"], seconds, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"
+        ).state
+        for name, seconds in {"fine": 10.0, "wrong": 10.0, "endless": 0.0}.items()
+    }
+    assert answers == {
+        "fine": mutant_runs.LIVES,
+        "wrong": mutant_runs.KILLED,
+        "endless": mutant_runs.TIMED_OUT,
+    }

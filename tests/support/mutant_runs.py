@@ -1,0 +1,371 @@
+"""Which tests see small mistakes in the package and in the core, one at a time?
+
+    make mutants MUTANTS=300 SEED=1
+    make mutants MUTANTS=100 SEED=1 OF=core
+
+draws so many places of the packages of `mutants.STEMS` and asks the quick part of the tests of
+the same package that reach them, the shortest first. Which do, a run of those tests tells at the
+beginning. All happens in copies of the repository under build/mutants, where a run that was ended
+goes on: what has been killed is not asked again.
+
+A mutant that lives is a test that is missing, or it changes nothing that anybody could see. Those
+stand in equivalent_mutants.toml with a reason. The harness refuses a list that names what is not
+there or what a test kills, and fails where a mutant lives that the list does not name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import queue
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import coverage
+import mutants as drawn_mutants
+from mutants import PACKAGE, ROOT, STEMS, Mutant
+
+BUILD = ROOT / "build" / "mutants"
+LISTED = Path(__file__).parent / "equivalent_mutants.toml"
+COPIED = ("python", "tests", "benches", "docs", "examples", "rust")
+# Seconds of tests that a mutant is shown, and how much longer they may take with it.
+SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
+# Of processor time, for one program of the core's tests.
+CORE_LIMIT = 120.0
+KILLED, TIMED_OUT, LIVES = "killed", "timed out", "LIVES"
+
+
+class Answer(NamedTuple):
+    """What the tests said about a mutant, the test that saw it, and how many were asked."""
+
+    state: str
+    killer: str
+    tests: int
+
+
+def copy_tree(place: Path) -> Path:
+    """A copy of the repository; what was there before is replaced."""
+    place.mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        shutil.rmtree(place / name, ignore_errors=True)
+        ignore = shutil.ignore_patterns("__pycache__", "target")
+        shutil.copytree(ROOT / name, place / name, ignore=ignore)
+    for path in ROOT.iterdir():
+        if path.is_file() and path.name != ".git":
+            shutil.copy2(path, place / path.name)
+    return place
+
+
+def tests_of(stem: str) -> list[str]:
+    """The tests of a package."""
+    own = (Path("tests") / stem, Path(f"tests/test_{stem}.py"))
+    return [str(place) for place in own if (ROOT / place).exists()]
+
+
+def variables(tree: Path, **more: str) -> dict[str, str]:
+    paths = os.pathsep.join(str(tree / part) for part in ("python", "tests/support"))
+    return {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", **more}
+
+
+class Map:
+    """Which tests reach a mutant, by one run of the tests of some packages.
+
+    Args:
+        tree: A copy of the repository, with the mutants of the core compiled in if there are any.
+        place: The folder where what the run tells is kept; it is not run again.
+    """
+
+    def __init__(self, tree: Path, place: Path, stems: tuple[str, ...], count: int, workers: str):
+        if not (place / "whole").exists():
+            self._run(tree, place, stems, count, workers)
+        self._made = (place / "whole").stat().st_mtime
+        self._seconds: dict[str, float] = {}
+        self._reached = collections.defaultdict(set)
+        for path in place.glob("*.json"):
+            for test, (seconds, reached) in json.loads(path.read_text()).items():
+                self._seconds[test] = seconds
+                for index in reached:
+                    self._reached[index].add(test)
+        self._data = coverage.CoverageData(str(place / "lines"))
+        self._data.read()
+        self._files = {name.split("hdp_fast/", 1)[1]: name for name in self._data.measured_files()}
+        self._lines: dict[str, dict[int, list[str]]] = {}
+
+    def _run(self, tree: Path, place: Path, stems: tuple[str, ...], count: int, workers: str):
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir(parents=True)
+        settings = place / "settings"
+        settings.write_text(
+            "[run]\nparallel = true\npatch = subprocess\n\t_exit\nsource_pkgs = hdp_fast\n"
+            f"data_file = {place / 'lines'}\ndisable_warnings = no-data-collected\n"
+        )
+        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]
+        command += ["-p", "reached", "--quick", "-q", "-p", "no:cacheprovider", "-n", workers]
+        command += [test for stem in stems for test in tests_of(stem)]
+        more = {"HDP_FAST_REACHED": str(place), "HDP_FAST_MUTANTS": str(count)}
+        run = subprocess.run(command, cwd=tree, env=variables(tree, **more))
+        if run.returncode:
+            raise SystemExit("the tests fail without any mutant")
+        combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
+        subprocess.run(combine, cwd=tree, check=True)
+        (place / "whole").touch()
+
+    def tests(self, mutant: Mutant, index: int | None) -> list[str]:
+        """The tests that reach a mutant, shortest first, as many as it is shown.
+
+        Those of its package come from files; what runs on import, all that reach its file.
+        """
+        if index is not None and index in self._reached:
+            reaching = self._reached[index]
+        elif index is not None:
+            reaching = set()
+        else:
+            lines = self._contexts(mutant.path)
+            first, last = mutant.lines
+            reaching = self._known(lines.get(mutant.line, []))
+            reaching = reaching or self._known(*(lines.get(i, []) for i in range(first, last + 1)))
+            reaching = reaching or self._known(*lines.values())
+        own = tuple(tests_of(mutant.stem))
+        order = sorted(
+            reaching, key=lambda test: (not test.startswith(own), self._seconds[test], test)
+        )
+        chosen, total = [], 0.0
+        for test in order:
+            total += self._seconds[test]
+            if total > SHOWN and chosen:
+                break
+            chosen.append(test)
+        return chosen + self._newer(own)
+
+    def _newer(self, own: tuple[str, ...]) -> list[str]:
+        """Files of tests that were written since the run."""
+        files = [path for place in own for path in sorted((ROOT / place).rglob("test_*.py"))]
+        files += [ROOT / place for place in own if place.endswith(".py")]
+        newer = [path for path in files if path.stat().st_mtime > self._made]
+        return [str(path.relative_to(ROOT)) for path in newer]
+
+    def _contexts(self, path: Path) -> dict[int, list[str]]:
+        name = str(path.relative_to(PACKAGE))
+        if name not in self._lines:
+            measured = self._files.get(name)
+            self._lines[name] = self._data.contexts_by_lineno(measured) if measured else {}
+        return self._lines[name]
+
+    def _known(self, *contexts: list[str]) -> set[str]:
+        return {test for tests in contexts for test in tests if test in self._seconds}
+
+    def seconds(self, tests: list[str]) -> float:
+        return sum(self._seconds.get(test, 10.0) for test in tests)
+
+
+def limit(seconds: float) -> None:
+    """A process that never ends is ended by the processor time that it took."""
+    whole = int(seconds) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
+
+
+def ask_tests(tree: Path, tests: list[str], seconds: float, **more: str) -> Answer:
+    """Runs tests until one fails."""
+    if not tests:
+        return Answer(LIVES, "", 0)
+    allowed = SPARE + SLOWER * seconds
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    run = run_limited(command, tree, allowed, variables(tree, **more))
+    if run is None:
+        return Answer(TIMED_OUT, "", len(tests))
+    if not run[0]:
+        return Answer(LIVES, "", len(tests))
+    if run[0] < 0:
+        return Answer(TIMED_OUT if -run[0] == 24 else KILLED, f"signal {-run[0]}", len(tests))
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run[1], re.MULTILINE)
+    return Answer(KILLED, failed[1] if failed else "the package is not imported", len(tests))
+
+
+def run_limited(
+    command: list[str], tree: Path, allowed: float, environment: dict[str, str]
+) -> tuple[int, str] | None:
+    """The status of a command and what it wrote; None if it took too long."""
+    run = subprocess.Popen(
+        command,
+        cwd=tree,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+        preexec_fn=lambda: limit(allowed),
+    )
+    try:
+        output, _ = run.communicate(timeout=60 + 5 * allowed)
+    except subprocess.TimeoutExpired:
+        os.killpg(run.pid, 9)
+        run.communicate()
+        return None
+    return run.returncode, output
+
+
+class Package:
+    """Mutants of the package: each is written into a copy of the repository."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        every = drawn_mutants.all_mutants(arguments.under)
+        self.every = every
+        self.mutants = drawn_mutants.draw(every, arguments.mutants, arguments.seed)
+        trees = [copy_tree(BUILD / f"tree{i}") for i in range(arguments.at_once)]
+        place = BUILD / "package_map"
+        self._map = Map(trees[0], place, arguments.under, 0, arguments.workers)
+        self._trees: queue.Queue[Path] = queue.Queue()
+        for tree in trees:
+            self._trees.put(tree)
+        self._writes = int(time.time()) - 10**8
+
+    def ask(self, mutant: Mutant) -> Answer:
+        tests = self._map.tests(mutant, None)
+        tree = self._trees.get()
+        try:
+            mutant.write(tree)
+            self._date(tree / mutant.path)
+            return (
+                ask_tests(tree, tests, self._map.seconds(tests)) if tests else Answer(LIVES, "", 0)
+            )
+        finally:
+            shutil.copy2(ROOT / mutant.path, tree / mutant.path)
+            self._trees.put(tree)
+
+    def _date(self, path: Path) -> None:
+        """Bytecode is told by the second of its source: each mutant has one of its own."""
+        self._writes += 1
+        os.utime(path, (self._writes, self._writes))
+
+
+class Core:
+    """Mutants of the core: all are compiled into one copy, and a variable turns one on."""
+
+    def __init__(self, arguments: argparse.Namespace):
+        import rust_mutants
+
+        self.every = drawn_mutants.all_mutants(arguments.under, "core")
+        self._tree, target = BUILD / "core", BUILD / "target"
+        left = list(self.every)
+        while True:
+            self.mutants = drawn_mutants.draw(left, arguments.mutants, arguments.seed)
+            copy_tree(self._tree)
+            stretches = rust_mutants.write(self._tree, self.mutants)
+            wrong, self._programs = rust_mutants.build(self._tree, target, stretches)
+            if not wrong:
+                break
+            for index in wrong:
+                print(f"does not compile: {self.mutants[index]}", flush=True)
+                left.remove(self.mutants[index])
+        rust_mutants.build_module(self._tree, target)
+        place = BUILD / "core_map"
+        identities = json.dumps([mutant.identity for mutant in self.mutants])
+        if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
+            shutil.rmtree(place, ignore_errors=True)
+        stems = tuple(stem for stem in arguments.under if tests_of(stem))
+        self._map = Map(self._tree, place, stems, len(self.mutants), arguments.workers)
+        drawn.write_text(identities)
+        self._index = {mutant.identity: i for i, mutant in enumerate(self.mutants)}
+
+    def ask(self, mutant: Mutant) -> Answer:
+        index = self._index[mutant.identity]
+        on = {"HDP_FAST_MUTANT": str(index)}
+        for name, program in self._programs:
+            if name in ("hdp_fast_core", mutant.stem):
+                part = [f"{mutant.stem}::"] if name == "hdp_fast_core" else []
+                environment = {**os.environ, **on}
+                run = run_limited([str(program), *part], self._tree, CORE_LIMIT, environment)
+                if run is None or run[0] == -24:
+                    return Answer(TIMED_OUT, name, 1)
+                if run[0]:
+                    failed = re.search(r"^test (\S+) .*FAILED$", run[1], re.MULTILINE)
+                    return Answer(KILLED, f"{name}: {failed[1] if failed else run[0]}", 1)
+        tests = self._map.tests(mutant, index)
+        return ask_tests(self._tree, tests, self._map.seconds(tests), **on)
+
+
+def read_listed(every: list[Mutant]) -> dict[tuple[str, ...], str]:
+    """The mutants that are known to change nothing, with reasons.
+
+    Raises:
+        SystemExit: an entry is none of the mutants.
+    """
+    known = {mutant.identity for mutant in every}
+    listed = {}
+    for entry in tomllib.loads(LISTED.read_text())["mutant"]:
+        identity = tuple(entry[name] for name in ("path", "place", "text", "before", "after"))
+        identity += (str(entry.get("nth", 0)),)
+        listed[identity] = entry["reason"]
+        language = ".py" if isinstance(every, list) and every[0].path.suffix == ".py" else ".rs"
+        if entry["path"].endswith(language) and identity not in known:
+            raise SystemExit(f"{LISTED.name} names what is no mutant: {identity}")
+    return listed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--mutants", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--of", choices=("package", "core"), default="package")
+    parser.add_argument("--under", nargs="+", default=STEMS, help="packages, such as transfer")
+    parser.add_argument("--workers", default="2", help="of the run that tells who reaches what")
+    parser.add_argument("--at-once", type=int, default=2, help="mutants that are asked at a time")
+    arguments = parser.parse_args()
+    arguments.under = tuple(arguments.under)
+    BUILD.mkdir(parents=True, exist_ok=True)
+    harness = (Core if arguments.of == "core" else Package)(arguments)
+    listed = read_listed(harness.every)
+    answers = Answers(BUILD / f"{arguments.of}.jsonl")
+    print(f"{len(harness.mutants)} of {len(harness.every)} mutants, seed {arguments.seed}")
+    with concurrent.futures.ThreadPoolExecutor(arguments.at_once) as pool:
+        asked = [(mutant, pool.submit(answers.ask, harness, mutant)) for mutant in harness.mutants]
+        counts, wrong = collections.Counter(), 0
+        for mutant, answer in asked:
+            state, killer, tests = answer.result()
+            reason = listed.get(mutant.identity)
+            if state != LIVES:
+                note = killer + (": but it is listed as equivalent" if reason else "")
+                wrong += bool(reason)
+            else:
+                state = "equivalent" if reason else state
+                note = reason or f"after {tests} tests"
+                wrong += not reason
+            counts[state] += 1
+            print(f"{state:10} {mutant}   {note}", flush=True)
+    print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+    sys.exit(wrong > 0)
+
+
+class Answers:
+    """What was answered, in a file: what is killed is not asked again."""
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._seen = {}
+        if path.exists():
+            for line in path.read_text().splitlines():
+                *identity, state, killer, tests = json.loads(line)
+                self._seen[tuple(identity)] = Answer(state, killer, tests)
+
+    def ask(self, harness: Package | Core, mutant: Mutant) -> Answer:
+        answer = self._seen.get(mutant.identity)
+        if answer is None or answer.state == LIVES:
+            answer = harness.ask(mutant)
+            with self._path.open("a") as log:
+                log.write(json.dumps([*mutant.identity, *answer]) + "\n")
+        return answer
+
+
+if __name__ == "__main__":
+    main()
