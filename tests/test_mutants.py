@@ -1,6 +1,7 @@
 """The tools that make mutants of the package and of the core, and ask the tests about them."""
 
 import ast
+import os
 from pathlib import Path
 
 import mutant_runs
@@ -112,9 +113,9 @@ def test_mutants_of_the_core_are_small_mistakes_of_what_runs(crate):
 
 
 def test_mutants_of_the_core_are_written_all_at_once(crate):
-    root, found = crate
-    stretches = rust_mutants.write(root, found)[mutants.CORE / "half.rs"]
-    text = (root / mutants.CORE / "half.rs").read_text()
+    found = crate[1]
+    changed, stretches = (files[mutants.CORE / "half.rs"] for files in rust_mutants.write(found))
+    text = changed.decode()
     for first, last, index in stretches:
         assert f"mutant::is({index})" in text[first:last]
     # Without the switches the file is what it was.
@@ -143,6 +144,24 @@ def test_a_list_of_equivalent_mutants_names_what_is_there(tmp_path, monkeypatch)
     assert mutant_runs.read_listed([mutant]) == {mutant.identity: "why"}
     with pytest.raises(SystemExit, match="what is no mutant"):
         mutant_runs.read_listed([mutant._replace(text="another")])
+
+
+def test_a_copy_keeps_the_date_of_what_has_not_changed(tmp_path, monkeypatch):
+    root, copied = tmp_path / "root", tmp_path / "copied"
+    monkeypatch.setattr(mutant_runs, "ROOT", root)
+    (root / "rust").mkdir(parents=True)
+    for name in ("one", "two"):
+        (root / "rust" / name).write_text(name)
+    names = [Path("rust/one"), Path("rust/two"), Path("rust/three")]
+
+    def copy(changed):
+        mutant_runs.copy_tree(copied, changed)
+        return {path: (copied / path).read_text() for path in names if (copied / path).exists()}
+
+    assert list(copy({names[1]: b"2", names[2]: b"3"}).values()) == ["one", "2", "3"]
+    os.utime(copied / names[0], (5, 5))
+    assert list(copy({}).values()) == ["one", "two"]
+    assert (copied / names[0]).stat().st_mtime == 5
 
 
 class Known:

@@ -52,7 +52,7 @@ exclude_also =
 
 
 ITEM = re.compile(
-    r"\\s*(?:pub(?:\\(\\w+\\))? )?(?:const |unsafe )*(?:fn|impl(?:<.*?>)?|mod|trait) ([^({]+)"
+    r"\s*(?:pub(?:\(\w+\))? )?(?:const |unsafe )*(?:fn|impl(?:<.*?>)?|mod|trait) ([^({]+)"
 )
 
 
@@ -246,19 +246,18 @@ class Reason(NamedTuple):
     """Why what stands in a file, or in one function of it, is not run."""
 
     path: str
-    place: str
+    place: str | None
     reason: str
 
     def names(self, path: Path, place: str) -> bool:
-        return fnmatch.fnmatch(str(path), self.path) and fnmatch.fnmatch(place, self.place or "*")
+        here = self.place is None or fnmatch.fnmatch(place, self.place)
+        return here and fnmatch.fnmatch(str(path), self.path)
 
 
 def explain(parts: list[Part]) -> tuple[list[str], list[str]]:
     """The places that are not run with their reasons, and what is wrong with the list."""
-    listed = [
-        Reason(entry["path"], entry.get("place", ""), entry["reason"])
-        for entry in tomllib.loads(LISTED.read_text())["uncovered"]
-    ]
+    entries = tomllib.loads(LISTED.read_text())["uncovered"]
+    listed = [Reason(entry["path"], entry.get("place"), entry["reason"]) for entry in entries]
     text, wrong, used = [], [], set()
     for part in parts:
         around = functions(part.path) if part.missing else {}
@@ -266,19 +265,13 @@ def explain(parts: list[Part]) -> tuple[list[str], list[str]]:
         for line in sorted(part.missing):
             places[around.get(line, "")].append(line)
         for place, lines in places.items():
-            reasons = [reason for reason in listed if reason.names(part.path, place)]
-            used |= set(reasons)
-            span = ", ".join(spans(lines))
-            text.append(
-                f"{part.path}:{span} {place}: {reasons[0].reason if reasons else 'NO REASON'}"
-            )
-            wrong += [] if reasons else [f"no reason: {part.path}:{span} {place}"]
-    wrong += [
-        f"nothing is left out there: {reason.path} {reason.place}"
-        for reason in listed
-        if reason not in used
-    ]
-    return text, wrong
+            where = f"{part.path}:{', '.join(spans(lines))} {place}".rstrip()
+            reason = next((reason for reason in listed if reason.names(part.path, place)), None)
+            used.add(reason)
+            text += [f"{where}: {reason.reason}"] if reason else []
+            wrong += [] if reason else [f"no reason: {where}"]
+    idle = [reason for reason in listed if reason not in used]
+    return text, wrong + [f"no test leaves this out: {name.path} {name.place}" for name in idle]
 
 
 def spans(lines: list[int]) -> list[str]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import itertools
 import json
 import os
 import queue
@@ -42,6 +43,7 @@ COPIED = ("python", "tests", "benches", "docs", "examples", "rust")
 SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
 # Of processor time, for one program of the core's tests.
 CORE_LIMIT = 120.0
+LIBRARY = "hdp_fast_core"
 KILLED, TIMED_OUT, LIVES = "killed", "timed out", "LIVES"
 
 
@@ -53,16 +55,28 @@ class Answer(NamedTuple):
     tests: int
 
 
-def copy_tree(place: Path) -> Path:
-    """A copy of the repository; what was there before is replaced."""
-    place.mkdir(parents=True, exist_ok=True)
+def copy_tree(place: Path, changed: dict[Path, bytes] | None = None) -> Path:
+    """A copy of the repository, where some files hold something else.
+
+    What stands there already keeps its date, so that nothing is compiled again for it.
+    """
+    files = {path.relative_to(ROOT): None for path in ROOT.iterdir() if path.is_file()}
     for name in COPIED:
-        shutil.rmtree(place / name, ignore_errors=True)
-        ignore = shutil.ignore_patterns("__pycache__", "target")
-        shutil.copytree(ROOT / name, place / name, ignore=ignore)
-    for path in ROOT.iterdir():
-        if path.is_file() and path.name != ".git":
-            shutil.copy2(path, place / path.name)
+        files |= {path.relative_to(ROOT): None for path in (ROOT / name).rglob("*")}
+    files |= changed or {}
+    for path, text in files.items():
+        source, copied = ROOT / path, place / path
+        if "__pycache__" in path.parts or path.name == ".git" or source.is_dir():
+            continue
+        text = source.read_bytes() if text is None else text
+        if not copied.exists() or copied.read_bytes() != text:
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            copied.write_bytes(text)
+            shutil.copymode(source if source.exists() else LISTED, copied)
+    for name in COPIED:
+        for path in [*(place / name).rglob("*")]:
+            if path.is_file() and path.relative_to(place) not in files:
+                path.unlink()
     return place
 
 
@@ -81,91 +95,101 @@ class Map:
     """Which tests reach a mutant, by one run of the tests of some packages.
 
     Args:
-        tree: A copy of the repository, with the mutants of the core compiled in if there are any.
+        tree: A copy of the repository.
         place: The folder where what the run tells is kept; it is not run again.
+        compiled: How many mutants of the core are compiled in; if none, lines are told instead.
     """
 
-    def __init__(self, tree: Path, place: Path, stems: tuple[str, ...], count: int, workers: str):
+    def __init__(
+        self, tree: Path, place: Path, stems: tuple[str, ...], compiled: int, workers: str
+    ):
         if not (place / "whole").exists():
-            self._run(tree, place, stems, count, workers)
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            self._run(tree, place, stems, compiled, workers)
+            (place / "whole").touch()
         self._made = (place / "whole").stat().st_mtime
         self._seconds: dict[str, float] = {}
         self._reached = collections.defaultdict(set)
+        self._files: dict[str, float] = collections.Counter()
         for path in place.glob("*.json"):
             for test, (seconds, reached) in json.loads(path.read_text()).items():
                 self._seconds[test] = seconds
+                self._files[test.split("::")[0]] += seconds
                 for index in reached:
                     self._reached[index].add(test)
-        self._data = coverage.CoverageData(str(place / "lines"))
-        self._data.read()
-        self._files = {name.split("hdp_fast/", 1)[1]: name for name in self._data.measured_files()}
         self._lines: dict[str, dict[int, list[str]]] = {}
+        self._data = coverage.CoverageData(str(place / "lines"))
+        if not compiled:
+            self._data.read()
+        self._names = {name.split("hdp_fast/", 1)[1]: name for name in self._data.measured_files()}
 
-    def _run(self, tree: Path, place: Path, stems: tuple[str, ...], count: int, workers: str):
-        shutil.rmtree(place, ignore_errors=True)
-        place.mkdir(parents=True)
+    def _run(self, tree: Path, place: Path, stems: tuple[str, ...], compiled: int, workers: str):
         settings = place / "settings"
         settings.write_text(
             "[run]\nparallel = true\npatch = subprocess\n\t_exit\nsource_pkgs = hdp_fast\n"
             f"data_file = {place / 'lines'}\ndisable_warnings = no-data-collected\n"
         )
-        command = [sys.executable, "-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest"]
-        command += ["-p", "reached", "--quick", "-q", "-p", "no:cacheprovider", "-n", workers]
+        measure = [] if compiled else ["coverage", "run", f"--rcfile={settings}", "-m"]
+        command = [sys.executable, "-m", *measure, "pytest", "-p", "reached", "--quick", "-q"]
+        command += ["-p", "no:cacheprovider", "--numprocesses", workers, "--dist", "worksteal"]
         command += [test for stem in stems for test in tests_of(stem)]
-        more = {"HDP_FAST_REACHED": str(place), "HDP_FAST_MUTANTS": str(count)}
+        more = {"HDP_FAST_REACHED": str(place), "HDP_FAST_MUTANTS": str(compiled)}
         run = subprocess.run(command, cwd=tree, env=variables(tree, **more))
+        if run.returncode not in (0, 1):
+            raise SystemExit("the tests do not run without any mutant")
         if run.returncode:
-            raise SystemExit("the tests fail without any mutant")
-        combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
-        subprocess.run(combine, cwd=tree, check=True)
-        (place / "whole").touch()
+            print("what failed without any mutant is not asked", flush=True)
+        if measure:
+            combine = [sys.executable, "-m", "coverage", "combine", "-q", f"--rcfile={settings}"]
+            subprocess.run(combine, cwd=tree, check=True)
 
-    def tests(self, mutant: Mutant, index: int | None) -> list[str]:
-        """The tests that reach a mutant, shortest first, as many as it is shown.
+    def tests(self, mutant: Mutant, index: int | None) -> list[tuple[list[str], float]]:
+        """What is asked in turn, with the seconds that it takes.
 
-        Those of its package come from files; what runs on import, all that reach its file.
+        First the tests that reach the mutant, the shortest first, then their files as a whole:
+        what a fixture or a cache keeps is reached by the first test that needs it alone. Files of
+        tests that were written since the run come first.
         """
-        if index is not None and index in self._reached:
-            reaching = self._reached[index]
-        elif index is not None:
-            reaching = set()
-        else:
-            lines = self._contexts(mutant.path)
-            first, last = mutant.lines
-            reaching = self._known(lines.get(mutant.line, []))
-            reaching = reaching or self._known(*(lines.get(i, []) for i in range(first, last + 1)))
-            reaching = reaching or self._known(*lines.values())
+        reaching = self._reached[index] if index is not None else self._reaching(mutant)
         own = tuple(tests_of(mutant.stem))
-        order = sorted(
-            reaching, key=lambda test: (not test.startswith(own), self._seconds[test], test)
-        )
-        chosen, total = [], 0.0
-        for test in order:
-            total += self._seconds[test]
-            if total > SHOWN and chosen:
-                break
-            chosen.append(test)
-        return chosen + self._newer(own)
+        seconds = self._seconds
+        tests = sorted(reaching, key=lambda test: (not test.startswith(own), seconds[test], test))
+        tests = [*self._newer(own), *self._shown(tests, seconds)]
+        files = sorted({test.split("::")[0] for test in reaching}, key=self._files.__getitem__)
+        files = self._shown([file for file in files if file.startswith(own)], self._files)
+        every = {**seconds, **self._files}
+        stages = (tests, files)
+        return [(part, sum(every.get(test, 10.0) for test in part)) for part in stages if part]
+
+    def _shown(self, tests: list[str], seconds: dict[str, float]) -> list[str]:
+        """As many as a mutant is shown."""
+        totals = itertools.accumulate(seconds[test] for test in tests)
+        return [
+            test
+            for place, (test, total) in enumerate(zip(tests, totals, strict=True))
+            if not place or total < SHOWN
+        ]
 
     def _newer(self, own: tuple[str, ...]) -> list[str]:
-        """Files of tests that were written since the run."""
         files = [path for place in own for path in sorted((ROOT / place).rglob("test_*.py"))]
         files += [ROOT / place for place in own if place.endswith(".py")]
         newer = [path for path in files if path.stat().st_mtime > self._made]
         return [str(path.relative_to(ROOT)) for path in newer]
 
-    def _contexts(self, path: Path) -> dict[int, list[str]]:
-        name = str(path.relative_to(PACKAGE))
+    def _reaching(self, mutant: Mutant) -> set[str]:
+        """The tests that run its line, else its statement, else its file: what runs on import."""
+        name = str(mutant.path.relative_to(PACKAGE))
         if name not in self._lines:
-            measured = self._files.get(name)
+            measured = self._names.get(name)
             self._lines[name] = self._data.contexts_by_lineno(measured) if measured else {}
-        return self._lines[name]
-
-    def _known(self, *contexts: list[str]) -> set[str]:
-        return {test for tests in contexts for test in tests if test in self._seconds}
-
-    def seconds(self, tests: list[str]) -> float:
-        return sum(self._seconds.get(test, 10.0) for test in tests)
+        lines = self._lines[name]
+        first, last = mutant.lines
+        for numbers in ([mutant.line], range(first, last + 1), lines):
+            tests = {test for number in numbers for test in lines.get(number, [])}
+            if known := tests & self._seconds.keys():
+                return known
+        return set()
 
 
 def limit(seconds: float) -> None:
@@ -174,10 +198,19 @@ def limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
 
 
+def ask_all(tree: Path, stages: list[tuple[list[str], float]], **more: str) -> Answer:
+    """Asks one list of tests after the other until a mutant is seen."""
+    answer, asked = Answer(LIVES, "", 0), 0
+    for tests, seconds in stages:
+        answer = ask_tests(tree, tests, seconds, **more)
+        asked = max(asked, len(tests))
+        if answer.state != LIVES:
+            break
+    return answer._replace(tests=asked)
+
+
 def ask_tests(tree: Path, tests: list[str], seconds: float, **more: str) -> Answer:
     """Runs tests until one fails."""
-    if not tests:
-        return Answer(LIVES, "", 0)
     allowed = SPARE + SLOWER * seconds
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     run = run_limited(command, tree, allowed, variables(tree, **more))
@@ -260,8 +293,8 @@ class Core:
         left = list(self.every)
         while True:
             self.mutants = drawn_mutants.draw(left, arguments.mutants, arguments.seed)
-            copy_tree(self._tree)
-            stretches = rust_mutants.write(self._tree, self.mutants)
+            changed, stretches = rust_mutants.write(self.mutants)
+            copy_tree(self._tree, changed)
             wrong, self._programs = rust_mutants.build(self._tree, target, stretches)
             if not wrong:
                 break
@@ -269,6 +302,9 @@ class Core:
                 print(f"does not compile: {self.mutants[index]}", flush=True)
                 left.remove(self.mutants[index])
         rust_mutants.build_module(self._tree, target)
+        for name, program in self._programs:
+            if self._run(program, [])[0]:
+                raise SystemExit(f"{name} fails without any mutant")
         place = BUILD / "core_map"
         identities = json.dumps([mutant.identity for mutant in self.mutants])
         if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
@@ -282,17 +318,21 @@ class Core:
         index = self._index[mutant.identity]
         on = {"HDP_FAST_MUTANT": str(index)}
         for name, program in self._programs:
-            if name in ("hdp_fast_core", mutant.stem):
-                part = [f"{mutant.stem}::"] if name == "hdp_fast_core" else []
-                environment = {**os.environ, **on}
-                run = run_limited([str(program), *part], self._tree, CORE_LIMIT, environment)
-                if run is None or run[0] == -24:
-                    return Answer(TIMED_OUT, name, 1)
-                if run[0]:
-                    failed = re.search(r"^test (\S+) .*FAILED$", run[1], re.MULTILINE)
-                    return Answer(KILLED, f"{name}: {failed[1] if failed else run[0]}", 1)
+            if name not in (LIBRARY, mutant.stem):
+                continue
+            run = self._run(program, [f"{mutant.stem}::"] if name == LIBRARY else [], **on)
+            if run is None or run[0] == -24:
+                return Answer(TIMED_OUT, name, 1)
+            if run[0]:
+                failed = re.search(r"^test (\S+) .*FAILED$", run[1], re.MULTILINE)
+                return Answer(KILLED, f"{name}: {failed[1] if failed else run[0]}", 1)
         tests = self._map.tests(mutant, index)
-        return ask_tests(self._tree, tests, self._map.seconds(tests), **on)
+        return ask_all(self._tree, tests, **on)
+
+    def _run(self, program: Path, names: list[str], **more: str) -> tuple[int, str] | None:
+        environment = {**os.environ, **more}
+        command = [str(program), *names]
+        return run_limited(command, self._tree / "rust" / "core", CORE_LIMIT, environment)
 
 
 def read_listed(every: list[Mutant]) -> dict[tuple[str, ...], str]:

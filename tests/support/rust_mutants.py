@@ -148,23 +148,25 @@ def raise_by_one(digits: re.Match[str]) -> str:
     return f"{int(digits[2].replace('_', ''), base) + 1}"
 
 
-def write(tree: Path, mutants: list[Mutant]) -> dict[Path, list[tuple[int, int, int]]]:
-    """Writes the core with all mutants into a copy of the repository.
-
-    Returns, by file, which stretches of what is written belong to which mutant.
-    """
-    (tree / CORE / "mutant.rs").write_text(SWITCH.replace("COUNT", str(len(mutants))))
-    with (tree / CORE / "lib.rs").open("a") as library:
-        library.write("\npub mod mutant;\n")
+def write(
+    mutants: list[Mutant],
+) -> tuple[dict[Path, bytes], dict[Path, list[tuple[int, int, int]]]]:
+    """The files of the core with all mutants, and which stretches of them are which mutant."""
+    library = (ROOT / CORE / "lib.rs").read_bytes() + b"\npub mod mutant;\n"
+    changed = {
+        CORE / "lib.rs": library,
+        CORE / "mutant.rs": SWITCH.replace("COUNT", str(len(mutants))).encode(),
+    }
     stretches: dict[Path, list[tuple[int, int, int]]] = {}
     files: dict[Path, list[int]] = {}
     for index, mutant in enumerate(mutants):
         files.setdefault(mutant.path, []).append(index)
     for path, indices in files.items():
+        # One letter for each byte: the places of mutants are counted in bytes.
         source = (ROOT / path).read_bytes().decode("latin-1")
         text, stretches[path] = switch(source, 0, len(source), indices, mutants, 0)
-        (tree / path).write_bytes(text.encode("latin-1"))
-    return stretches
+        changed[path] = text.encode("latin-1")
+    return changed, stretches
 
 
 def switch(
