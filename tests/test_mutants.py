@@ -1,6 +1,7 @@
 """The tools that make mutants of the package and of the core, and ask the tests about them."""
 
 import ast
+import math
 import os
 from pathlib import Path
 
@@ -132,6 +133,14 @@ def test_mutants_of_the_core_are_written_all_at_once(crate):
     assert rust_mutants.innermost({"byte_start": 0, "byte_end": 1}, stretches) is None
 
 
+def test_what_lives_fails_a_run_unless_it_is_listed():
+    states = (mutant_runs.KILLED, mutant_runs.LIVES)
+    seen, lives = (mutant_runs.Answer(state, "", 3) for state in states)
+    answers = [(seen, None), (seen, "why"), (lives, None), (lives, "why"), (None, None)]
+    failed = [mutant_runs.judge(*answer)[2] for answer in answers]
+    assert failed == [False, True, True, False, False]
+
+
 def test_a_list_of_equivalent_mutants_names_what_is_there(tmp_path, monkeypatch):
     mutant = mutants.all_mutants(("weights",))[0]
     path, place, text, before, after, nth = mutant.identity
@@ -175,33 +184,46 @@ class Known:
         return self.answer
 
 
-def test_a_run_that_was_ended_goes_on_and_asks_again_about_what_lives(tmp_path):
+def test_a_run_that_was_ended_goes_on_and_asks_again_where_tests_are_newer(tmp_path, monkeypatch):
+    file = tmp_path / "test_it.py"
+    file.touch()
+    os.utime(file, (5, 5))
+    monkeypatch.setattr(mutant_runs, "files_of", lambda stem: [file])
     first, second = mutants.all_mutants(("weights",))[:2]
     seen = Known(mutant_runs.Answer(mutant_runs.KILLED, "test_x", 3))
     lives = Known(mutant_runs.Answer(mutant_runs.LIVES, "", 3))
-    for _ in range(2):
+
+    def asked():
         answers = mutant_runs.Answers(tmp_path / "answers")
-        assert answers.ask(seen, first).killer == "test_x"
-        assert answers.ask(lives, second).state == mutant_runs.LIVES
-    assert (seen.asked, lives.asked) == (1, 2)
+        assert answers.ask(seen, math.inf, first).killer == "test_x"
+        assert answers.ask(lives, math.inf, second).state == mutant_runs.LIVES
+        return seen.asked, lives.asked
+
+    assert [asked(), asked()] == [(1, 1), (1, 1)]
+    file.touch()
+    assert asked() == (1, 2)
+    answers = mutant_runs.Answers(tmp_path / "answers")
+    assert answers.ask(lives, -math.inf, first._replace(text="another")) is None
 
 
-@pytest.mark.thorough(beside="test_a_run_that_was_ended_goes_on_and_asks_again_about_what_lives")
+@pytest.mark.thorough(
+    beside="test_a_run_that_was_ended_goes_on_and_asks_again_where_tests_are_newer"
+)
 def test_tests_that_fail_or_never_end_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.setattr(mutant_runs, "SPARE", 0.0)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_it.py").write_text(
-        "def test_fine():\n    pass\n\ndef test_wrong():\n    assert 0\n\n"
-        "def test_endless():\n    while True: pass\n"
+        "import os\n\n"
+        "def test_fine():\n    pass\n\ndef test_wrong():\n    assert 'HDP' not in os.environ\n\n"
+        "def test_dead():\n    os.abort()\n\ndef test_endless():\n    while True: pass\n"
     )
-    answers = {
-        name: mutant_runs.ask_tests(
-            tmp_path, [f"test_it.py::test_{name}"], seconds, PYTEST_DISABLE_PLUGIN_AUTOLOAD="1"
-        ).state
-        for name, seconds in {"fine": 10.0, "wrong": 10.0, "endless": 0.0}.items()
-    }
-    assert answers == {
-        "fine": mutant_runs.LIVES,
-        "wrong": mutant_runs.KILLED,
-        "endless": mutant_runs.TIMED_OUT,
-    }
+    tests = mutant_runs.Tests(tmp_path)
+    fine, wrong, dead, endless = (
+        ([f"test_it.py::test_{name}"], seconds)
+        for name, seconds in {"fine": 9.0, "wrong": 9.0, "dead": 9.0, "endless": 0.0}.items()
+    )
+    assert tests.ask([fine, wrong]) == (mutant_runs.LIVES, "", 1)
+    assert tests.ask([fine, wrong, dead], HDP="1") == (mutant_runs.KILLED, *wrong[0], 1)
+    assert tests.ask([dead]) == (mutant_runs.KILLED, "signal 6", 1)
+    assert tests.ask([endless]).state == mutant_runs.TIMED_OUT
+    tests.close()

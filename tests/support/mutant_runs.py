@@ -18,13 +18,15 @@ from __future__ import annotations
 import argparse
 import collections
 import concurrent.futures
+import functools
 import itertools
 import json
+import math
 import os
 import queue
 import re
-import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -42,7 +44,7 @@ COPIED = ("python", "tests", "benches", "docs", "examples", "rust")
 # Seconds of tests that a mutant is shown, and how much longer they may take with it.
 SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
 # Of processor time, for one program of the core's tests.
-CORE_LIMIT = 120.0
+CORE_LIMIT = 120
 LIBRARY = "hdp_fast_core"
 KILLED, TIMED_OUT, LIVES = "killed", "timed out", "LIVES"
 
@@ -84,6 +86,16 @@ def tests_of(stem: str) -> list[str]:
     """The tests of a package."""
     own = (Path("tests") / stem, Path(f"tests/test_{stem}.py"))
     return [str(place) for place in own if (ROOT / place).exists()]
+
+
+def files_of(stem: str) -> list[Path]:
+    """The files of those tests."""
+    places = [ROOT / place for place in tests_of(stem)]
+    return [
+        path
+        for place in places
+        for path in (sorted(place.rglob("test_*.py")) if place.is_dir() else [place])
+    ]
 
 
 def variables(tree: Path, **more: str) -> dict[str, str]:
@@ -155,7 +167,7 @@ class Map:
         own = tuple(tests_of(mutant.stem))
         seconds = self._seconds
         tests = sorted(reaching, key=lambda test: (not test.startswith(own), seconds[test], test))
-        tests = [*self._newer(own), *self._shown(tests, seconds)]
+        tests = [*self._newer(mutant.stem), *self._shown(tests, seconds)]
         files = sorted({test.split("::")[0] for test in reaching}, key=self._files.__getitem__)
         files = self._shown([file for file in files if file.startswith(own)], self._files)
         every = {**seconds, **self._files}
@@ -171,10 +183,8 @@ class Map:
             if not place or total < SHOWN
         ]
 
-    def _newer(self, own: tuple[str, ...]) -> list[str]:
-        files = [path for place in own for path in sorted((ROOT / place).rglob("test_*.py"))]
-        files += [ROOT / place for place in own if place.endswith(".py")]
-        newer = [path for path in files if path.stat().st_mtime > self._made]
+    def _newer(self, stem: str) -> list[str]:
+        newer = [path for path in files_of(stem) if path.stat().st_mtime > self._made]
         return [str(path.relative_to(ROOT)) for path in newer]
 
     def _reaching(self, mutant: Mutant) -> set[str]:
@@ -192,60 +202,47 @@ class Map:
         return set()
 
 
-def limit(seconds: float) -> None:
-    """A process that never ends is ended by the processor time that it took."""
-    whole = int(seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
+class Tests:
+    """A process that runs tests of a copy of the repository in forks of itself."""
+
+    def __init__(self, tree: Path):
+        self.tree = tree
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("forked.py"))],
+            cwd=tree,
+            env=variables(tree),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, stages: list[tuple[list[str], float]], **more: str) -> Answer:
+        """Runs one list of tests after the other, until one fails."""
+        asked = 0
+        for tests, seconds in stages:
+            asked = max(asked, len(tests))
+            arguments = ["-q", "-x", "-p", "no:cacheprovider", *tests]
+            request = json.dumps([arguments, SPARE + SLOWER * seconds, more])
+            self._process.stdin.write(f"{request}\n")
+            self._process.stdin.flush()
+            status, output = json.loads(self._process.stdout.readline())
+            if status:
+                return read_status(status, output, asked)
+        return Answer(LIVES, "", asked)
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        self._process.wait()
+        self._process.stdout.close()
 
 
-def ask_all(tree: Path, stages: list[tuple[list[str], float]], **more: str) -> Answer:
-    """Asks one list of tests after the other until a mutant is seen."""
-    answer, asked = Answer(LIVES, "", 0), 0
-    for tests, seconds in stages:
-        answer = ask_tests(tree, tests, seconds, **more)
-        asked = max(asked, len(tests))
-        if answer.state != LIVES:
-            break
-    return answer._replace(tests=asked)
-
-
-def ask_tests(tree: Path, tests: list[str], seconds: float, **more: str) -> Answer:
-    """Runs tests until one fails."""
-    allowed = SPARE + SLOWER * seconds
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    run = run_limited(command, tree, allowed, variables(tree, **more))
-    if run is None:
-        return Answer(TIMED_OUT, "", len(tests))
-    if not run[0]:
-        return Answer(LIVES, "", len(tests))
-    if run[0] < 0:
-        return Answer(TIMED_OUT if -run[0] == 24 else KILLED, f"signal {-run[0]}", len(tests))
-    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", run[1], re.MULTILINE)
-    return Answer(KILLED, failed[1] if failed else "the package is not imported", len(tests))
-
-
-def run_limited(
-    command: list[str], tree: Path, allowed: float, environment: dict[str, str]
-) -> tuple[int, str] | None:
-    """The status of a command and what it wrote; None if it took too long."""
-    run = subprocess.Popen(
-        command,
-        cwd=tree,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-        preexec_fn=lambda: limit(allowed),
-    )
-    try:
-        output, _ = run.communicate(timeout=60 + 5 * allowed)
-    except subprocess.TimeoutExpired:
-        os.killpg(run.pid, 9)
-        run.communicate()
-        return None
-    return run.returncode, output
+def read_status(status: int, output: str, asked: int) -> Answer:
+    """What a run of tests that did not end well says."""
+    if -status in (signal.SIGXCPU, signal.SIGKILL):
+        return Answer(TIMED_OUT, "", asked)
+    failed = re.search(r"^(?:FAILED|ERROR) (\S+)", output, re.MULTILINE)
+    other = f"signal {-status}" if status < 0 else "the package is not imported"
+    return Answer(KILLED, failed[1] if failed else other, asked)
 
 
 class Package:
@@ -258,23 +255,24 @@ class Package:
         trees = [copy_tree(BUILD / f"tree{i}") for i in range(arguments.at_once)]
         place = BUILD / "package_map"
         self._map = Map(trees[0], place, arguments.under, 0, arguments.workers)
-        self._trees: queue.Queue[Path] = queue.Queue()
+        self._tests: queue.Queue[Tests] = queue.Queue()
         for tree in trees:
-            self._trees.put(tree)
+            self._tests.put(Tests(tree))
         self._writes = int(time.time()) - 10**8
 
     def ask(self, mutant: Mutant) -> Answer:
-        tests = self._map.tests(mutant, None)
-        tree = self._trees.get()
+        tests = self._tests.get()
         try:
-            mutant.write(tree)
-            self._date(tree / mutant.path)
-            return (
-                ask_tests(tree, tests, self._map.seconds(tests)) if tests else Answer(LIVES, "", 0)
-            )
+            mutant.write(tests.tree)
+            self._date(tests.tree / mutant.path)
+            return tests.ask(self._map.tests(mutant, None))
         finally:
-            shutil.copy2(ROOT / mutant.path, tree / mutant.path)
-            self._trees.put(tree)
+            shutil.copy2(ROOT / mutant.path, tests.tree / mutant.path)
+            self._tests.put(tests)
+
+    def close(self) -> None:
+        while not self._tests.empty():
+            self._tests.get().close()
 
     def _date(self, path: Path) -> None:
         """Bytecode is told by the second of its source: each mutant has one of its own."""
@@ -312,6 +310,9 @@ class Core:
         stems = tuple(stem for stem in arguments.under if tests_of(stem))
         self._map = Map(self._tree, place, stems, len(self.mutants), arguments.workers)
         drawn.write_text(identities)
+        self._tests: queue.Queue[Tests] = queue.Queue()
+        for _ in range(arguments.at_once):
+            self._tests.put(Tests(self._tree))
         self._index = {mutant.identity: i for i, mutant in enumerate(self.mutants)}
 
     def ask(self, mutant: Mutant) -> Answer:
@@ -320,19 +321,43 @@ class Core:
         for name, program in self._programs:
             if name not in (LIBRARY, mutant.stem):
                 continue
-            run = self._run(program, [f"{mutant.stem}::"] if name == LIBRARY else [], **on)
-            if run is None or run[0] == -24:
+            status, output = self._run(
+                program, [f"{mutant.stem}::"] if name == LIBRARY else [], **on
+            )
+            if status is None:
                 return Answer(TIMED_OUT, name, 1)
-            if run[0]:
-                failed = re.search(r"^test (\S+) .*FAILED$", run[1], re.MULTILINE)
-                return Answer(KILLED, f"{name}: {failed[1] if failed else run[0]}", 1)
-        tests = self._map.tests(mutant, index)
-        return ask_all(self._tree, tests, **on)
+            if status:
+                failed = re.search(r"^test (\S+) .*FAILED$", output, re.MULTILINE)
+                return Answer(KILLED, f"{name}: {failed[1] if failed else status}", 1)
+        tests = self._tests.get()
+        try:
+            return tests.ask(self._map.tests(mutant, index), **on)
+        finally:
+            self._tests.put(tests)
 
-    def _run(self, program: Path, names: list[str], **more: str) -> tuple[int, str] | None:
-        environment = {**os.environ, **more}
-        command = [str(program), *names]
-        return run_limited(command, self._tree / "rust" / "core", CORE_LIMIT, environment)
+    def close(self) -> None:
+        while not self._tests.empty():
+            self._tests.get().close()
+
+    def _run(self, program: Path, names: list[str], **more: str) -> tuple[int | None, str]:
+        """The status of a program of tests, None if it takes too long, and what it writes."""
+        run = subprocess.Popen(
+            ["prlimit", f"--cpu={CORE_LIMIT}", str(program), *names],
+            cwd=self._tree / "rust" / "core",
+            env={**os.environ, **more},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        with run:
+            try:
+                output, _ = run.communicate(timeout=60 + 10 * CORE_LIMIT)
+            except subprocess.TimeoutExpired:
+                run.kill()
+                return None, ""
+        return (
+            None if -run.returncode in (signal.SIGXCPU, signal.SIGKILL) else run.returncode
+        ), output
 
 
 def read_listed(every: list[Mutant]) -> dict[tuple[str, ...], str]:
@@ -361,6 +386,7 @@ def main() -> None:
     parser.add_argument("--under", nargs="+", default=STEMS, help="packages, such as transfer")
     parser.add_argument("--workers", default="2", help="of the run that tells who reaches what")
     parser.add_argument("--at-once", type=int, default=2, help="mutants that are asked at a time")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="ask no more after so long")
     arguments = parser.parse_args()
     arguments.under = tuple(arguments.under)
     BUILD.mkdir(parents=True, exist_ok=True)
@@ -368,42 +394,59 @@ def main() -> None:
     listed = read_listed(harness.every)
     answers = Answers(BUILD / f"{arguments.of}.jsonl")
     print(f"{len(harness.mutants)} of {len(harness.every)} mutants, seed {arguments.seed}")
+    counts: collections.Counter[str] = collections.Counter()
+    ends = time.monotonic() + 60 * arguments.minutes
+    wrong = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.at_once) as pool:
-        asked = [(mutant, pool.submit(answers.ask, harness, mutant)) for mutant in harness.mutants]
-        counts, wrong = collections.Counter(), 0
-        for mutant, answer in asked:
-            state, killer, tests = answer.result()
-            reason = listed.get(mutant.identity)
-            if state != LIVES:
-                note = killer + (": but it is listed as equivalent" if reason else "")
-                wrong += bool(reason)
-            else:
-                state = "equivalent" if reason else state
-                note = reason or f"after {tests} tests"
-                wrong += not reason
+        ask = functools.partial(answers.ask, harness, ends)
+        for mutant, answer in zip(harness.mutants, pool.map(ask, harness.mutants), strict=True):
+            state, note, failed = judge(answer, listed.get(mutant.identity))
             counts[state] += 1
+            wrong += failed
             print(f"{state:10} {mutant}   {note}", flush=True)
+    harness.close()
     print(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
     sys.exit(wrong > 0)
 
 
+def judge(answer: Answer | None, reason: str | None) -> tuple[str, str, bool]:
+    """What is said about a mutant, and whether the run fails for it."""
+    if answer is None:
+        return "not asked", "", False
+    if answer.state != LIVES:
+        listed = ": but it is listed as equivalent" if reason else ""
+        return answer.state, answer.killer + listed, bool(reason)
+    if reason:
+        return "equivalent", reason, False
+    return LIVES, f"after {answer.tests} tests", True
+
+
 class Answers:
-    """What was answered, in a file: what is killed is not asked again."""
+    """What was answered, in a file, which is not asked again.
+
+    What lives is asked again once there are newer tests of its package.
+    """
 
     def __init__(self, path: Path):
         self._path = path
-        self._seen = {}
+        self._seen: dict[tuple[str, ...], tuple[Answer, float]] = {}
         if path.exists():
             for line in path.read_text().splitlines():
-                *identity, state, killer, tests = json.loads(line)
-                self._seen[tuple(identity)] = Answer(state, killer, tests)
+                *identity, state, killer, tests, asked = json.loads(line)
+                self._seen[tuple(identity)] = Answer(state, killer, tests), asked
 
-    def ask(self, harness: Package | Core, mutant: Mutant) -> Answer:
-        answer = self._seen.get(mutant.identity)
-        if answer is None or answer.state == LIVES:
-            answer = harness.ask(mutant)
-            with self._path.open("a") as log:
-                log.write(json.dumps([*mutant.identity, *answer]) + "\n")
+    def ask(self, harness: Package | Core, ends: float, mutant: Mutant) -> Answer | None:
+        """What the tests say about a mutant; None if the time is over."""
+        if mutant.identity in self._seen:
+            answer, asked = self._seen[mutant.identity]
+            newest = max((path.stat().st_mtime for path in files_of(mutant.stem)), default=0.0)
+            if answer.state != LIVES or newest < asked:
+                return answer
+        if time.monotonic() > ends:
+            return None
+        asked, answer = time.time(), harness.ask(mutant)
+        with self._path.open("a") as log:
+            log.write(json.dumps([*mutant.identity, *answer, asked]) + "\n")
         return answer
 
 

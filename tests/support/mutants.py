@@ -198,16 +198,17 @@ def all_mutants(stems: tuple[str, ...], of: str = "package") -> list[Mutant]:
     return [mutant for path in paths for mutant in find(path.relative_to(ROOT))]
 
 
+def rank(mutant: Mutant, seed: int) -> bytes:
+    """Where a seed puts a mutant in the order of the draw."""
+    return hashlib.sha256("\0".join((str(seed), *mutant.identity)).encode()).digest()
+
+
 def draw(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """Some of all mutants, as many of each package where it has them, in the order of places."""
-
-    def rank(mutant: Mutant) -> bytes:
-        return hashlib.sha256("\0".join((str(seed), *mutant.identity)).encode()).digest()
-
+    """Some of all mutants, as many of each package where it has them, in a random order."""
     stems: dict[str, list[Mutant]] = {}
-    for mutant in sorted(mutants, key=rank):
+    for mutant in sorted(mutants, key=lambda mutant: rank(mutant, seed)):
         stems.setdefault(mutant.stem, []).append(mutant)
     drawn: list[Mutant] = []
     for place, stem in enumerate(sorted(stems, key=lambda stem: (len(stems[stem]), stem))):
         drawn += stems[stem][: (count - len(drawn)) // (len(stems) - place)]
-    return sorted(drawn)
+    return sorted(drawn, key=lambda mutant: rank(mutant, seed))

@@ -49,8 +49,10 @@ def pytest_runtest_logreport(report):
         _failed.add(report.nodeid)
 
 
-def pytest_sessionfinish():
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "main")
+def pytest_sessionfinish(session):
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker and session.config.getoption("numprocesses", None):
+        return  # Each worker writes what it ran.
     tests = {
         test: [seconds, _reached.get(test, [])]
         for test, seconds in _seconds.items()
