@@ -291,29 +291,31 @@ class Core:
         left = list(self.every)
         while True:
             self.mutants = drawn_mutants.draw(left, arguments.mutants, arguments.seed)
-            changed, stretches = rust_mutants.write(self.mutants)
+            # In the order of places, so that another order of the draw compiles nothing again.
+            compiled = sorted(self.mutants)
+            changed, stretches = rust_mutants.write(compiled)
             copy_tree(self._tree, changed)
             wrong, self._programs = rust_mutants.build(self._tree, target, stretches)
             if not wrong:
                 break
             for index in wrong:
-                print(f"does not compile: {self.mutants[index]}", flush=True)
-                left.remove(self.mutants[index])
+                print(f"does not compile: {compiled[index]}", flush=True)
+                left.remove(compiled[index])
         rust_mutants.build_module(self._tree, target)
         for name, program in self._programs:
-            if self._run(program, [])[0]:
+            if name in (LIBRARY, *arguments.under) and self._run(program, [])[0]:
                 raise SystemExit(f"{name} fails without any mutant")
         place = BUILD / "core_map"
-        identities = json.dumps([mutant.identity for mutant in self.mutants])
+        identities = json.dumps([mutant.identity for mutant in compiled])
         if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
             shutil.rmtree(place, ignore_errors=True)
         stems = tuple(stem for stem in arguments.under if tests_of(stem))
-        self._map = Map(self._tree, place, stems, len(self.mutants), arguments.workers)
+        self._map = Map(self._tree, place, stems, len(compiled), arguments.workers)
         drawn.write_text(identities)
         self._tests: queue.Queue[Tests] = queue.Queue()
         for _ in range(arguments.at_once):
             self._tests.put(Tests(self._tree))
-        self._index = {mutant.identity: i for i, mutant in enumerate(self.mutants)}
+        self._index = {mutant.identity: i for i, mutant in enumerate(compiled)}
 
     def ask(self, mutant: Mutant) -> Answer:
         index = self._index[mutant.identity]
