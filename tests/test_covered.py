@@ -64,22 +64,29 @@ def test_what_is_compiled_for_tests_alone_is_not_counted():
 def explain(files, *entries):
     listed = "".join(f"[[uncovered]]\n{entry}\n" for entry in entries)
     (files / "listed.toml").write_text(listed)
-    part = covered.Part(Path("curve.py"), frozenset(range(1, 8)), frozenset({3, 4, 7}))
+    part = covered.Part(Path("curve.py"), frozenset(range(1, 8)), frozenset({4, 7}))
     return covered.explain([part])
 
 
-def test_what_is_not_run_needs_a_reason_that_is_true(files):
+def test_what_is_never_entered_needs_a_reason_that_is_true(files):
     inner = "path = 'curve.py'\nplace = 'Curve.half.*'\nreason = 'in a browser'"
-    top = "path = 'curve.py'\nplace = ''\nreason = 'no display'"
-    lines, wrong = explain(files, inner, top)
-    assert lines == [
-        "curve.py:3-4 Curve.half.inner: in a browser",
-        "curve.py:7: no display",
-    ]
+    lines, wrong = explain(files, inner)
+    assert lines == ["curve.py:4 Curve.half.inner: in a browser", "curve.py:7"]
     assert not wrong
-    assert explain(files, inner)[1] == ["no reason: curve.py:7"]
+    lines, wrong = explain(files, "path = 'curve.py'\nplace = ''\nreason = 'no display'")
+    assert lines == ["curve.py:4 Curve.half.inner", "curve.py:7: no display"]
+    assert wrong == [
+        "no test enters this, and no reason is given: curve.py:4 Curve.half.inner",
+    ]
     ran = "path = 'curve.py'\nplace = 'Curve'\nreason = 'why'"
-    assert explain(files, inner, top, ran)[1] == ["no test leaves this out: curve.py Curve"]
+    assert explain(files, inner, ran)[1] == ["no test leaves this out: curve.py Curve"]
+
+
+def test_a_function_of_rust_is_entered_where_one_line_of_it_is_run(files):
+    (files / "listed.toml").write_text("uncovered = []")
+    lines = frozenset({3, 4, 5, 7, 14})
+    parts = [covered.Part(Path("curve.rs"), lines, frozenset(missing)) for missing in ({5}, {14})]
+    assert [len(covered.explain([part])[1]) for part in parts] == [0, 1]
 
 
 def test_the_table_has_a_row_for_each_folder_and_one_for_all():

@@ -4,8 +4,9 @@
 
 runs the tests of the core and of the package in a copy of the repository under build/coverage,
 whose compiled module counts its lines, too; the processes that tests start are measured as well.
-It fails below the floors. What no test runs stands in uncovered.toml with a reason; a reason for
-what is not there, or for what a test runs, is an error, and so is a place without a reason.
+It lists what no test runs and fails below the floors. A function that no test enters is dead or
+wants a test, or stands in uncovered.toml with a reason; the run fails where it does not, and where
+a reason is given for what is not there or for what a test runs.
 """
 
 from __future__ import annotations
@@ -268,10 +269,18 @@ def explain(parts: list[Part]) -> tuple[list[str], list[str]]:
             where = f"{part.path}:{', '.join(spans(lines))} {place}".rstrip()
             reason = next((reason for reason in listed if reason.names(part.path, place)), None)
             used.add(reason)
-            text += [f"{where}: {reason.reason}"] if reason else []
-            wrong += [] if reason else [f"no reason: {where}"]
+            text.append(f"{where}: {reason.reason}" if reason else where)
+            if not reason and place and never_entered(part, place, around):
+                wrong.append(f"no test enters this, and no reason is given: {where}")
     idle = [reason for reason in listed if reason not in used]
     return text, wrong + [f"no test leaves this out: {name.path} {name.place}" for name in idle]
+
+
+def never_entered(part: Part, place: str, around: dict[int, str]) -> bool:
+    """Whether no line of a function is run but, in Python, the one that defines it."""
+    lines = {line for line in part.lines if around.get(line) == place}
+    first = {min(line for line, name in around.items() if name == place)}
+    return not lines - part.missing - (first if part.path.suffix == ".py" else set())
 
 
 def spans(lines: list[int]) -> list[str]:

@@ -46,6 +46,14 @@ SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
 # Of processor time, for one program of the core's tests.
 CORE_LIMIT = 120
 LIBRARY = "hdp_fast_core"
+# Who tests a folder of the core beside the package of its name: those sums are what is learned from.
+USERS = {
+    "statistics": (
+        Path("tests/learners/test_feature_maps.py"),
+        Path("tests/learners/test_feature_sums.py"),
+        Path("tests/learners/test_sufficient_statistics.py"),
+    )
+}
 KILLED, TIMED_OUT, LIVES = "killed", "timed out", "LIVES"
 
 
@@ -82,15 +90,17 @@ def copy_tree(place: Path, changed: dict[Path, bytes] | None = None) -> Path:
     return place
 
 
-def tests_of(stem: str) -> list[str]:
-    """The tests of a package."""
+def tests_of(stem: str, of: str = "package") -> list[str]:
+    """The tests of a package, or of a folder of the core."""
     own = (Path("tests") / stem, Path(f"tests/test_{stem}.py"))
+    if of == "core":
+        own += USERS.get(stem, ())
     return [str(place) for place in own if (ROOT / place).exists()]
 
 
-def files_of(stem: str) -> list[Path]:
+def files_of(stem: str, of: str = "package") -> list[Path]:
     """The files of those tests."""
-    places = [ROOT / place for place in tests_of(stem)]
+    places = [ROOT / place for place in tests_of(stem, of)]
     return [
         path
         for place in places
@@ -120,6 +130,7 @@ class Map:
             place.mkdir(parents=True)
             self._run(tree, place, stems, compiled, workers)
             (place / "whole").touch()
+        self._of = "core" if compiled else "package"
         self._made = (place / "whole").stat().st_mtime
         self._seconds: dict[str, float] = {}
         self._reached = collections.defaultdict(set)
@@ -145,7 +156,8 @@ class Map:
         measure = [] if compiled else ["coverage", "run", f"--rcfile={settings}", "-m"]
         command = [sys.executable, "-m", *measure, "pytest", "-p", "reached", "--quick", "-q"]
         command += ["-p", "no:cacheprovider", "--numprocesses", workers, "--dist", "worksteal"]
-        command += [test for stem in stems for test in tests_of(stem)]
+        of = "core" if compiled else "package"
+        command += [test for stem in stems for test in tests_of(stem, of)]
         more = {"HDP_FAST_REACHED": str(place), "HDP_FAST_MUTANTS": str(compiled)}
         run = subprocess.run(command, cwd=tree, env=variables(tree, **more))
         if run.returncode not in (0, 1):
@@ -160,16 +172,17 @@ class Map:
         """What is asked in turn, with the seconds that it takes.
 
         First the tests that reach the mutant, the shortest first, then their files as a whole:
-        what a fixture or a cache keeps is reached by the first test that needs it alone. Files of
-        tests that were written since the run come first.
+        what a fixture or a cache keeps is reached by the first test that needs it alone. With
+        these go the files of tests that were written since the run.
         """
         reaching = self._reached[index] if index is not None else self._reaching(mutant)
-        own = tuple(tests_of(mutant.stem))
+        own = tuple(tests_of(mutant.stem, self._of))
         seconds = self._seconds
         tests = sorted(reaching, key=lambda test: (not test.startswith(own), seconds[test], test))
-        tests = [*self._newer(mutant.stem), *self._shown(tests, seconds)]
+        tests = self._shown(tests, seconds)
         files = sorted({test.split("::")[0] for test in reaching}, key=self._files.__getitem__)
         files = self._shown([file for file in files if file.startswith(own)], self._files)
+        files = list(dict.fromkeys([*self._newer(mutant.stem), *files]))
         every = {**seconds, **self._files}
         stages = (tests, files)
         return [(part, sum(every.get(test, 10.0) for test in part)) for part in stages if part]
@@ -184,7 +197,7 @@ class Map:
         ]
 
     def _newer(self, stem: str) -> list[str]:
-        newer = [path for path in files_of(stem) if path.stat().st_mtime > self._made]
+        newer = [path for path in files_of(stem, self._of) if path.stat().st_mtime > self._made]
         return [str(path.relative_to(ROOT)) for path in newer]
 
     def _reaching(self, mutant: Mutant) -> set[str]:
@@ -309,7 +322,7 @@ class Core:
         identities = json.dumps([mutant.identity for mutant in compiled])
         if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
             shutil.rmtree(place, ignore_errors=True)
-        stems = tuple(stem for stem in arguments.under if tests_of(stem))
+        stems = tuple(stem for stem in arguments.under if tests_of(stem, "core"))
         self._map = Map(self._tree, place, stems, len(compiled), arguments.workers)
         drawn.write_text(identities)
         self._tests: queue.Queue[Tests] = queue.Queue()
@@ -441,7 +454,9 @@ class Answers:
         """What the tests say about a mutant; None if the time is over."""
         if mutant.identity in self._seen:
             answer, asked = self._seen[mutant.identity]
-            newest = max((path.stat().st_mtime for path in files_of(mutant.stem)), default=0.0)
+            newest = max(
+                (path.stat().st_mtime for path in files_of(mutant.stem, mutant.of)), default=0.0
+            )
             if answer.state != LIVES or newest < asked:
                 return answer
         if time.monotonic() > ends:

@@ -55,9 +55,14 @@ class Mutant(NamedTuple):
         return f"{self.path}:{self.line}: {shorten(self.before)} -> {shorten(self.after)}"
 
     @property
+    def of(self) -> str:
+        """What it is a mutant of."""
+        return "package" if self.path.is_relative_to(PACKAGE) else "core"
+
+    @property
     def stem(self) -> str:
         """The folder or file of its package or crate."""
-        top = PACKAGE if self.path.is_relative_to(PACKAGE) else CORE
+        top = PACKAGE if self.of == "package" else CORE
         return self.path.relative_to(top).parts[0].split(".")[0]
 
     @property

@@ -58,4 +58,6 @@ def pytest_sessionfinish(session):
         for test, seconds in _seconds.items()
         if test not in _failed
     }
-    (Path(os.environ["HDP_FAST_REACHED"]) / f"{worker}.json").write_text(json.dumps(tests))
+    (Path(os.environ["HDP_FAST_REACHED"]) / f"{worker or 'main'}.json").write_text(
+        json.dumps(tests)
+    )

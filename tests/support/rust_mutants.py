@@ -207,7 +207,7 @@ def build(
     """
     command = ["cargo", "test", "--no-run", "--profile", "quick", "--package", "hdp-fast-core"]
     command += ["--lib", "--tests", "--message-format", "json", "--target-dir", str(target)]
-    run = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, text=True)
+    run = subprocess.run(command, cwd=tree, capture_output=True, text=True)
     lines = [json.loads(line) for line in run.stdout.splitlines()]
     indices: set[int] = set()
     others = []
@@ -219,7 +219,7 @@ def build(
         indices |= around - {None}
         others += [message["rendered"]] if around <= {None} else []
     if run.returncode and not indices:
-        raise SystemExit("\n".join(others) or "the core does not compile")
+        raise SystemExit("\n".join(others) or run.stderr)
     built = [line for line in lines if line.get("executable")]
     return indices, [(line["target"]["name"], Path(line["executable"])) for line in built]
 
@@ -227,7 +227,9 @@ def build(
 def build_module(tree: Path, target: Path) -> None:
     """Builds the compiled module, and puts it into the tree."""
     command = ["cargo", "build", "--profile", "quick", "--package", "hdp-fast-py"]
-    subprocess.run([*command, "--target-dir", str(target)], cwd=tree, check=True)
+    run = [*command, "--target-dir", str(target)]
+    if (built := subprocess.run(run, cwd=tree, capture_output=True, text=True)).returncode:
+        raise SystemExit(built.stderr)
     shutil.copy2(target / "quick" / "lib_core.so", tree / PACKAGE / "_core.abi3.so")
 
 
