@@ -188,7 +188,7 @@ def test_a_run_that_was_ended_goes_on_and_asks_again_where_tests_are_newer(tmp_p
     file = tmp_path / "test_it.py"
     file.touch()
     os.utime(file, (5, 5))
-    monkeypatch.setattr(mutant_runs, "files_of", lambda stem, of: [file])
+    monkeypatch.setattr(mutant_runs, "list_files", lambda stem, of: [file])
     first, second = mutants.all_mutants(("weights",))[:2]
     seen = Known(mutant_runs.Answer(mutant_runs.KILLED, "test_x", 3))
     lives = Known(mutant_runs.Answer(mutant_runs.LIVES, "", 3))

@@ -1101,6 +1101,17 @@ def test_smallest_noise_is_the_analytic_gaussian():
     assert ten == pytest.approx(math.sqrt(10) * result, rel=1e-3)
 
 
+def test_smallest_noise_goes_up_to_a_million_unless_it_is_told_more():
+    wanted = {"epsilon": 1e-9, "delta": 2.66e-7}
+    needed = 1 / accounting.gaussian_mu(**wanted)
+    assert 1.2e6 < needed < 1.9e6
+    with pytest.raises(ParameterError):
+        accounting.smallest_noise(lambda s: GaussianMechanism(1 / s), **wanted)
+    assert accounting.smallest_noise(
+        lambda s: GaussianMechanism(1 / s), **wanted, high=2e6
+    ) == pytest.approx(needed, rel=0.01)
+
+
 @pytest.mark.parametrize("epsilon", [7, 8, 20, 1e4])
 def test_smallest_noise_starts_where_nothing_is_private(epsilon):
     def family(sigma):

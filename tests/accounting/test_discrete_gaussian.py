@@ -83,5 +83,6 @@ def test_continuous_mu_refuses_what_leaves_nothing_but_noise():
     assert gaussian_mu(1e-4, 1e-4) == continuous_mu(1e-4, 1e-4) > 2 / 2**17
     with pytest.raises(ParameterError, match="nothing but noise"):
         continuous_mu(1e-9, 1e-9)
+    assert continuous_mu(1.0, 1e-200) > 0
     with pytest.raises(ParameterError, match="delta = 1e-201"):
         continuous_mu(1.0, 1e-201)

@@ -46,7 +46,7 @@ SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
 # Of processor time, for one program of the core's tests.
 CORE_LIMIT = 120
 LIBRARY = "hdp_fast_core"
-# Who tests a folder of the core beside the package of its name: those sums are what is learned from.
+# Who tests a folder of the core beside the package of its name: learners release those sums.
 USERS = {
     "statistics": (
         Path("tests/learners/test_feature_maps.py"),
@@ -90,7 +90,7 @@ def copy_tree(place: Path, changed: dict[Path, bytes] | None = None) -> Path:
     return place
 
 
-def tests_of(stem: str, of: str = "package") -> list[str]:
+def list_tests(stem: str, of: str) -> list[str]:
     """The tests of a package, or of a folder of the core."""
     own = (Path("tests") / stem, Path(f"tests/test_{stem}.py"))
     if of == "core":
@@ -98,9 +98,9 @@ def tests_of(stem: str, of: str = "package") -> list[str]:
     return [str(place) for place in own if (ROOT / place).exists()]
 
 
-def files_of(stem: str, of: str = "package") -> list[Path]:
+def list_files(stem: str, of: str) -> list[Path]:
     """The files of those tests."""
-    places = [ROOT / place for place in tests_of(stem, of)]
+    places = [ROOT / place for place in list_tests(stem, of)]
     return [
         path
         for place in places
@@ -157,7 +157,7 @@ class Map:
         command = [sys.executable, "-m", *measure, "pytest", "-p", "reached", "--quick", "-q"]
         command += ["-p", "no:cacheprovider", "--numprocesses", workers, "--dist", "worksteal"]
         of = "core" if compiled else "package"
-        command += [test for stem in stems for test in tests_of(stem, of)]
+        command += [test for stem in stems for test in list_tests(stem, of)]
         more = {"HDP_FAST_REACHED": str(place), "HDP_FAST_MUTANTS": str(compiled)}
         run = subprocess.run(command, cwd=tree, env=variables(tree, **more))
         if run.returncode not in (0, 1):
@@ -176,7 +176,7 @@ class Map:
         these go the files of tests that were written since the run.
         """
         reaching = self._reached[index] if index is not None else self._reaching(mutant)
-        own = tuple(tests_of(mutant.stem, self._of))
+        own = tuple(list_tests(mutant.stem, self._of))
         seconds = self._seconds
         tests = sorted(reaching, key=lambda test: (not test.startswith(own), seconds[test], test))
         tests = self._shown(tests, seconds)
@@ -197,7 +197,7 @@ class Map:
         ]
 
     def _newer(self, stem: str) -> list[str]:
-        newer = [path for path in files_of(stem, self._of) if path.stat().st_mtime > self._made]
+        newer = [path for path in list_files(stem, self._of) if path.stat().st_mtime > self._made]
         return [str(path.relative_to(ROOT)) for path in newer]
 
     def _reaching(self, mutant: Mutant) -> set[str]:
@@ -322,7 +322,7 @@ class Core:
         identities = json.dumps([mutant.identity for mutant in compiled])
         if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
             shutil.rmtree(place, ignore_errors=True)
-        stems = tuple(stem for stem in arguments.under if tests_of(stem, "core"))
+        stems = tuple(stem for stem in arguments.under if list_tests(stem, "core"))
         self._map = Map(self._tree, place, stems, len(compiled), arguments.workers)
         drawn.write_text(identities)
         self._tests: queue.Queue[Tests] = queue.Queue()
@@ -455,7 +455,7 @@ class Answers:
         if mutant.identity in self._seen:
             answer, asked = self._seen[mutant.identity]
             newest = max(
-                (path.stat().st_mtime for path in files_of(mutant.stem, mutant.of)), default=0.0
+                (path.stat().st_mtime for path in list_files(mutant.stem, mutant.of)), default=0.0
             )
             if answer.state != LIVES or newest < asked:
                 return answer
