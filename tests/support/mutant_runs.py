@@ -315,13 +315,11 @@ class Core:
                 print(f"does not compile: {compiled[index]}", flush=True)
                 left.remove(compiled[index])
         rust_mutants.build_module(self._tree, target)
-        for name, program in self._programs:
-            if name in (LIBRARY, *arguments.under) and self._run(program, [])[0]:
-                raise SystemExit(f"{name} fails without any mutant")
         place = BUILD / "core_map"
         identities = json.dumps([mutant.identity for mutant in compiled])
         if not (drawn := place / "drawn").exists() or drawn.read_text() != identities:
             shutil.rmtree(place, ignore_errors=True)
+            self._try_without(arguments.under)
         stems = tuple(stem for stem in arguments.under if list_tests(stem, "core"))
         self._map = Map(self._tree, place, stems, len(compiled), arguments.workers)
         drawn.write_text(identities)
@@ -353,6 +351,11 @@ class Core:
     def close(self) -> None:
         while not self._tests.empty():
             self._tests.get().close()
+
+    def _try_without(self, stems: tuple[str, ...]) -> None:
+        for name, program in self._programs:
+            if name in (LIBRARY, *stems) and self._run(program, [])[0]:
+                raise SystemExit(f"{name} fails without any mutant")
 
     def _run(self, program: Path, names: list[str], **more: str) -> tuple[int | None, str]:
         """The status of a program of tests, None if it takes too long, and what it writes."""
