@@ -36,6 +36,8 @@ LISTED = Path(__file__).parent / "uncovered.toml"
 FLOORS = {"python lines": 95.0, "python branches": 90.0, "rust lines": 90.0}
 ORDINARY = ("tests", "--ignore=tests/statistical", "--ignore=tests/browser")
 CRATES = ("hdp-fast-core", "hdp-fast-device")
+# Counters live in a file that processes share: workers and killed ones write none when they end.
+COUNT = "-Cinstrument-coverage -Cllvm-args=-runtime-counter-relocation"
 SETTINGS = """[run]
 branch = true
 parallel = true
@@ -86,7 +88,7 @@ def llvm(tool: str) -> str:
 def build(target: Path) -> list[Path]:
     """Builds the core's tests and the module so that they count; returns all of them."""
     wrapper = BUILD / "rustc"
-    wrapper.write_text('#!/bin/sh\nexec "$@" -Cinstrument-coverage\n')
+    wrapper.write_text(f'#!/bin/sh\nexec "$@" {COUNT}\n')
     wrapper.chmod(0o755)
     environment = {
         **os.environ,
@@ -115,7 +117,7 @@ def build(target: Path) -> list[Path]:
 
 def run_tests(objects: list[Path], workers: str, tests: list[str]) -> None:
     """Runs the core's tests and those of the package."""
-    counts = {"LLVM_PROFILE_FILE": str(BUILD / "rust" / "%4m.profraw")}
+    counts = {"LLVM_PROFILE_FILE": str(BUILD / "rust" / "%m%c.profraw")}
     environment = mutant_runs.variables(TREE, **counts)
     for program in objects[:-1]:
         subprocess.run([program, "--quiet"], cwd=TREE / "rust/core", env=environment, check=True)
