@@ -141,7 +141,7 @@ fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document
 mutants: quick $(STAMPS)/dev ## small mistakes in what guarantees rest on, one at a time: which tests see them (MUTANTS=60 SEED=1 OF=core)
 	$(BIN)/python tests/support/mutant_runs.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1) --of $(or $(OF),package) $(MUTANTS_ARGS)
 
-coverage: $(STAMPS)/maturin $(STAMPS)/dev ## lines and branches that tests run, of Python and of Rust, by folder; what they leave out, with reasons; fails below the floors (apt-get install llvm-22)
+coverage: quick $(STAMPS)/dev ## lines and branches that tests run, of Python and of Rust, by folder; what they leave out, with reasons; fails below the floors (apt-get install llvm-22)
 	$(BIN)/python tests/support/covered.py --workers $(WORKERS) $(COVERAGE_ARGS)
 
 device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question

@@ -150,9 +150,14 @@ def test_a_list_of_equivalent_mutants_names_what_is_there(tmp_path, monkeypatch)
     listed = tmp_path / "listed.toml"
     monkeypatch.setattr(mutant_runs, "LISTED", listed)
     listed.write_text(f"[[mutant]]\n{entry}text = '''{text}'''\nreason = 'why'\n")
-    assert mutant_runs.read_listed([mutant]) == {mutant.identity: "why"}
+    assert mutant_runs.read_listed() == {mutant.identity: "why"}
+    listed.write_text(f"[[mutant]]\n{entry}text = 'another'\nreason = 'why'\n")
     with pytest.raises(SystemExit, match="what is no mutant"):
-        mutant_runs.read_listed([mutant._replace(text="another")])
+        mutant_runs.read_listed()
+
+
+def test_the_list_of_equivalent_mutants_is_true():
+    assert all(mutant_runs.read_listed().values())
 
 
 def test_a_copy_keeps_the_date_of_what_has_not_changed(tmp_path, monkeypatch):

@@ -187,14 +187,18 @@ def is_text(node: ast.AST) -> bool:
     return any(isinstance(part, ast.JoinedStr) for part in ast.walk(node))
 
 
+def find(path: Path) -> list[Mutant]:
+    """All mutants of a file of the package, or of the core."""
+    if path.suffix == ".py":
+        return find_mutants(path)
+    import rust_mutants
+
+    return rust_mutants.find_mutants(path)
+
+
 def all_mutants(stems: tuple[str, ...], of: str = "package") -> list[Mutant]:
     """Every mutant of these packages, or of these folders of the core."""
-    if of == "core":
-        import rust_mutants
-
-        top, ending, find = CORE, ".rs", rust_mutants.find_mutants
-    else:
-        top, ending, find = PACKAGE, ".py", find_mutants
+    top, ending = (CORE, ".rs") if of == "core" else (PACKAGE, ".py")
     paths = []
     for stem in stems:
         place = ROOT / top / stem
