@@ -167,8 +167,11 @@ people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its se
 fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
 	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
 
-mutants: quick $(STAMPS)/dev ## small mistakes in the package, one at a time: which tests of the quick part see them (MUTANTS=60 SEED=1)
-	$(BIN)/python tests/support/mutants.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1)
+mutants: quick $(STAMPS)/dev ## small mistakes in what guarantees rest on, one at a time: which tests see them (MUTANTS=60 SEED=1 OF=core)
+	$(BIN)/python tests/support/mutant_runs.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1) --of $(or $(OF),package) $(MUTANTS_ARGS)
+
+coverage: quick $(STAMPS)/dev ## lines and branches that tests run, of Python and of Rust, by folder; what they leave out, with reasons; fails below the floors (apt-get install llvm-22)
+	$(BIN)/python tests/support/covered.py --workers $(WORKERS) $(COVERAGE_ARGS)
 
 device: $(STAMPS)/dev ## build the module that answers in a browser, with its hash; its size, and the time for a signed question
 	bash rust/device/build.sh $(DEVICE)

@@ -307,6 +307,7 @@ def test_draws_follow_the_projected_weights():
     counts = np.bincount(weights.draw(400_000, random_state=1), minlength=2000)
     statistic = ((counts - 400_000 * law) ** 2 / (400_000 * law)).sum()
     assert abs(statistic - 1999) < 5.5 * math.sqrt(2 * 1999)
+    assert (weights.n, weights.kappa) == (2000, 0.05)
     assert law.max() <= weights.rate <= 1 / (0.05 * 2000) * (1 + 1 / 4000)
 
 

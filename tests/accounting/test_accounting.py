@@ -344,6 +344,21 @@ def test_pure_epsilon_is_rounded_up(draws, rate):
             assert exact <= Decimal(result)
 
 
+def test_pure_epsilon_of_one_plain_round_is_its_epsilon():
+    for epsilon in (1e-9, 0.1, 1.0, 700.0):
+        assert accounting.pure_epsilon(Pure(epsilon)) == epsilon
+
+
+def test_attack_advantage_is_rounded_up():
+    with localcontext(Context(prec=50)):
+        for step in range(60):
+            epsilon, delta = 1.3**step * 1e-5, 10.0 ** -(step % 9 + 1) if step % 2 else 0.0
+            growth = Decimal(epsilon).exp()
+            exact = (growth - 1 + 2 * Decimal(delta)) / (growth + 1)
+            found = Decimal(accounting.attack_advantage(epsilon, delta=delta))
+            assert exact <= found <= exact * (1 + Decimal("5e-15"))
+
+
 def test_optimal_composition_where_no_epsilon_is_enough():
     assert accounting.optimal_composition(1, 1e-3, 10, target_delta=1e-3) == math.inf
     assert accounting.optimal_composition(1, 0, 10, target_delta=0.9999) == 0
@@ -1084,6 +1099,17 @@ def test_smallest_noise_is_the_analytic_gaussian():
         lambda s: GaussianMechanism(1 / s), epsilon=1, delta=1e-6, rounds=10
     )
     assert ten == pytest.approx(math.sqrt(10) * result, rel=1e-3)
+
+
+def test_smallest_noise_goes_up_to_a_million_unless_it_is_told_more():
+    wanted = {"epsilon": 1e-9, "delta": 2.66e-7}
+    needed = 1 / accounting.gaussian_mu(**wanted)
+    assert 1.2e6 < needed < 1.9e6
+    with pytest.raises(ParameterError):
+        accounting.smallest_noise(lambda s: GaussianMechanism(1 / s), **wanted)
+    assert accounting.smallest_noise(
+        lambda s: GaussianMechanism(1 / s), **wanted, high=2e6
+    ) == pytest.approx(needed, rel=0.01)
 
 
 @pytest.mark.parametrize("epsilon", [7, 8, 20, 1e4])

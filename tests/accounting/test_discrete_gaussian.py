@@ -6,7 +6,15 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from hdp_fast.accounting.discrete_gaussian import calibrate_means, exact_delta, gaussian_sigma
+from hdp_fast.accounting import gaussian_epsilon, gaussian_mu
+from hdp_fast.accounting.discrete_gaussian import (
+    calibrate_means,
+    calibrate_sigma,
+    continuous_mu,
+    exact_delta,
+    gaussian_sigma,
+    sigma_epsilon,
+)
 from hdp_fast.exceptions import ParameterError
 from hdp_fast.reference.noise import gaussian_masses
 
@@ -51,3 +59,30 @@ def test_calibrate_means_leaves_deviations_below_two_to_the_48(power):
 def test_calibrate_means_refuses_grids_of_fewer_than_eight_bits(price, n):
     with pytest.raises(ParameterError, match="too few digits"):
         calibrate_means(price, n=n, epsilon=1.0, delta=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "steps"), [(4.0, 1e-2, 8), (4.0, 1e-8, 64), (8.0, 1e-5, 64)]
+)
+def test_calibrate_sigma_adds_noise_where_the_continuous_law_has_too_little(epsilon, delta, steps):
+    mu = gaussian_mu(epsilon, delta)
+    sigma = calibrate_sigma(epsilon, delta, steps, mu)
+    assert exact_delta(Fraction(math.ceil(steps / mu * 1024), 1024), steps, epsilon) > delta
+    assert exact_delta(sigma, steps, epsilon) <= delta
+    assert sigma < steps / mu * 1.002
+
+
+def test_sigma_epsilon_covers_the_rounding_of_the_root():
+    """Where the root is exact, what it adds is seen."""
+    for squared, sigma in [(4, Fraction(4)), (9, Fraction(6)), (16, Fraction(32))]:
+        epsilon = gaussian_epsilon(math.isqrt(squared) / float(sigma), 1e-6)
+        assert epsilon < sigma_epsilon(squared, sigma, 1e-6) < epsilon * (1 + 1e-11)
+
+
+def test_continuous_mu_refuses_what_leaves_nothing_but_noise():
+    assert gaussian_mu(1e-4, 1e-4) == continuous_mu(1e-4, 1e-4) > 2 / 2**17
+    with pytest.raises(ParameterError, match="nothing but noise"):
+        continuous_mu(1e-9, 1e-9)
+    assert continuous_mu(1.0, 1e-200) > 0
+    with pytest.raises(ParameterError, match="delta = 1e-201"):
+        continuous_mu(1.0, 1e-201)

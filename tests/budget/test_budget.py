@@ -324,7 +324,9 @@ def test_disjoint_parts_cost_their_maximum(make):
     pay(folds.part("a"), 0.1)
     assert budget.spent == (0.4, 1e-7)
     assert folds.part("a").remaining == (0.6, 1e-6)
+    assert folds.remaining == (1.0, 1e-6)
     pay(budget, 0.5)
+    assert folds.remaining == (0.5, 1e-6)
     assert folds.part("new").remaining == (0.5, 1e-6)
     assert folds.part("a").remaining == (0.1, 1e-6)
     with pytest.raises(BudgetExceeded):

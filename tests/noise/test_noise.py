@@ -313,6 +313,19 @@ def test_terms_of_fractions_end_at_4096_bits():
             noise.discrete_laplace(fraction)
 
 
+@each_case("gamma", [-1, Fraction(-1, 10**9), -1e-300, math.inf, math.nan])
+def test_the_exponent_of_a_coin_is_finite_and_not_negative(gamma):
+    with pytest.raises(ParameterError, match=r"^gamma = .*finite"):
+        noise.bernoulli_exp(gamma, size=3)
+
+
+@each_case("p", [-1, Fraction(-1, 10**9), 1.0000001, Fraction(10**9 + 1, 10**9), math.inf])
+def test_the_probability_of_a_coin_lies_in_0_and_1(p):
+    for draw in (lambda: noise.bernoulli(p, size=3), lambda: noise.poisson_mask(5, p)):
+        with pytest.raises(ParameterError, match=r" = .*(in \[0, 1\]|finite)"):
+            draw()
+
+
 def test_uniform_integers_refuse_an_empty_range():
     with pytest.raises(ParameterError, match="bound = 0, but it must be at least 1"):
         noise.uniform_integers(0)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from hdp_fast.exceptions import ParameterError, ShapeError, UtilityWarning
 from hdp_fast.statistics import covariances
 from hdp_fast.statistics.bounded_columns import Groups
 from hdp_fast.statistics.moment_sums import settle_columns
+from hdp_fast.statistics.release_noise import Noise
 
 RELATIONS = ["replace_one", "add_remove"]
 BOUNDS = {"low": -1.0, "high": 1.0}
@@ -121,6 +123,22 @@ def test_intervals_cover(relation, delta):
     assert np.mean(covered) > 0.78
     exact = statistics.covariance(rows, epsilon=1e6, neighbors=relation, random_state=0, **BOUNDS)
     assert np.abs(exact.value - truth).max() < 1e-3
+
+
+def test_an_interval_holds_where_all_noise_points_one_way():
+    """The noise of both means multiplies: the square of its half width counts."""
+    total, beta, mean = (1 << 15) ** 2, 0.05, 0.5
+    drawn = Noise("laplace", Fraction(total, 20))
+    half = drawn.half_width(beta / 3) / total
+    assert 0.1 < half < 0.5
+    sums = np.array([int(mean * total), total // 3])
+    value, error = covariances._estimate(sums, 1, 1, (drawn, beta))
+    farthest = (
+        sums[1] / total + half - (mean - half) ** 2,
+        sums[1] / total - half - (mean + half) ** 2,
+    )
+    worst = max(abs(truth - value[0, 0]) for truth in farthest)
+    assert worst <= error[0, 0] <= worst + 4 / (1 << 15)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -125,6 +125,18 @@ def test_recursions_are_private_for_all_neighbors(name, relation, tiny):
     assert worst > promise
 
 
+@pytest.mark.parametrize("n", [1_000, None])
+def test_bounds_of_errors_are_the_same_from_both_ends(n):
+    levels = [Fraction(i, 64) for i in range(1, 64)]
+    plan = Recursion.plan(levels, Fraction(1, 10), one_way=True, fixed=False, n=n)
+    bounds = plan.bound_errors(1_000, 0.05)
+    assert bounds == pytest.approx(bounds[::-1])
+    if n is not None:
+        # So few records are worth no cut of every level: some stand evenly between others.
+        assert plan.depth < 6
+        assert max(bounds) > min(bounds) > 0
+
+
 def test_groups_lose_and_gain_a_record_within_the_promise(tiny):
     """Two groups, of which a record leaves one and enters the other."""
     for levels in LEVELS.values():

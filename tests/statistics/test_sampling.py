@@ -127,6 +127,23 @@ def test_moments_cover_those_of_the_population(n, name, relation):
     assert max(missed.values()) <= limit(0.1, tries)
 
 
+def test_sums_of_groups_cover_those_of_the_population():
+    """A record of another group adds 0 to a sum, which may lie outside the bounds of a value."""
+    n, missed, tries = 400, [0, 0], TRIES // 8
+    truth = [n * 0.3 * 6.0, n * 0.7 * 6.0]
+    for rng in np.random.default_rng(5).spawn(tries):
+        groups, x = (rng.random(n) < 0.7).astype(int), rng.uniform(2, 10, n)
+        released = statistics.sum(
+            x, low=2, high=10, by=groups, groups=[0, 1], epsilon=2.0, confidence=0.9,
+            neighbors="replace_one", sampled=True, random_state=rng,
+        )  # fmt: skip
+        for group, one in released.items():
+            missed[group] += not one.population_low <= truth[group] <= one.population_high
+            assert one.population_low <= one.low < one.high <= one.population_high
+            assert one.population_high - one.population_low < truth[group]
+    assert max(missed) <= limit(0.1, tries)
+
+
 def test_intervals_for_the_population_shrink_with_the_records_and_hold_the_others():
     rng = np.random.default_rng(1)
     for neighbors in RELATIONS:

@@ -1,42 +1,44 @@
-"""Small mistakes in the package, one at a time: which tests of the quick part see them?
+"""Small mistakes in the package and in the core: what they are, and which are drawn.
 
-    make mutants MUTANTS=60 SEED=1
+A mutant changes one operator, number, word True or False, call, raise or returned value.
+`mutant_runs.py` asks the tests about them.
 
-draws so many places of python/hdp_fast, changes one operator, number, word True or False, call or
-raise there, in a copy of the repository, and runs the quick part of the tests: those of the same
-package first, then all. A mutant that lives is either a test that is missing or a line that could
-be left out, and is looked at by a person. Nothing is timed, and the draw depends on the seed and
-on the text of the package alone.
+The draw goes by a hash of the seed and of what a mutant is: its file, function, line of text and
+change. So an edit elsewhere draws the same ones again, and a mutant that a list names is found
+wherever its line has moved.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
 import copy
-import os
-import random
+import hashlib
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = Path("python/hdp_fast")
-COPIED = ("python", "tests", "benches", "docs", "examples", "rust")
+CORE = Path("rust/core/src")
+# What guarantees rest on, and what people read as results.
+STEMS = ("accounting", "budget", "stability", "noise", "statistics", "weights", "transfer")
 SWAPS = {
     **{ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt},
     **{ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In},
     **{ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And},
     **{ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult},
 }
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class Mutant(NamedTuple):
-    """A stretch of a file, and what stands there instead."""
+    """A stretch of a file, and what stands there instead.
+
+    `place` is the function around it, `text` its line, `nth` which of equal ones it is; `lines`
+    are those of its statement, whose tests are asked.
+    """
 
     path: Path
     line: int
@@ -44,10 +46,30 @@ class Mutant(NamedTuple):
     end: int
     before: str
     after: str
+    place: str
+    text: str
+    lines: tuple[int, int]
+    nth: int = 0
 
     def __str__(self) -> str:
-        place = f"{self.path.relative_to(PACKAGE)}:{self.line}"
-        return f"{place}: {shorten(self.before)} -> {shorten(self.after)}"
+        return f"{self.path}:{self.line}: {shorten(self.before)} -> {shorten(self.after)}"
+
+    @property
+    def of(self) -> str:
+        """What it is a mutant of."""
+        return "package" if self.path.is_relative_to(PACKAGE) else "core"
+
+    @property
+    def stem(self) -> str:
+        """The folder or file of its package or crate."""
+        top = PACKAGE if self.of == "package" else CORE
+        return self.path.relative_to(top).parts[0].split(".")[0]
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What it is, wherever its line stands."""
+        change = shorten(self.before, 200), shorten(self.after, 200)
+        return (str(self.path), self.place, self.text, *change, str(self.nth))
 
     def write(self, tree: Path) -> None:
         text = (ROOT / self.path).read_bytes()
@@ -55,29 +77,69 @@ class Mutant(NamedTuple):
         (tree / self.path).write_bytes(mutated)
 
 
-def shorten(text: str) -> str:
-    return re.sub(r"\s+", " ", text)[:60]
+def shorten(text: str, letters: int = 60) -> str:
+    return re.sub(r"\s+", " ", text)[:letters]
+
+
+def number(mutants: list[Mutant]) -> list[Mutant]:
+    """The mutants of a file, where those that are equal but for their place have a number."""
+    seen: Counter[tuple[str, ...]] = Counter()
+    numbered = []
+    for mutant in mutants:
+        numbered.append(mutant._replace(nth=seen[mutant.identity]))
+        seen[mutant.identity] += 1
+    return numbered
 
 
 def find_mutants(path: Path) -> list[Mutant]:
-    """All mutants of a file."""
+    """All mutants of a file of the package."""
     source = (ROOT / path).read_text()
+    lines = source.splitlines(keepends=True)
     starts = [0]
-    for line in source.splitlines(keepends=True):
+    for line in lines:
         starts.append(starts[-1] + len(line.encode()))
+    tree = ast.parse(source)
+    around = places(tree)
     mutants = []
-    for node in walk(ast.parse(source)):
+    for node in walk(tree):
         if (changed := mutate(node)) is None:
             continue
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         before = source.encode()[start:end].decode()
         after = changed if isinstance(changed, str) else f"({ast.unparse(changed)})"
-        mutants.append(Mutant(path, node.lineno, start, end, before, after))
-    return mutants
+        text = lines[node.lineno - 1].strip()
+        where = around[node]
+        mutants.append(
+            Mutant(path, node.lineno, start, end, before, after, where[0], text, where[1])
+        )
+    return number(mutants)
 
 
-def walk(node: ast.AST):
+def places(tree: ast.AST) -> dict[ast.AST, tuple[str, tuple[int, int]]]:
+    """The function around each node, and the first and last line of its statement."""
+    around: dict[ast.AST, tuple[str, tuple[int, int]]] = {}
+
+    def visit(node: ast.AST, name: str, lines: tuple[int, int]) -> None:
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None) or getattr(node, "cases", None)
+            last = line_of(body[0]) - 1 if body else node.end_lineno
+            lines = (node.lineno, max(node.lineno, last))
+        around[node] = (name, lines)
+        if isinstance(node, FUNCTIONS):
+            name = f"{name}.{node.name}".lstrip(".")
+        for child in ast.iter_child_nodes(node):
+            visit(child, name, lines)
+
+    visit(tree, "", (1, 1))
+    return around
+
+
+def line_of(node: ast.AST) -> int:
+    return node.pattern.lineno if isinstance(node, ast.match_case) else node.lineno
+
+
+def walk(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes that run: no docstrings, annotations, lists of names, or overloads."""
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef) and any(
@@ -125,69 +187,37 @@ def is_text(node: ast.AST) -> bool:
     return any(isinstance(part, ast.JoinedStr) for part in ast.walk(node))
 
 
-def draw(count: int, seed: int, under: str) -> list[Mutant]:
-    """Some of all mutants, in the order of their places."""
-    paths = sorted(
-        (ROOT / PACKAGE / under).rglob("*.py") if under else (ROOT / PACKAGE).rglob("*.py")
-    )
-    mutants = [mutant for path in paths for mutant in find_mutants(path.relative_to(ROOT))]
-    return sorted(random.Random(seed).sample(mutants, min(count, len(mutants))))
+def find(path: Path) -> list[Mutant]:
+    """All mutants of a file of the package, or of the core."""
+    if path.suffix == ".py":
+        return find_mutants(path)
+    import rust_mutants
+
+    return rust_mutants.find_mutants(path)
 
 
-def tests_of(path: Path) -> list[list[str]]:
-    """The tests that are tried on a mutant of a file, in turn: of its package, then all."""
-    stem = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    own = [str(place) for place in (Path("tests") / stem, Path(f"tests/test_{stem}.py"))]
-    own = [place for place in own if (ROOT / place).exists()]
-    return [
-        *([own] if own else []),
-        ["tests", "--ignore=tests/statistical", "--ignore=tests/browser"],
-    ]
+def all_mutants(stems: tuple[str, ...], of: str = "package") -> list[Mutant]:
+    """Every mutant of these packages, or of these folders of the core."""
+    top, ending = (CORE, ".rs") if of == "core" else (PACKAGE, ".py")
+    paths = []
+    for stem in stems:
+        place = ROOT / top / stem
+        paths += sorted(place.rglob(f"*{ending}")) if place.is_dir() else []
+        paths += [alone] if (alone := place.with_suffix(ending)).exists() else []
+    return [mutant for path in paths for mutant in find(path.relative_to(ROOT))]
 
 
-def killer(tree: Path, tests: list[str], workers: str) -> str | None:
-    """The first test that fails; None if none does."""
-    variables = {**os.environ, "PYTHONPATH": str(tree / "python"), "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pytest", "--quick", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["-n", workers, "--dist", "worksteal", *tests]
-    run = subprocess.run(command, cwd=tree, env=variables, capture_output=True, text=True)
-    if not run.returncode:
-        return None
-    failed = re.search(r"^(?:FAILED|ERROR) ([^ \n]+)", run.stdout, re.MULTILINE)
-    return failed[1].removeprefix("tests/") if failed else "all: the package is not imported"
+def rank(mutant: Mutant, seed: int) -> bytes:
+    """Where a seed puts a mutant in the order of the draw."""
+    return hashlib.sha256("\0".join((str(seed), *mutant.identity)).encode()).digest()
 
 
-def copy_tree(place: Path) -> None:
-    for name in COPIED:
-        ignore = shutil.ignore_patterns("__pycache__", "target")
-        shutil.copytree(ROOT / name, place / name, ignore=ignore)
-    for path in ROOT.iterdir():
-        if path.is_file() and path.name != ".git":
-            shutil.copy2(path, place / path.name)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--mutants", type=int, default=60)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--under", default="", help="a package of hdp_fast, such as transfer")
-    parser.add_argument("--workers", default="2")
-    parser.add_argument("--own", action="store_true", help="try the tests of the package alone")
-    arguments = parser.parse_args()
-    alive = []
-    with tempfile.TemporaryDirectory() as place:
-        tree = Path(place)
-        copy_tree(tree)
-        for mutant in draw(arguments.mutants, arguments.seed, arguments.under):
-            mutant.write(tree)
-            stages = tests_of(mutant.path)[: 1 if arguments.own else None]
-            killers = (killer(tree, tests, arguments.workers) for tests in stages)
-            killed = next((test for test in killers if test), None)
-            shutil.copy2(ROOT / mutant.path, tree / mutant.path)
-            print(f"{'killed' if killed else 'LIVES ':7} {mutant}   {killed or ''}", flush=True)
-            alive += [] if killed else [mutant]
-    print(f"{arguments.mutants - len(alive)} of {arguments.mutants} mutants are seen")
-
-
-if __name__ == "__main__":
-    main()
+def draw(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
+    """Some of all mutants, as many of each package where it has them, in a random order."""
+    stems: dict[str, list[Mutant]] = {}
+    for mutant in sorted(mutants, key=lambda mutant: rank(mutant, seed)):
+        stems.setdefault(mutant.stem, []).append(mutant)
+    drawn: list[Mutant] = []
+    for place, stem in enumerate(sorted(stems, key=lambda stem: (len(stems[stem]), stem))):
+        drawn += stems[stem][: (count - len(drawn)) // (len(stems) - place)]
+    return sorted(drawn, key=lambda mutant: rank(mutant, seed))

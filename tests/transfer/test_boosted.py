@@ -13,6 +13,7 @@ from hdp_fast.exceptions import InsufficientSamples, ParameterError
 from hdp_fast.learners import ExponentialLearner, PrivateSGD, Stumps
 from hdp_fast.transfer import SubsampleTestReweigh
 from hdp_fast.transfer.boosted import count_for_votes, count_rounds
+from hdp_fast.transfer.run import Vote
 from hdp_fast.weights import DenseWeights
 
 LEARNER = ExponentialLearner(Stumps(6), epsilon=1.0)
@@ -69,6 +70,25 @@ def test_rounds_by_hand():
         assert (
             fewer < 1 or fewer * error + math.sqrt(fewer * math.log(1 / kappa) / 2) > 0.499 * fewer
         )
+
+
+class Column:
+    """The hypothesis that a column is 1."""
+
+    def __init__(self, column, named):
+        self.column, self.hypothesis = column, {"column": column} if named else None
+
+    def predict(self, X):
+        return X[:, self.column]
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_vote_is_what_more_than_half_of_its_hypotheses_say(named):
+    X = np.array(list(itertools.product([0, 1], repeat=4)))
+    for columns in ([0], [0, 1], [0, 1, 2], [0, 0, 1], [0, 0, 0, 1, 2], [0, 0, 1, 2], [0, 1, 2, 3]):
+        made = Vote([Column(column, named) for column in columns])
+        assert made.predict(X).tolist() == [int(sum(row[columns]) > len(columns) / 2) for row in X]
+        assert (made.hypothesis is None) == (not named)
 
 
 def test_a_vote_is_a_multiset_and_no_vote_is_better_on_the_records_only():

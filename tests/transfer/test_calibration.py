@@ -159,6 +159,25 @@ def test_the_gradient_is_that_of_the_posterior(prior):
     assert (np.linalg.eigvalsh(information) > 0).all()
 
 
+def test_the_excess_is_how_much_answers_misfit_beyond_their_coins():
+    edge, questions = 0.5, main_questions()
+    sizes = np.full(len(questions.thresholds), 10**8)
+
+    def excess(deviations):
+        """Where every answer's mean is so many deviations of its coins from the fit."""
+        counts = Counts(questions.thresholds, questions.labeled, sizes, sizes)
+        posterior = Posterior(counts, edge, AXIS, PLAIN)
+        shown = (1 - edge) / 2 + edge * posterior.means(posterior.center)[0]
+        ones = sizes * shown + deviations * np.sqrt(sizes * shown * (1 - shown))
+        return Posterior(
+            Counts(questions.thresholds, questions.labeled, sizes, ones), edge, AXIS, PLAIN
+        ).excess(posterior.center)
+
+    chance = 1 + 2 * math.sqrt(2 / len(questions.thresholds))
+    assert excess(1.0) == excess(-1.0) == 1.0
+    assert excess(6.0) == pytest.approx(36 / chance) == excess(-6.0)
+
+
 def test_many_expected_answers_give_slope_and_intercept():
     fit = fit_map(expected_counts(10**9, 0.9, 0.8, -1.0), 0.9, AXIS, PLAIN)
     np.testing.assert_allclose(fit.coefficients, [0.8, -1.0], atol=0.02)

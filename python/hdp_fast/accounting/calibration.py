@@ -268,7 +268,6 @@ def largest_local_epsilon(
         3.27
     """
     wanted, failing = positive("epsilon", epsilon), probability("delta", delta)
-    Shuffled(wanted, n, categories)
 
     def holds(local_epsilon: float) -> bool:
         return composed_delta(Shuffled(local_epsilon, n, categories), wanted) <= failing

@@ -83,8 +83,17 @@ fn add_sums(members: u32, sums: &[[u16; LANE]], counts: &mut [u32], labels: usiz
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_stood_in_the_counts_before_is_gone() {
+        // Three members on two queries; 9 is no label.
+        let (votes, mut counts) = ([1, 0, 2, 1, 1, 9], [7; 6]);
+        count_votes(&votes, 2, 3, &mut counts, Run::alone(crate::simd::Isa::Portable)).unwrap();
+        assert_eq!(counts, [0, 2, 1, 2, 1, 0]);
+    }
 
     #[test]
     fn votes_that_change_between_two_labels_leave_none_for_the_first() {
