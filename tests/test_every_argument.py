@@ -62,9 +62,7 @@ class Careless:
 
 
 def test_the_walk_tells_raw_errors_spending_and_errors_without_a_name():
-    outcome = walk._try_all(
-        "careless", Careless().half, {"count": 4}, walk.Choice(walk.VALUES, 5)
-    )
+    outcome = walk._try_all("careless", Careless().half, {"count": 4}, walk.Choice(walk.VALUES, 5))
     assert [line.split(":")[1] for line in outcome.wrong] == [" TypeError"] * 4
     spending = walk.budget.Budget(9, 0.1)
     quarter = {"count": 4, "budget": spending}

@@ -115,7 +115,9 @@ def store(folder):
     for name, contents in new.items():
         place = CORPUS / name
         kept = {path.read_bytes() for path in place.glob("*")} | {*contents}
-        small = sorted((one for one in kept if len(one) <= LONGEST), key=lambda one: (len(one), one))
+        small = sorted(
+            (one for one in kept if len(one) <= LONGEST), key=lambda one: (len(one), one)
+        )
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(parents=True)
         # From the shortest to the longest, at even steps.

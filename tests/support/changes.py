@@ -31,7 +31,20 @@ DTYPES = (
 # Sizes that are small, and those that nothing has: what is between would only take long.
 WHOLE = (0, 1, 2, 3, 7, 64, -1, -(2**31), 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30)
 REAL = (0.5, 1.0, -0.0, 1e-12, 5e-324, -1e-300, 1e308, math.inf, -math.inf, math.nan, 0.1 + 0.2)
-TEXTS = ("", " ", "x", "0", "1e999", "nan", "\0", "a\nb", "é\u0301", "\ud800", "\u202e", "x" * 5_000)
+TEXTS = (
+    "",
+    " ",
+    "x",
+    "0",
+    "1e999",
+    "nan",
+    "\0",
+    "a\nb",
+    "é\u0301",
+    "\ud800",
+    "\u202e",
+    "x" * 5_000,
+)
 ODD = (
     *(None, True, b"", b"\xff", ..., object(), object, (), [], {}, set(), range(3), 1j),
     *(datetime.date(2026, 1, 31), decimal.Decimal("0.5"), fractions.Fraction(1, 3)),
