@@ -1,4 +1,4 @@
-"""docs/tools/check_claims.py: the page of claims, the figures that are expected, and the last runs."""
+"""docs/tools/check_claims.py: the page of claims, what is expected, and the last runs."""
 
 import pytest
 from scripts import PAPERS, loaded

@@ -37,7 +37,7 @@ LONGEST_INPUT = 8_192
 
 
 def readers():
-    """Name: (name of the file, its content, what reads it), without commands, which read the same."""
+    """Name: (name of the file, its content, what reads it); commands read the same files."""
     made = {
         name: reader
         for name, reader in damaged_files.readers().items()

@@ -316,7 +316,7 @@ def _says_so(path: str, error: BaseException) -> bool:
 
 
 def _files(arguments: dict[str, Any]) -> set[tuple[str, int]]:
-    """What stands where a call may write: beside the files that it is told of, and where it runs."""
+    """What stands where a call may write: beside its files, and where it runs."""
     texts = [str(one) for one in arguments.values() if isinstance(one, str | Path)]
     places = {Path(text).parent for text in texts if changes.is_file(text)} | {Path.cwd()}
     inside = [place for place in places if tempfile.gettempdir() in str(place.absolute())]
