@@ -84,6 +84,9 @@ class Files:
             if path.name.startswith(Path(file).stem + ".") or path.name == "study":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
         path = Path(file)
+        if file == "state.json":
+            # A text is decoded by whoever reads its file.
+            content = content.decode("utf-8", "replace").encode()
         path.write_bytes(content)
         result = damaged_files.outcome(read, path)
         if result not in ("read", "refused"):
@@ -146,8 +149,9 @@ def main(seconds, options):
     """Runs libFuzzer in a process of its own, which ends with it; then stores, if asked to."""
     keeps = "--store" in options
     options = [option for option in options if option != "--store"]
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as room:
-        room = Path(room)
+    # No object of this process may remove the folder when the child ends.
+    room = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+    try:
         known, out = readers(), room / "out"
         seed(room / "seeds", known)
         out.mkdir()
@@ -161,6 +165,8 @@ def main(seconds, options):
         for crash in room.glob("crash-*"):
             kept = shutil.copy(crash, Path(tempfile.gettempdir()) / crash.name)
             print(f"the file that ended the run: {kept}")
+    finally:
+        shutil.rmtree(room, ignore_errors=True)
     return int(status != 0)
 
 
