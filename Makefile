@@ -78,7 +78,7 @@ DOCUMENT_RUST := RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --package hdp-fa
 WORKERS = $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )))
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz fuzz-server sanitize evidence papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
+.PHONY: help demo test try device device-check thorough floors lint bench bench-store bench-check stat faults engines mixtures people fuzz sanitize evidence papers docs browse browser chromium wheel ci packed warm warm-test toolchain develop quick clean
 
 help: ## list the verbs
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -142,8 +142,8 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its server killed every few seconds; two minutes (PEOPLE_ARGS=--visits)
 	$(BIN)/python benches/collector.py --kills 4 $(PEOPLE_ARGS)
 
-fuzz: develop $(STAMPS)/dev $(STAMPS)/fuzz ## arguments, files, devices, matrices and kernels for MINUTES=12 in all, guided by coverage (STORE=yes keeps what is new); the server by schemathesis
-	HDP_FAST_FAULTS=long $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
+fuzz: develop $(STAMPS)/dev $(STAMPS)/fuzz ## arguments, files, devices, matrices and kernels for MINUTES=12 in all, guided by coverage (STORE=yes keeps what is new); before, the server by schemathesis and behind Debian's nginx (apt-get install nginx-light)
+	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
 	$(BIN)/python tests/support/walk.py --seconds $(FUZZ_SECONDS) --seed $(or $(SEED),1)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/guided_files.py $(FUZZ_SECONDS) $(if $(STORE),--store)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked --target $(HOST) --manifest-path rust/fuzz/Cargo.toml --target-dir build/fuzz
@@ -154,9 +154,6 @@ fuzz: develop $(STAMPS)/dev $(STAMPS)/fuzz ## arguments, files, devices, matrice
 	    -max_len=4096 -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 -artifact_prefix=build/corpus/ 2>&1 | tail -n 20; \
 	  if [ -n "$(STORE)" ]; then build/fuzz/$(HOST)/release/$$target -merge=1 tests/corpus/$$target build/corpus/$$target; fi; \
 	done
-
-fuzz-server: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
-	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
 
 sanitize: $(STAMPS)/venv ## the core's and the device's tests under AddressSanitizer, and those of its kernels under valgrind (apt-get install valgrind)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --profile quick --target $(HOST) --target-dir build/sanitize --package hdp-fast-core --package hdp-fast-device --lib --tests

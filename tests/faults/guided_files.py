@@ -152,10 +152,13 @@ def main(seconds, options):
     # No object of this process may remove the folder when the child ends.
     room = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
     try:
-        known, out = readers(), room / "out"
-        seed(room / "seeds", known)
+        out = room / "out"
         out.mkdir()
         (room / "work").mkdir()
+        # To make whole files some are written.
+        with contextlib.chdir(room / "work"):
+            known = readers()
+        seed(room / "seeds", known)
         child = os.fork()
         if not child:
             run(room, out, known, seconds, options)
