@@ -52,6 +52,13 @@ ENUMERATED = $(if $(filter long,$(HDP_FAST_STAT)),\
 FAULTS := tests/faults tests/hostile tests/transfer/test_checkpoint.py tests/transfer/test_chain.py tests/test_every_argument.py
 # What begins with _ is shared by experiments.
 PAPERS := $(filter-out benches/papers/_%,$(sort $(wildcard benches/papers/*.py)))
+# Five parts of equal length: the walk with drawn arguments, files and the three targets in Rust; the server takes its own time.
+MINUTES ?= 12
+FUZZ_SECONDS = $(shell echo $$(( 60 * $(MINUTES) / 5 )))
+FUZZ_TARGETS := device matrices kernels
+# What cargo-fuzz gives the compiler: counters of edges, tables of their places, operands of comparisons.
+FUZZ_FLAGS := -Zsanitizer=address --cfg fuzzing -Cpasses=sancov-module $(addprefix -Cllvm-args=-sanitizer-coverage-,level=4 inline-8bit-counters pc-table trace-compares)
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 # What the demo runs for half a minute needs no second run.
 EXAMPLES := $(filter-out examples/crc_parity.py,$(sort $(wildcard examples/*.py)))
 NOTEBOOKS := $(sort $(wildcard examples/*.ipynb))
@@ -164,8 +171,25 @@ mixtures: develop $(STAMPS)/dev ## the accountant on 100,000 random mixtures (MI
 people: develop $(STAMPS)/dev ## 100,000 people answer a study over HTTP, its server killed every few seconds; two minutes (PEOPLE_ARGS=--visits)
 	$(BIN)/python benches/collector.py --kills 4 $(PEOPLE_ARGS)
 
-fuzz: develop $(STAMPS)/dev ## a collector's server against its OpenAPI document by schemathesis, and behind Debian's nginx (apt-get install nginx-light)
+fuzz: develop $(STAMPS)/dev $(STAMPS)/fuzz ## arguments, files, devices, matrices and kernels for MINUTES=12 in all, guided by coverage (STORE=yes keeps what is new); before, the server by schemathesis and behind Debian's nginx (apt-get install nginx-light)
 	HDP_FAST_FAULTS=long HDP_FAST_NGINX=required $(BIN)/python -m pytest tests/hostile/test_collector_outside.py tests/hostile/test_hostile_clients.py -s $(PYTEST_ARGS)
+	$(BIN)/python tests/support/walk.py --seconds $(FUZZ_SECONDS) --seed $(or $(SEED),1)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/faults/guided_files.py $(FUZZ_SECONDS) $(if $(STORE),--store)
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="$(FUZZ_FLAGS)" cargo build --release --locked --target $(HOST) --manifest-path rust/fuzz/Cargo.toml --target-dir build/fuzz
+	@for target in $(FUZZ_TARGETS); do \
+	  mkdir -p build/corpus/$$target; \
+	  echo "== $$target"; \
+	  build/fuzz/$(HOST)/release/$$target build/corpus/$$target tests/corpus/$$target -max_total_time=$(FUZZ_SECONDS) \
+	    -max_len=4096 -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 -verbosity=1 -artifact_prefix=build/corpus/ 2>&1 | tail -n 20; \
+	  if [ -n "$(STORE)" ]; then build/fuzz/$(HOST)/release/$$target -merge=1 tests/corpus/$$target build/corpus/$$target; fi; \
+	done
+
+sanitize: $(STAMPS)/venv ## the core's and the device's tests under AddressSanitizer, and those of its kernels under valgrind (apt-get install valgrind)
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --profile quick --target $(HOST) --target-dir build/sanitize --package hdp-fast-core --package hdp-fast-device --lib --tests
+	cargo test --profile quick --package hdp-fast-core --lib --config "target.'cfg(all())'.runner = ['valgrind', '--quiet', '--error-exitcode=9']" -- --test-threads=1 simd::
+
+evidence: develop $(STAMPS)/dev $(STAMPS)/bench ## run the commands of docs/claims.md and write what became of them; an hour or two (EVIDENCE_ARGS="--also long quiet")
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python docs/tools/check_claims.py $(EVIDENCE_ARGS)
 
 mutants: quick $(STAMPS)/dev ## small mistakes in what guarantees rest on, one at a time: which tests see them (MUTANTS=60 SEED=1 OF=core)
 	$(BIN)/python tests/support/mutant_runs.py --mutants $(or $(MUTANTS),60) --seed $(or $(SEED),1) --of $(or $(OF),package) $(MUTANTS_ARGS)
@@ -362,6 +386,12 @@ $(STAMPS)/workflows: pyproject.toml $(STAMPS)/venv
 
 $(STAMPS)/wheels: $(STAMPS)/maturin
 	$(PIP) $(WHEEL_TOOLS)
+	@touch $@
+
+# atheris has wheels for CPython on Linux up to 3.13.
+$(STAMPS)/fuzz: pyproject.toml $(STAMPS)/venv
+	@$(call needs,fuzz) > $(STAMPS)/fuzz.txt
+	$(PIP) --requirement $(STAMPS)/fuzz.txt
 	@touch $@
 
 $(STAMPS)/floors: pyproject.toml $(STAMPS)/venv

@@ -31,6 +31,7 @@ CORES = {
     ("GenuineIntel", 6, 0x6A, 0x6C): "Intel Ice Lake server",
     ("GenuineIntel", 6, 0x8F, 0x8F): "Intel Sapphire Rapids",
     ("GenuineIntel", 6, 0xCF, 0xCF): "Intel Emerald Rapids",
+    ("GenuineIntel", 6, 0xA7, 0xA7): "Intel Rocket Lake",
     ("GenuineIntel", 6, 0xAD, 0xAE): "Intel Granite Rapids",
 }
 WORDS, SQUARE, STREAMED = 1_000_000, 1_200, 1 << 27

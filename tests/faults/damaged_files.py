@@ -1,7 +1,8 @@
 """Files that are damaged on purpose, read in a process of their own: it prints what went wrong.
 
 Run as `damaged_files.py FOLDER CASES SEED`; prints a JSON object: for each reader, how many files
-were read after all, how many refused, and every outcome that is neither.
+were read after all, how many refused, and every outcome that is neither; beside them those of
+tests/corpus/readers, which `guided_files.py` has found.
 """
 
 import contextlib
@@ -49,6 +50,8 @@ MODEL = PrivateModel(
 TABLE = "age,job\n" + "".join(f"{20 + i},{'ab'[i % 2]}\n" for i in range(12))
 HYPOTHESIS = {"kind": "conjunction", "features": [0, 2], "values": [1, 0], "complement": False}
 VOTE_TABLE = stability.VoteTable.design(queries=9, epsilon=1, delta=1e-6, beta=0.1)
+OUTCOMES = ("read", "refused")
+CORPUS = Path(__file__).resolve().parents[1] / "corpus" / "readers"
 INSERTS = (b"9" * 18, b"-1", b"\\S", b"\0", b"(", b'"', b"\n")
 NASTY = [None, True, -1, 0.5, 2**70, 10**30, float("inf"), "", "x", [], [1], {}, {"a": 1}]
 
@@ -301,13 +304,18 @@ def outcome(read, path):
     return "read"
 
 
-def main(folder, cases, seed):
+def prepare():
+    """An alarm, and the files beside those that are damaged."""
     signal.signal(signal.SIGALRM, ring)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
-    os.chdir(folder)
     Path("question.json").write_text(QUESTION.to_json())
     np.save("y.npy", Y)
     Path("t.csv").write_text(TABLE)
+
+
+def main(folder, cases, seed):
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    os.chdir(folder)
+    prepare()
     report = {}
     for reader, (name, content, read) in readers().items():
         path, found = Path(name), Counter()
@@ -316,8 +324,14 @@ def main(folder, cases, seed):
         for case in range(cases):
             path.write_bytes(damaged(name, content, random.Random(f"{seed} {reader} {case}")))
             result = outcome(read, path)
-            found[result if result in ("read", "refused") else f"case {case}: {result}"] += 1
+            found[result if result in OUTCOMES else f"case {case}: {result}"] += 1
         report[reader] |= found
+        stored = sorted((CORPUS / reader.replace(" ", "_")).glob("*"))
+        report[reader]["stored"] = Counter()
+        for one in stored:
+            path.write_bytes(one.read_bytes())
+            result = outcome(read, path)
+            report[reader]["stored"][result if result in OUTCOMES else f"{one.name}: {result}"] += 1
         path.unlink()
     print(json.dumps(report))
 

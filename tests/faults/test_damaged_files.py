@@ -49,10 +49,15 @@ def test_every_reader_is_tried(report):
     assert set(report) == set(READERS)
 
 
+def test_the_stored_corpus_is_tried(report):
+    assert sum(sum(one["stored"].values()) for one in report.values()) > 100
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_a_damaged_file_is_read_or_refused(report, reader):
     found = dict(report[reader])
     assert found.pop("whole") == "read"
+    assert found.pop("stored").keys() <= {"read", "refused"}
     read, refused = found.pop("read", 0), found.pop("refused", 0)
     assert found == {}
     assert read + refused == CASES

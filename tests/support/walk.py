@@ -4,13 +4,15 @@ The base of each is the first call of it that an example of a docstring makes, o
 There one argument after the other is replaced; in a child of the process where a call uses
 something up, such as agents, so that the next one does not meet what it left behind.
 
-    python tests/support/walk.py [PATH ...]
+    python tests/support/walk.py [PATH ...] [--seconds SECONDS --seed SEED]
 
-prints what is wrong, call by call, and the time that each took.
+prints what is wrong, call by call, and the time that each took. With seconds, values are drawn by
+the strategies of `changes.py` until the time is over: `make fuzz` does so.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import doctest
@@ -19,6 +21,7 @@ import functools
 import gc
 import inspect
 import itertools
+import math
 import os
 import pickle
 import re
@@ -28,11 +31,13 @@ import tempfile
 import time
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import changes
 import uses
 from docstrings import Documented, public_objects
 
@@ -80,13 +85,45 @@ def callables() -> dict[str, Documented]:
     return found
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Which values an argument gets.
+
+    Attributes:
+        values: those that take turns.
+        most: how many of them each argument gets.
+        drawn: how many are drawn besides, like the one that it has.
+        seed: what they are drawn by.
+    """
+
+    values: dict[str, Any]
+    most: int
+    drawn: int = 0
+    seed: int = 0
+
+    def of(self, place: int, name: str, value: Any) -> Iterator[tuple[str, Any]]:
+        """The values of an argument, each by how it is told."""
+        turns = itertools.cycle(self.values.items())
+        yield from itertools.islice(turns, place, place + self.most)
+        if self.drawn:
+            number = zlib.crc32(f"{self.seed} {place} {name}".encode())
+            yield from changes.drawn(value, self.drawn, number)
+
+
 class Walk:
     """Runs examples, and stops at the first call of each public callable that they make."""
 
     def __init__(
-        self, values: dict[str, Any], paths: list[str] | None = None, most: int | None = None
+        self,
+        values: dict[str, Any],
+        paths: list[str] | None = None,
+        most: int | None = None,
+        *,
+        drawn: int = 0,
+        seed: int = 0,
     ):
-        self.values, self.outcomes, self._most = values, {}, most or len(values)
+        self.outcomes: dict[str, Outcome] = {}
+        self._choice = Choice(values, len(values) if most is None else most, drawn, seed)
         self._wanted = {
             path: thing
             for path, thing in callables().items()
@@ -97,8 +134,9 @@ class Walk:
             for code in _codes_of(thing):
                 self._codes.setdefault(code, []).append(thing)
 
-    def run(self) -> dict[str, Outcome]:
-        """Makes all base calls, and bad ones beside them."""
+    def run(self, until: float = math.inf) -> dict[str, Outcome]:
+        """Makes all base calls, and bad ones beside them; no further ones after this time."""
+        self._until = until
         programs = [(f"example of {path}", thing.text) for path, thing in self._wanted.items()]
         with _quiet():
             for name, text in programs:
@@ -113,8 +151,9 @@ class Walk:
                 self._try(path, *make())
 
     def _try(self, path: str, function: Any, arguments: dict[str, Any]) -> None:
-        work = functools.partial(_try_all, path, function, arguments, self.values, self._most)
-        outcome = work()
+        if time.monotonic() > self._until:
+            return
+        outcome = _try_all(path, function, arguments, self._choice)
         if outcome.path:
             self.outcomes[path] = outcome
 
@@ -193,10 +232,7 @@ def _base_of(frame: Any, things: list[Documented]) -> tuple[str, Any, dict[str, 
     return None
 
 
-def _try_all(
-    path: str, function: Any, arguments: dict[str, Any], values: dict[str, Any], most: int
-) -> Outcome:
-    """most: how many of the values each argument gets, which take turns."""
+def _try_all(path: str, function: Any, arguments: dict[str, Any], choice: Choice) -> Outcome:
     outcome, start = Outcome(path), time.perf_counter()
     apart = _in_a_child if _holds_state(function, arguments) else _at_once
     if apart(lambda: _try(path, function, arguments, "", "as they are"), path).faults():
@@ -204,7 +240,7 @@ def _try_all(
         return Outcome("")
     arguments = _with_budget(function, arguments)
     for place, name in enumerate(arguments):
-        for kind, value in itertools.islice(itertools.cycle(values.items()), place, place + most):
+        for kind, value in choice.of(place, name, arguments[name]):
             changed = arguments | {name: value}
             one = apart(functools.partial(_try, path, function, changed, name, kind), path)
             outcome.calls += 1
@@ -238,21 +274,28 @@ def _try(path: str, function: Any, arguments: dict[str, Any], name: str, kind: s
     """What is wrong with the end of a call."""
     books = [one for one in arguments.values() if isinstance(one, budget.Budget)]
     before, where, outcome = [book.spent for book in books], f"{path}({name}={kind})", Outcome(path)
+    files = _files(arguments)
+    # What is drawn may be valid alone, and wrong beside another argument, which is named then.
+    about = [name] if kind in VALUES or not name else [*arguments]
     signal.setitimer(signal.ITIMER_REAL, _LONGEST)
     try:
         function(**arguments)
     except HdpFastError as error:
         if [book.spent for book in books] != before:
             outcome.wrong.append(f"{where}: spent before {error}")
-        if not _names(name, str(error)):
+        if not any(_names(one, str(error)) for one in about):
             outcome.unnamed.append(f"{where}: {error}")
-    except ImportError:
-        # The extra that is missing is named.
+        if name and _files(arguments) != files:
+            outcome.wrong.append(f"{where}: changed files before {error}")
+    except (ImportError, MemoryError):
+        # The extra that is missing is named, and so is the room that nothing has.
         pass
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         # The contract of scikit-learn's estimators: its own checks come first.
         is_agreed = ".sklearn." in path and isinstance(error, ValueError | TypeError)
+        # An error that the docstring promises, such as an IndexError of a row that is not there.
+        is_agreed = is_agreed or _says_so(path, error)
         # A function of the caller itself may raise whatever it likes.
         if is_agreed and name:
             pass
@@ -264,14 +307,38 @@ def _try(path: str, function: Any, arguments: dict[str, Any], name: str, kind: s
     return outcome
 
 
+def _says_so(path: str, error: BaseException) -> bool:
+    thing = callables().get(path.partition(",")[0])
+    raises = thing.sections.get("raises", ()) if thing else ()
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return any(str(item.annotation) in names for item in raises)
+
+
+def _files(arguments: dict[str, Any]) -> set[tuple[str, int]]:
+    """What stands where a call may write: beside its files, and where it runs."""
+    texts = [str(one) for one in arguments.values() if isinstance(one, str | Path)]
+    places = {Path(text).parent for text in texts if changes.is_file(text)} | {Path.cwd()}
+    inside = [place for place in places if tempfile.gettempdir() in str(place.absolute())]
+    entries = [entry for place in inside for entry in place.iterdir()]
+    # The file of a ledger grows where a reservation is given back.
+    return {(str(entry), entry.stat().st_size) for entry in entries if not _is_ledger(entry)}
+
+
+def _is_ledger(path: Path) -> bool:
+    return path.name.endswith(("-wal", "-shm", "-journal"))
+
+
 # What errors call an argument that is passed on under another name.
 _ALIASES = {
     "name": ("id",),
     "domain": ("X",),
     "public": ("frame",),
     "X": ("A",),
-    "text": ("no JSON",),
-    "path": ("can't read", "data file", "the file"),
+    "text": ("no JSON", "question", "schema"),
+    "path": ("can't read", "data file", "the file", "no JSON"),
+    "table": ("a column",),
+    "defaults": ("missing",),
+    "scores": ("queries",),
     "model": ("hypothesis",),
     "other": ("hypothesis",),
     "categories": ("k",),
@@ -392,21 +459,41 @@ def _run_example(name: str, text: str) -> None:
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=lambda _: None)
 
 
-def main(paths: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Prints what is wrong."""
-    outcomes = Walk(VALUES, paths).run()
+    parser = argparse.ArgumentParser(description="every public callable with bad arguments")
+    parser.add_argument("paths", nargs="*", help="beginnings of their names")
+    parser.add_argument("--seconds", type=float, default=0.0, help="draw values for so long")
+    parser.add_argument("--seed", type=int, default=0, help="what the first ones are drawn by")
+    asked = parser.parse_args(arguments)
+    if not asked.seconds:
+        outcomes = Walk(VALUES, asked.paths).run()
+        tell(outcomes, slowest=15)
+        missing = [] if asked.paths else without_base(outcomes)
+        print(*(f"no base call: {path}" for path in missing), sep="\n")
+        return int(any(outcome.wrong for outcome in outcomes.values()))
+    end, seed, faults = time.monotonic() + asked.seconds, asked.seed, 0
+    while time.monotonic() < end:
+        work = Walk(VALUES, asked.paths, most=0, drawn=3, seed=seed)
+        outcomes = work.run(until=end)
+        print(f"seed {seed}")
+        tell(outcomes)
+        faults += sum(len(outcome.faults()) for outcome in outcomes.values())
+        seed += 1
+    return int(faults > 0)
+
+
+def tell(outcomes: dict[str, Outcome], slowest: int = 0) -> None:
+    """Prints what became of a walk."""
     for kept in ("wrong", "unnamed"):
         for outcome in outcomes.values():
             for line in getattr(outcome, kept):
                 print(f"{kept}: {line}")
-    for outcome in sorted(outcomes.values(), key=lambda one: -one.seconds)[:15]:
+    for outcome in sorted(outcomes.values(), key=lambda one: -one.seconds)[:slowest]:
         print(f"{outcome.seconds:6.2f} s  {outcome.path}, {outcome.calls} calls")
-    missing = without_base(outcomes)
-    print(*(f"no base call: {path}" for path in missing if not paths), sep="\n")
     calls = sum(outcome.calls for outcome in outcomes.values())
     seconds = sum(outcome.seconds for outcome in outcomes.values())
-    print(f"{len(outcomes)} callables, {calls} calls in {seconds:.1f} s")
-    return int(any(outcome.wrong for outcome in outcomes.values()))
+    print(f"{len(outcomes)} callables, {calls} calls in {seconds:.1f} s", flush=True)
 
 
 if __name__ == "__main__":

@@ -360,6 +360,12 @@ def file_path(name: str, value: Any) -> Path:
     """
     if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
         refuse(name, value, "it must be the path of a file")
+    try:
+        is_name = b"\0" not in os.fsencode(value)
+    except UnicodeEncodeError:
+        is_name = False
+    if not is_name:
+        refuse(name, ascii(value), "it must be the path of a file, in letters that the system has")
     return Path(value)
 
 
