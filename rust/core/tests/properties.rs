@@ -163,7 +163,11 @@ pub fn matrices(data: &[u8]) {
     let form = schoolbook(system.clone(), columns + 1);
     let consistent = form.last().is_none_or(|row| row[..columns].contains(&1));
     let given = matrix(&system, columns + 1);
-    assert_eq!(RowSpace::from_basis(given).is_ok(), system == form);
+    let alone = Run::alone(Isa::Portable);
+    assert_eq!(RowSpace::from_basis(&given, alone).is_ok(), system == form);
+    if let Ok(space) = RowSpace::from_bytes(data) {
+        assert_eq!(space.to_bytes().unwrap(), data);
+    }
     let (packed, packed_rhs) = (matrix(&a, columns), parity_bits(&rhs).unwrap());
     for isa in arms() {
         let run = Run::alone(isa);
@@ -173,7 +177,7 @@ pub fn matrices(data: &[u8]) {
         let wanted = System { matrix: &packed, rows: None, ones: false, rhs: Some(&packed_rhs) };
         let solution = solve(&wanted, run).unwrap();
         let space = solution.row_space(run).unwrap();
-        assert_eq!(entries(space.basis()), form);
+        assert_eq!(entries(&space.basis(run).unwrap()), form);
         assert_eq!((space.consistent(), space.unknowns()), (consistent, columns));
         check_parts(&space, &system, columns, run);
         match solution.particular(run).unwrap() {
@@ -190,12 +194,12 @@ pub fn matrices(data: &[u8]) {
 
 /// A space is what its form makes, and what the spaces of two parts have in common.
 fn check_parts(space: &RowSpace, system: &Dense, columns: usize, run: Run<'_>) {
-    let copy = BitMatrix::vstack(&[space.basis()], run).unwrap();
-    assert!(RowSpace::from_basis(copy).unwrap() == *space);
+    assert!(RowSpace::from_basis(&space.basis(run).unwrap(), run).unwrap() == *space);
+    assert!(RowSpace::from_bytes(&space.to_bytes().unwrap()).unwrap() == *space);
     let middle = system.len() / 3;
     let part = |rows: &[Vec<u8>]| {
         let form = schoolbook(rows.to_vec(), columns + 1);
-        RowSpace::from_basis(matrix(&form, columns + 1)).unwrap()
+        RowSpace::from_basis(&matrix(&form, columns + 1), run).unwrap()
     };
     assert!(part(&system[..middle]).join(&part(&system[middle..]), run).unwrap() == *space);
 }

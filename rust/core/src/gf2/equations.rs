@@ -140,13 +140,12 @@ impl Equations {
         Ok(())
     }
 
-    /// Checks equations from `from` on against the only solution.
+    /// Checks equations from `from` on against the only solution. Once 0 = 1 follows, every equation does; the pass is
+    /// made all the same, since its absence would show in the running time.
     fn verify(&mut self, system: &System<'_>, from: usize, run: Run<'_>) -> Result<()> {
-        // Once 0 = 1 follows, every equation does.
-        let Some(point) = self.space.only() else { return Ok(()) };
         let rows = system.rows_from(from)?;
         let rest = System { rows: rows.as_deref().or(system.rows), ..*system };
-        if !violated(&rest, point, 1, run)?.is_empty() {
+        if !violated(&rest, self.space.at_pivots(), 1, run)?.is_empty() {
             self.space.contradict();
         }
         Ok(())

@@ -310,9 +310,9 @@ impl RowSpace {
         self.rhs.fill(0);
     }
 
-    /// The only solution, packed, where there is one and no more.
-    pub(super) fn only(&self) -> Option<&[u64]> {
-        (self.nullity() == 0 && self.consistent).then_some(&self.rhs)
+    /// The packed right-hand sides of the form: the only solution where the rank is full; zeros without a solution.
+    pub(super) fn at_pivots(&self) -> &[u64] {
+        &self.rhs
     }
 
     /// What is left of rows at the free unknowns, and of their right-hand sides; zeros of those that follow.

@@ -192,8 +192,13 @@ pub fn solve(system: &System<'_>, run: Run<'_>) -> Result<Solution> {
 pub(super) fn find_outside(system: &System<'_>, solution: &Solution, rng: &mut Rng, run: Run<'_>) -> Result<Vec<u32>> {
     let (unknowns, consistent) = (solution.unknowns, solution.consistent);
     if solution.nullity() == 0 {
-        let point = if consistent { solution.particular(run)? } else { None };
-        return point.map_or(Ok(Vec::new()), |point| violated(system, &super::parity_bits(&point)?, 1, run));
+        // Without a solution every equation follows; the pass is made all the same, for its absence would take less time.
+        let point = match solution.particular(run)? {
+            Some(point) => super::parity_bits(&point)?,
+            None => zeros(Some(unknowns.div_ceil(BLOCK)))?,
+        };
+        let outside = violated(system, &point, 1, run)?;
+        return Ok(if consistent { outside } else { Vec::new() });
     }
     if solution.nullity() >= BLOCK {
         // If some rows are outside, one random null vector rejects half of them, and 64 of them find nearly all.
