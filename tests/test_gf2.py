@@ -17,6 +17,7 @@ from cases import each_case
 from lengths import at_length
 
 from hdp_fast import gf2
+from hdp_fast._support import random_state
 from hdp_fast.data import Chunks
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.reference import gf2 as reference
@@ -1033,3 +1034,11 @@ def test_a_contradiction_is_found_whichever_row_has_it(d):
         b[row] = 1
         assert not gf2.solve(A, b).consistent
         assert not gf2.RowSpace.of(A, b).consistent
+
+
+def test_a_matrix_from_a_seed_is_public_and_warns_of_nothing(monkeypatch):
+    monkeypatch.setattr(random_state, "_warned", False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        A = gf2.BitMatrix.random(3, 4, random_state=1)
+        assert gf2.BitMatrix.random(3, 4, random_state=1) == A

@@ -26,14 +26,22 @@ def make_key(random_state: object) -> bytes | None:
     Raises:
         ParameterError: random_state is of another type, or a negative int.
     """
+    key = make_public_key(random_state)
+    if key is not None:
+        _warn_once()
+    return key
+
+
+def make_public_key(random_state: object) -> bytes | None:
+    """The same for public random bits, which protect no one: without a warning.
+
+    Raises the errors of `make_key`.
+    """
     if random_state is None:
         return None
     if isinstance(random_state, np.random.Generator):
-        key = random_state.bytes(32)
-    else:
-        key = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
-    _warn_once()
-    return key
+        return random_state.bytes(32)
+    return hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
 
 
 def make_generator(random_state: object) -> np.random.Generator:
