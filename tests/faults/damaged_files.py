@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hdp_fast import PrivacyRecord, learners, local, stability
+from hdp_fast import PrivacyRecord, gf2, learners, local, stability
 from hdp_fast.cli import command_line
 from hdp_fast.cli.tables import appender, read_schema
 from hdp_fast.collection.device import answer_once
@@ -122,6 +122,11 @@ def collect(path):
     assert found.lines == sum(found.counts().values()) - found.lines
 
 
+def read_space(path):
+    content = path.read_bytes()
+    assert gf2.RowSpace.from_bytes(content).to_bytes() == content
+
+
 def parse(make):
     return lambda path: make(path.read_bytes().decode("utf-8", "replace"))
 
@@ -187,6 +192,7 @@ def readers():
         "predict": ("a.json", MODEL.to_json().encode(), command("predict", "FILE", "t.csv", *OVER)),
         "question": ("a.json", QUESTION.to_json().encode(), read_question),
         "lines": ("a.txt", lines(), collect),
+        "row space": ("a.bin", gf2.RowSpace.of(X, Y).to_bytes(), read_space),
         "collection": ("a.npz", collected(), lambda path: read_collection(path, QUESTION)),
         "device": ("a.state", device(), lambda path: answer_once(path, QUESTION, lambda: "new")),
         "record": ("a.json", record.encode(), parse(PrivacyRecord.from_json)),

@@ -27,7 +27,8 @@ READERS = (
     *("array", "vector", "arrays", "compressed", "packed", "bits"),
     *("table", "packed table", "table of arrays", "parquet", "arrow"),
     *("append to csv", "append to gz", "append to npz", "append to parquet", "append to arrow"),
-    *("schema", "model", "predict", "question", "lines", "collection", "device"),
+    *("schema", "model", "predict", "question", "lines", "collection", "row space"),
+    "device",
     *("record", "randomizer", "mean", "counts", "hypothesis", "coins"),
     *("parity learn", "parity learn csv", "schema of", "estimate", "randomize", "collect"),
 )
