@@ -467,13 +467,17 @@ def _span_run(d: int, parts: Iterable[tuple[Any, ...]]) -> RowSpace:
             if not b:
                 rule = "they must be pairs (A, b), or tables of which label names the column b"
                 raise ParameterError(f"the parts have no right-hand sides, but {rule}")
-            equations.add(_pack("A", A), _right_side(b[0]))
+            equations.add(_pack("A", A), _right_side(_read_text(b[0])))
     return equations.take()
 
 
+def _read_text(b: Any) -> Any:
+    """A right-hand side as bits where it is a text, as files of text have it."""
+    is_text = isinstance(b, np.ndarray) and b.dtype.kind == "U"
+    return b == "1" if is_text and np.isin(b, ("0", "1")).all() else b
+
+
 def _right_side(b: ArrayLike) -> NDArray[Any]:
-    if isinstance(b, np.ndarray) and b.dtype.kind == "U" and np.isin(b, ("0", "1")).all():
-        b = b == "1"  # as files of text have it
     bits = bit_entries("b", b)
     if bits.ndim == 2:
         rule = "it must have one dimension; many right-hand sides are a BitMatrix: from_dense(b)"

@@ -214,6 +214,7 @@ OUTPUTS = [
     not in (
         ("demo",),
         ("parity", "plan"),
+        *(verb for verb in VERBS if verb[0] == "gf2"),
         ("label",),
         ("predict",),
         ("local", "randomize"),
@@ -226,6 +227,7 @@ OUTPUTS = [
     )
 ]
 OUTPUTS += [
+    *((verb, ("--output",), "out.npz") for verb in VERBS if verb[0] == "gf2" and verb[1] != "rank"),
     (("label",), (), "y.labeled.csv"),
     (("label",), ("--output",), "out.csv"),
     (("label",), ("--record",), "out.json"),

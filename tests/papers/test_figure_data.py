@@ -27,7 +27,9 @@ def test_a_picture_and_its_page_show_the_same_numbers(path):
     assert shown, f"no page shows {path.stem}.svg"
     for page in shown:
         text = page.read_text(encoding="utf-8")
-        missing = {cell for row in rows for cell in row if re.fullmatch(r"[\d.]+", cell)}
+        # A page with too many numbers for a table leads to the file itself.
+        listed = [] if f"figures/data/{path.name}" in text else rows
+        missing = {cell for row in listed for cell in row if re.fullmatch(r"[\d.]+", cell)}
         missing = {cell for cell in missing if float(cell) not in numbers(text)}
         assert not missing, f"{page.name} lacks {sorted(missing)} of {path.name}"
         assert command.removeprefix("# ") in text, f"{page.name} does not name {command}"

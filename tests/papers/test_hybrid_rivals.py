@@ -12,7 +12,7 @@ from scripts import PAPERS, loaded
 from hdp_fast.local import KaryResponse
 
 SCRIPT = PAPERS / "hybrid_rivals.py"
-PAGE = PAPERS.parents[1] / "docs" / "reproduction" / "transfer.md"
+PAGE = PAPERS.parents[1] / "docs" / "reproduction" / "hybrid_people.md"
 
 pytestmark = pytest.mark.skipif(not SCRIPT.exists(), reason="needs benches/")
 

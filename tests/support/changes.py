@@ -22,7 +22,11 @@ from typing import Any
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
+from hypothesis.configuration import set_hypothesis_home_dir
 from hypothesis.strategies import SearchStrategy
+
+# Not the folder where the tests run: a call that writes there is found by what it leaves.
+set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "hdp_fast_hypothesis")
 
 DTYPES = (
     *("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g", "c8", "c16"),

@@ -35,8 +35,10 @@ def add_gf2(parser: argparse.ArgumentParser) -> None:
     rank.add_argument("--json", action="store_true", help="print JSON")
     rank.set_defaults(command=_rank)
 
-    solve = commands.add_parser("solve", help="X with A X = B, column by column")
-    _add_files(solve, "files", nargs=2, metavar=("A", "B"))
+    solve = commands.add_parser(
+        "solve", help="X with A X = B, column by column, of the files A and B"
+    )
+    _add_files(solve, "files", nargs=2, metavar="FILE")
     solve.add_argument("--left", action="store_true", help="X with X A = B, row by row")
     _add_output(solve, _solve)
 

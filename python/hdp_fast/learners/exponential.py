@@ -338,7 +338,7 @@ class ExponentialLearner(Checked, Parameters):
             That of learn on m records, and a random read for every index.
         """
         draws = integers("indices", indices, np.int64)
-        if not hasattr(X, "__len__"):
+        if not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
             rule = "it must be what prepare returned"
             raise ParameterError(f"X is of type {type(X).__name__}, but {rule}")
         labels, size = array("y", y), len(X)

@@ -343,7 +343,7 @@ impl BitMatrix {
     ///     ParameterError: `rows` or `columns` is no permutation.
     ///
     /// Cost:
-    ///     As `take`.
+    ///     A pass over A for the rows, and transpositions for the columns, as in `take`.
     ///
     /// Examples:
     ///     >>> from hdp_fast.gf2 import BitMatrix
