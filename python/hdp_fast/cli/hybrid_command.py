@@ -40,6 +40,7 @@ from .output import (
 from .parser import name_flags, require
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
 from .tables import (
+    SCHEMA_HELP,
     add_delimiter,
     add_parts,
     appender,
@@ -93,7 +94,7 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add_parts(parser, "PANEL", least=0)
     survey = "one such table, one person a row, or the folder of a study; it is last"
     add("survey", type=Path, metavar="SURVEY", help=survey)
-    add("--schema", type=Path, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, metavar="FILE", help=SCHEMA_HELP)
     add("--epsilon", type=float, help="privacy of PANEL")
     add("--delta", type=float, help="privacy of PANEL")
     add("--agents-epsilon", type=float, help="privacy of a person of SURVEY; a study has its own")
