@@ -210,7 +210,8 @@ def test_quiet_hides_bars(monkeypatch, acting, capsys):
 OUTPUTS = [
     (verb, ("--output",), "out.json")
     for verb in VERBS
-    if verb
+    if verb[0] != "gf2"
+    and verb
     not in (
         ("demo",),
         ("parity", "plan"),
@@ -243,6 +244,11 @@ OUTPUTS += [
     (("local", "frequency"), ("--plot",), "out.png"),
     (("local", "collect"), ("--plot",), "out.png"),
     (("local", "collect"), ("--aggregate",), "out.npz"),
+    *(
+        (verb, ("--output",), "out.csv")
+        for verb in VERBS
+        if verb[:1] == ("gf2",) and "rank" not in verb
+    ),
 ]
 
 

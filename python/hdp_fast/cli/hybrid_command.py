@@ -373,11 +373,11 @@ def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
 
 
 def _describe_reliability(model: HybridModel) -> dict[str, Any] | None:
-    """Whether the reliability diagram tells anything, and else how many people it would take."""
+    """Whether the reliability diagram tells anything, and how many people each bin would take."""
     if model.calibrated is None:
         return None
     tells = not model.calibrated.reliability.tells_nothing
-    people = None if tells else _round_up(model.count_people(_WIDE))
+    people = _round_up(model.count_people(_WIDE))
     return {"tells": tells, "half_width": _WIDE, "people": people}
 
 
