@@ -165,8 +165,9 @@ class Schema:
             An array of uint8 (m,).
 
         Raises:
-            ParameterError: The schema has no label, the column is missing, or the label has bounds,
-                so that it is a number. No value in the column raises anything.
+            ParameterError: The schema has no label, the column is missing, the label has bounds,
+                so that it is a number, or the column's type is bool or an integer type and no
+                positive text spells an integer. No value in the column raises anything.
 
         Cost:
             O(m).
