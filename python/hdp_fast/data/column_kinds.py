@@ -275,9 +275,8 @@ class Label:
             return (column.row_numbers() > self.above).astype(np.uint8)
         if column.holds_integers and not any(map(_spells_integer, self.positive or ())):
             # The type alone, which is public, says that label 1 cannot occur, whatever the rows.
-            rule = (
-                f"column {self.column!r} is of bool or an integer type: true is spelled 1, false 0"
-            )
+            where = f"column {self.column!r} is of bool or an integer type"
+            rule = f"{where}: true is spelled 1, false 0"
             refuse("positive", self.positive, rule)
         positive = [text in (self.positive or ()) for text in column.texts]
         return np.array(positive, np.uint8)[column.codes]
