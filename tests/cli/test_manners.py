@@ -210,11 +210,11 @@ def test_quiet_hides_bars(monkeypatch, acting, capsys):
 OUTPUTS = [
     (verb, ("--output",), "out.json")
     for verb in VERBS
-    if verb[0] != "gf2"
-    and verb
+    if verb
     not in (
         ("demo",),
         ("parity", "plan"),
+        *(verb for verb in VERBS if verb[0] == "gf2"),
         ("label",),
         ("predict",),
         ("local", "randomize"),
@@ -227,6 +227,7 @@ OUTPUTS = [
     )
 ]
 OUTPUTS += [
+    *((verb, ("--output",), "out.npz") for verb in VERBS if verb[0] == "gf2" and verb[1] != "rank"),
     (("label",), (), "y.labeled.csv"),
     (("label",), ("--output",), "out.csv"),
     (("label",), ("--record",), "out.json"),
@@ -244,11 +245,6 @@ OUTPUTS += [
     (("local", "frequency"), ("--plot",), "out.png"),
     (("local", "collect"), ("--plot",), "out.png"),
     (("local", "collect"), ("--aggregate",), "out.npz"),
-    *(
-        (verb, ("--output",), "out.csv")
-        for verb in VERBS
-        if verb[:1] == ("gf2",) and "rank" not in verb
-    ),
 ]
 
 

@@ -36,8 +36,8 @@ def test_numbers_are_those_of_the_pages():
         line = next(line for line in trusts.splitlines() if line.startswith(f"| {name}"))
         cells = [cell.strip() for cell in line.split("|")]
         assert [cells[2], cells[4], cells[5]] == [central, hybrid, local]
-    people = (ROOT / "docs/reproduction/hybrid_people.md").read_text("utf-8")
-    calibrated = people.split("\n## Calibrated\n")[1]
+    transfer = (ROOT / "docs/reproduction/hybrid_people.md").read_text("utf-8")
+    calibrated = transfer.split("\n## Calibrated\n")[1]
     for start, number in ((r"\| best constant ", ".389"), (r"\| source alone ", ".450"),
                           (r"\| \*\*calibrated\*\*, slope", ".245")):  # fmt: skip
         assert number in re.search(start + ".*", calibrated)[0]

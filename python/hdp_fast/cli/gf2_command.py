@@ -35,9 +35,10 @@ def add_gf2(parser: argparse.ArgumentParser) -> None:
     rank.add_argument("--json", action="store_true", help="print JSON")
     rank.set_defaults(command=_rank)
 
-    solve = commands.add_parser("solve", help="X with A X = B, column by column")
-    # Not metavar=("A", "B"): of a tuple Python 3.11 makes no help, but an error.
-    _add_files(solve, "files", "A, and then B: ", nargs=2, metavar="FILE")
+    solve = commands.add_parser(
+        "solve", help="X with A X = B, column by column, of the files A and B"
+    )
+    _add_files(solve, "files", nargs=2, metavar="FILE")
     solve.add_argument("--left", action="store_true", help="X with X A = B, row by row")
     _add_output(solve, _solve)
 
@@ -54,8 +55,8 @@ def add_gf2(parser: argparse.ArgumentParser) -> None:
     _add_output(multiply, _multiply)
 
 
-def _add_files(parser: argparse.ArgumentParser, name: str, which: str = "", **options: Any) -> None:
-    parser.add_argument(name, type=Path, help=f"{which}{_FILE_HELP}", **options)
+def _add_files(parser: argparse.ArgumentParser, name: str, **options: Any) -> None:
+    parser.add_argument(name, type=Path, help=_FILE_HELP, **options)
     add_delimiter(parser)
 
 
