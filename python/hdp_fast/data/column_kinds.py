@@ -235,7 +235,8 @@ class Label:
 
     Attributes:
         column: Name of the label's column.
-        positive: The values that count as 1, texts, all different; None for another rule.
+        positive: The values that count as 1, texts, all different; None for another rule. Those of
+            a column of type bool are "1" and "0".
         above: The number above which a value counts as 1; None for another rule.
         bounds: The lower and the upper bound of a label that is a number, finite; None for another
             rule.
