@@ -331,7 +331,7 @@ def test_a_budget_is_spent_once_and_then_refuses(capsys, folder):
         (["--method", "votes"], "--method"),
         (["--seed", "-1"], "random_state = -1"),
         (["--budget", "none"], "must be a budget file"),
-        (["--schema", "none"], "can't read none"),
+        (["--schema", "none"], "can't read none: No such file or directory: hdp-fast schema --new"),
         (["--schema", "private.csv"], "Schema.to_json"),
         (["--classes", "yes"], "a classifier needs two or more"),
         (["--classes", "yes,,no"], "texts with commas between"),

@@ -44,6 +44,17 @@ def test_every_number_is_that_of_the_json(made):
         assert needed in keys
 
 
+def test_the_page_says_that_some_bins_tell_nothing(made):
+    page, reader, summary = made
+    diagram = summary["calibration"]["reliability"]
+    ends = zip(diagram["low"], diagram["high"], strict=True)
+    empty = [low <= 0 and high >= 1 for low, high in ends]
+    assert summary["reliability"]["tells"] is not all(empty)
+    assert ("the survey tells nothing of the bin" in page) is (any(empty) and not all(empty))
+    shown = "reliability.people" in {key for key, _ in reader.marked}
+    assert shown is any(empty)
+
+
 def test_the_page_says_what_label_1_is(made):
     _, reader, _ = made
     assert ("label.positive", "yes") in reader.marked

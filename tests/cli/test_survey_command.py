@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from cases import each_case
@@ -123,6 +124,20 @@ def test_serve_ends_with_its_process_and_says_where_it_was(tmp_path, capsys, num
     assert sorted(one.name for one in path.iterdir()) == [
         *("collector.db", "invitations.csv", "signing.key", "study.json"),
     ]
+
+
+def test_create_names_questions_that_have_no_words(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    columns = {"age": {"kind": "number", "bounds": [18, 90]}}
+    label = {"column": "votes", "positive": ["yes"]}
+    Path("schema.json").write_text(json.dumps({"columns": columns, "label": label}))
+    texts = ({}, "age, votes"), ({"age": "Your age?"}, "votes"), ({"age": "A?", "votes": "B?"}, "")
+    for place, (words, bare) in enumerate(texts):
+        Path("texts.json").write_text(json.dumps(words))
+        options = ["--schema", "schema.json", "--texts", "texts.json", *CREATE]
+        code, _, line = run(capsys, "create", f"town{place}", *options)
+        assert code == 0
+        assert line.endswith(f"for lack of --texts: {bare}\n") if bare else line == ""
 
 
 def test_survey_says_in_its_help_what_is_protected(capsys):

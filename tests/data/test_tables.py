@@ -287,6 +287,18 @@ def test_label_above_a_number(csv):
     )
 
 
+def test_label_of_an_integer_type_refuses_words_whatever_the_rows_hold():
+    words, digits = Label("y", positive=("true",)), Label("y", positive=("true", "1"))
+    for values in (np.array([True, False]), np.array([False, False]), np.array([3, 7])):
+        table = {"x": np.array([0.0, 1.0]), "y": values}
+        with pytest.raises(ParameterError, match=r"'true',.*type: true is spelled 1, false 0"):
+            Schema(words, {"x": Number(0, 1)}).labels(table)
+        assert Schema(digits, {"x": Number(0, 1)}).labels(table).tolist() == (values == 1).tolist()
+    for texts in (["true", "0"], ["1", "0"]):  # cells of texts have no type, and raise nothing
+        made = Schema(words, {"x": Number(0, 1)}).labels({"x": [0, 1], "y": texts})
+        assert made.tolist() == [texts[0] == "true", 0]
+
+
 def test_label_between_bounds(tmp_path):
     path = tmp_path / "pay.csv"
     path.write_text("pay,age\n10,1\n25,1\n-3,1\n1e999,1\n?,1\n,1\n30,1\n")

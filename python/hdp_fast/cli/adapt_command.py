@@ -27,6 +27,7 @@ from .predict_command import add_predict_options, deliver_predictor, place_resul
 from .tables import (
     FILE_HELP,
     PARTS_HELP,
+    SCHEMA_HELP,
     add_delimiter,
     add_workers,
     describe_label,
@@ -82,7 +83,7 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add("source", type=Path, metavar="SOURCE", help=f"{FILE_HELP}; or {PARTS_HELP}")
     add("target", type=Path, metavar="TARGET", help="the same, with labels, too")
     add_workers(parser)
-    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, required=True, metavar="FILE", help=SCHEMA_HELP)
     add_price(parser, "the private file")
     add("--private", choices=("target", "source"), default="target", help="[target]")
     bounds: dict[str, Any] = {"nargs": 2, "type": float, "metavar": ("LOW", "HIGH")}

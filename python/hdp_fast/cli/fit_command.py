@@ -29,6 +29,7 @@ from .output import (
 )
 from .parser import add_price, name_flags, read_price, split_classes
 from .tables import (
+    SCHEMA_HELP,
     add_delimiter,
     add_parts,
     describe_label,
@@ -62,7 +63,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.description = _TEXT
     add = parser.add_argument
     add_parts(parser)
-    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, required=True, metavar="FILE", help=SCHEMA_HELP)
     add_price(parser, "PRIVATE")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
     add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")

@@ -40,6 +40,7 @@ from .output import (
 from .parser import name_flags, require
 from .predict_command import Places, Request, add_predict_options, deliver_predictor, place_results
 from .tables import (
+    SCHEMA_HELP,
     add_delimiter,
     add_parts,
     appender,
@@ -93,7 +94,7 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     add_parts(parser, "PANEL", least=0)
     survey = "one such table, one person a row, or the folder of a study; it is last"
     add("survey", type=Path, metavar="SURVEY", help=survey)
-    add("--schema", type=Path, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, metavar="FILE", help=SCHEMA_HELP)
     add("--epsilon", type=float, help="privacy of PANEL")
     add("--delta", type=float, help="privacy of PANEL")
     add("--agents-epsilon", type=float, help="privacy of a person of SURVEY; a study has its own")
@@ -372,11 +373,11 @@ def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
 
 
 def _describe_reliability(model: HybridModel) -> dict[str, Any] | None:
-    """Whether the reliability diagram tells anything, and else how many people it would take."""
+    """Whether the reliability diagram tells anything, and how many people each bin would take."""
     if model.calibrated is None:
         return None
     tells = not model.calibrated.reliability.tells_nothing
-    people = None if tells else _round_up(model.count_people(_WIDE))
+    people = _round_up(model.count_people(_WIDE))
     return {"tells": tells, "half_width": _WIDE, "people": people}
 
 

@@ -140,6 +140,13 @@ def _reliability(page: Page) -> Iterator[Item]:
         )
         return
     bins = range(len(page.find(f"{diagram}.rates")))
+    ends = zip(page.find(f"{diagram}.low"), page.find(f"{diagram}.high"), strict=True)
+    if any(low <= 0 and high >= 1 for low, high in ends):
+        yield (
+            "Where an interval is all of [0, 1] the survey tells nothing of the bin, whatever its "
+            f"share: about {page.show('reliability.people')} people would have intervals within "
+            f"{page.show('reliability.half_width', 2)} of a share in every bin."
+        )
     marks = [
         Bin(kind, *(f"{diagram}.{part}.{i}" for part in (kind, "rates", "low", "high")))
         for kind in ("before", "after")

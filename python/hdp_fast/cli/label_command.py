@@ -41,7 +41,7 @@ from .output import (
     spent,
     write_figure,
 )
-from .tables import add_delimiter, add_parts, name_parts, open_workers
+from .tables import SCHEMA_HELP, add_delimiter, add_parts, name_parts, open_workers
 
 if TYPE_CHECKING:
     from ..budget.account import Budget
@@ -87,7 +87,7 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add_parts(parser)
     add("public", type=Path, metavar="PUBLIC", help="one file, no label needed: one is not used")
-    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, required=True, metavar="FILE", help=SCHEMA_HELP)
     add("--method", choices=METHODS, help="votes with --estimator, or else auto, if not given")
     add("--estimator", metavar="NAME", help=f"of votes: one of {label_task.RULE}")
     add("--epsilon", type=float, required=True, help="privacy of PRIVATE")

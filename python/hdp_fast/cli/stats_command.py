@@ -25,7 +25,15 @@ from .output import (
     settle_output,
 )
 from .stats_report import render
-from .tables import add_delimiter, add_parts, name_parts, open_workers, read_parts, read_schema
+from .tables import (
+    SCHEMA_HELP,
+    add_delimiter,
+    add_parts,
+    name_parts,
+    open_workers,
+    read_parts,
+    read_schema,
+)
 from .verdicts import judge_statistics
 
 if TYPE_CHECKING:
@@ -164,7 +172,7 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     parser.description = _TEXT
     add = parser.add_argument
     add_parts(parser)
-    add("--schema", type=Path, required=True, metavar="FILE", help="as hdp-fast schema writes it")
+    add("--schema", type=Path, required=True, metavar="FILE", help=SCHEMA_HELP)
     add("--epsilon", type=float, required=True, help="privacy of PRIVATE, of all statistics")
     add("--delta", type=float, help="allows normal noise where that is smaller [none]")
     add(

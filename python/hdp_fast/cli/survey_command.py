@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,12 @@ def _create(arguments: argparse.Namespace) -> None:
         "public_key": study.public_key,
     }
     show(summary, arguments.json)
+    if arguments.schema is not None and study.form is not None:
+        inputs = json.loads(study.form)["inputs"]
+        bare = [one["name"] for one in inputs if one["text"] == one["name"]]
+        if bare:
+            names = ", ".join(bare)
+            inform(arguments, f"people read these names as questions, for lack of --texts: {names}")
 
 
 def _read_form(arguments: argparse.Namespace) -> str | None:

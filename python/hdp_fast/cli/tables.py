@@ -37,6 +37,7 @@ PARTS_HELP = "files of one table, a folder or a pattern: .csv, .tsv, .txt, .npz,
 FILE_HELP = (
     "a table with named columns: .csv, .tsv, .txt, .npz, .parquet, .arrow; - is the standard input"
 )
+SCHEMA_HELP = "columns and their bounds, all public: hdp-fast schema --new FILE asks for them"
 
 # From the new column, numbers or texts, "" for none, to the content of a file.
 Values = Sequence[str] | Sequence[float]
@@ -178,7 +179,14 @@ def read_schema(path: Path, *, labeled: bool = True) -> Schema:
     Raises:
         ParameterError: The file is no schema, or has no label where it must be `labeled`.
     """
-    schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    try:
+        schema = parse_file(path, "schema, a JSON object in UTF-8", Schema.from_json)
+    except ParameterError as error:
+        if is_standard(path) or path.exists():
+            raise
+        # Whoever reads one off the private table, for want of another idea, publishes its values.
+        made = f"hdp-fast schema --new {path} asks for what is public of the columns, and writes it"
+        raise ParameterError(f"{error}: {made}") from None
     if labeled:
         require_label(schema.label)
     return schema

@@ -447,7 +447,9 @@ class Chunks:
         self._require_each_once()
         kept: Sequence[_Kept | None] = [None] * len(self) if self._kept is None else self._kept
         if self._ids is not None and self._kept is None:
-            rule = "this job protects rows and not people: data.bound_rows says which rows to keep"
+            people = "learners.SufficientStatistics and statistics.Job protect people of parts"
+            rows = "data.bound_rows says which rows of one table to keep"
+            rule = f"this job protects rows and not people: {people}, {rows}"
             raise ParameterError(f"ids = {self._ids!r} of Chunks, but {rule}")
         return list(zip(self._parts, kept, strict=True))
 

@@ -235,7 +235,8 @@ class Label:
 
     Attributes:
         column: Name of the label's column.
-        positive: The values that count as 1, texts, all different; None for another rule.
+        positive: The values that count as 1, texts, all different; None for another rule. Those of
+            a column of type bool are "1" and "0".
         above: The number above which a value counts as 1; None for another rule.
         bounds: The lower and the upper bound of a label that is a number, finite; None for another
             rule.
@@ -273,6 +274,11 @@ class Label:
     def _bits(self, column: Column) -> Bits:
         if self.above is not None:
             return (column.row_numbers() > self.above).astype(np.uint8)
+        if column.holds_integers and not any(map(_spells_integer, self.positive or ())):
+            # The type alone, which is public, says that label 1 cannot occur, whatever the rows.
+            where = f"column {self.column!r} is of bool or an integer type"
+            rule = f"{where}: true is spelled 1, false 0"
+            refuse("positive", self.positive, rule)
         positive = [text in (self.positive or ()) for text in column.texts]
         return np.array(positive, np.uint8)[column.codes]
 
@@ -387,6 +393,11 @@ def label_texts(
         refuse("negative", negative, "it must be a text that the schema does not call positive")
     positive = " or ".join(label.positive)
     return negative or _other_text(label, public) or _opposite(label.positive), positive
+
+
+def _spells_integer(text: str) -> bool:
+    """Whether a cell of an integer type may have this text, which is empty where one is missing."""
+    return not text or text.removeprefix("-").isdigit()
 
 
 def _opposite(positive: tuple[str, ...]) -> str:

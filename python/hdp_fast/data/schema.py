@@ -88,7 +88,8 @@ class Schema:
     def __post_init__(self) -> None:
         """Refuse a schema without features, and one that predicts the label from itself."""
         if self.label is not None:
-            instance("label", self.label, Label, "a Label or None")
+            rule = "a Label or None: columns without a label are Schema(columns={...})"
+            instance("label", self.label, Label, rule)
         if not isinstance(self.columns, Mapping):
             refuse("columns", self.columns, "it must be a dict of columns by their names")
         for name, kind in self.columns.items():
@@ -164,8 +165,9 @@ class Schema:
             An array of uint8 (m,).
 
         Raises:
-            ParameterError: The schema has no label, the column is missing, or the label has bounds,
-                so that it is a number. No value in the column raises anything.
+            ParameterError: The schema has no label, the column is missing, the label has bounds,
+                so that it is a number, or the column's type is bool or an integer type and no
+                positive text spells an integer. No value in the column raises anything.
 
         Cost:
             O(m).

@@ -194,6 +194,8 @@ def suffix_of(path: Path) -> str:
         advice = ", the standard input, to which no column can be appended"
     elif path.parent == Path("/dev"):
         advice = ": did you mean -, the standard input?"
+    elif not path.suffix and not path.exists():
+        advice = ", where no folder is"
     raise ParameterError(f"data file must end in {rule}, got {path}{advice}")
 
 

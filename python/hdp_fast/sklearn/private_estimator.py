@@ -52,6 +52,7 @@ from .toolkit import (
     validate_data,
 )
 
+_SCHEMA = "a data.Schema, which Schema.from_json makes of a file's text, or None"
 # The module of SelectFromModel, RFE and RFECV that reads coefficients.
 SELECTORS = "sklearn.feature_selection._base"
 _SEARCHES = "sklearn.model_selection."
@@ -199,7 +200,7 @@ class PrivateLinearEstimator(SeededEstimator):
     def _read_training(self, X: Any, y: Any, numeric: bool) -> tuple[Rows, Floats | PlainRows, Any]:
         """The map to rows in [0, 1], the rows, and the labels as a vector."""
         if self.schema is not None:
-            instance("schema", self.schema, Schema, "a data.Schema or None")
+            instance("schema", self.schema, Schema, _SCHEMA)
             if hasattr(X, "shape") and names_of(X) is None:
                 rule = "with a schema it must be a Table or a data frame with named columns"
                 raise ParameterError(
@@ -255,7 +256,7 @@ class PrivateLinearEstimator(SeededEstimator):
                 f"X has parts without labels, but each record must have one: {rule}"
             )
         if self.schema is not None:
-            instance("schema", self.schema, Schema, "a data.Schema or None")
+            instance("schema", self.schema, Schema, _SCHEMA)
             table = make_table("X", head, self.schema)
             self._keep_names(head)
             return Rows.of_table(self.schema, table), partial(make_table, "X", schema=self.schema)

@@ -80,13 +80,14 @@ def check_printed_answers(agents: Any, delta: float | None) -> None:
     """
     if delta is None:
         if not is_oracle(agents):
-            refuse("agents", agents, "Algorithm 1, variant = 'paper', asks an SQ oracle")
+            rule = "Algorithm 1, variant = 'paper', asks an SQ oracle: local.EmpiricalOracle(X, y)"
+            refuse("agents", agents, rule)
         return
     if not isinstance(agents, local.Agents):
         rule = "variant = 'paper' needs Gaussian answers, which only local.Agents send"
         refuse("agents", agents, rule)
     if agents.delta < delta:
-        rule = f"printed answers have delta = {delta:g}: make the agents with it"
+        rule = f"printed answers have delta = {delta:g}: local.Agents(X, y, ..., delta={delta:g})"
         raise ParameterError(f"agents have delta = {agents.delta:g}, but {rule}")
     printed_answers(agents, delta)
 
