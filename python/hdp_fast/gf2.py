@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._core import BitMatrix, RowSpace
 from ._support.lazy import list_only
-from ._support.random_state import make_public_key
+from ._support.random_state import make_key
 from ._support.types import Bits, InParts, RandomState
 from ._support.validate import array, bit_entries, file_path, flag, refuse, sequence
 from .exceptions import ParameterError, ShapeError
@@ -121,7 +121,7 @@ class Solution(_core.Solution):
             >>> gf2.dot(A, gf2.solve(A, [1, 0]).sample())
             array([1, 0], dtype=uint8)
         """
-        return self._sample(make_public_key(random_state))
+        return self._sample(make_key(random_state, is_public=True))
 
     def __reduce__(self) -> tuple[Callable[..., Solution], tuple[BitMatrix, Bits | None]]:
         return _restore_solution, (BitMatrix.from_dense(self.nullspace()), self.x)
@@ -149,7 +149,7 @@ def _read_argument(name: str, value: Any) -> Any:
         case "path":
             return str(file_path(name, value))
         case "random_state":
-            return make_public_key(value)
+            return make_key(value, is_public=True)
         case "content":
             if not isinstance(value, bytes | bytearray | memoryview):
                 refuse(name, value, "it must be bytes")

@@ -46,8 +46,10 @@ def fix():
     np.random.default_rng = _make_generator
 
 
-def _choose_key(random_state):
-    return _take_key() if random_state is None else _make_seeded_key(random_state)  # noqa: F821
+def _choose_key(random_state, *, is_public):
+    if random_state is None:
+        return _take_key()  # noqa: F821
+    return _make_seeded_key(random_state, is_public=is_public)  # noqa: F821
 
 
 def _make_generator(seed=None, *, system=np.random.default_rng):

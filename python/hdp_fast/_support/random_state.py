@@ -17,31 +17,26 @@ _warned = False
 _rehearsing = ContextVar("rehearsing", default=False)
 
 
-def make_key(random_state: object) -> bytes | None:
+def make_key(random_state: object, *, is_public: bool = False) -> bytes | None:
     """The 32 bytes that determine every coin of one call of the compiled module.
 
     They come from an int or from a numpy Generator. A Generator is advanced, so that two calls with
     it differ. None stays None, for which the compiled module takes a key from the operating system.
 
+    is_public: whether the coins protect no one, so that a seed needs no warning.
+
     Raises:
         ParameterError: random_state is of another type, or a negative int.
-    """
-    key = make_public_key(random_state)
-    if key is not None:
-        _warn_once()
-    return key
-
-
-def make_public_key(random_state: object) -> bytes | None:
-    """The same for public random bits, which protect no one: without a warning.
-
-    Raises the errors of `make_key`.
     """
     if random_state is None:
         return None
     if isinstance(random_state, np.random.Generator):
-        return random_state.bytes(32)
-    return hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
+        key = random_state.bytes(32)
+    else:
+        key = hashlib.sha256(f"hdp_fast {_seed(random_state):x}".encode()).digest()
+    if not is_public:
+        _warn_once()
+    return key
 
 
 def make_generator(random_state: object) -> np.random.Generator:
