@@ -85,9 +85,8 @@ floors = $(BIN)/python -c 'import re, sys, tomllib; \
 # The sdist must build by itself; how fast its code is, the wheel shows. Nothing is optimized: the smoke test takes a second anyway.
 QUICK_BUILD := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=false
 
-# What `make wheels` builds for, by the names of rustc, what it takes for that, and where `make wheels-check` tries the wheels.
+# What `make wheels` builds for, by the names of rustc, and where `make wheels-check` tries the wheels.
 TARGETS ?= x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu x86_64-unknown-linux-musl aarch64-unknown-linux-musl
-WHEEL_TOOLS := 'ziglang>=0.13' 'auditwheel>=6.4' 'abi3audit>=0.0.20'
 PLACES ?= debian11 old-processor musl arm64 free-threaded
 # What no test here runs on, but what must compile.
 CROSS_TARGETS ?= x86_64-pc-windows-msvc aarch64-apple-darwin
@@ -385,7 +384,8 @@ $(STAMPS)/workflows: pyproject.toml $(STAMPS)/venv
 	@touch $@
 
 $(STAMPS)/wheels: $(STAMPS)/maturin
-	$(PIP) $(WHEEL_TOOLS)
+	@$(call needs,wheels) > $(STAMPS)/wheels.txt
+	$(PIP) --requirement $(STAMPS)/wheels.txt
 	@touch $@
 
 # atheris has wheels for CPython on Linux up to 3.13.

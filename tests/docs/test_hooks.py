@@ -1,10 +1,10 @@
 """What the site's builder refuses and draws."""
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from scripts import loaded
 
 mkdocs = pytest.importorskip("mkdocs")
 from mkdocs.exceptions import PluginError  # noqa: E402
@@ -14,10 +14,8 @@ HOOKS = Path(__file__).resolve().parents[2] / "docs/tools/hooks.py"
 
 @pytest.fixture(scope="module")
 def hooks():
-    spec = importlib.util.spec_from_file_location("hooks", HOOKS)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with loaded(HOOKS) as module:
+        yield module
 
 
 def page(name="guides/noise.md"):

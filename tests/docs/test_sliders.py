@@ -1,20 +1,18 @@
 """The table behind the page of sliders is what the package computes."""
 
-import importlib.util
 import json
 from pathlib import Path
 
 import pytest
+from scripts import loaded
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
 def tool():
-    spec = importlib.util.spec_from_file_location("sliders", DOCS / "tools/tabulate_sliders.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    with loaded(DOCS / "tools/tabulate_sliders.py") as module:
+        yield module
 
 
 @pytest.fixture(scope="module")

@@ -138,7 +138,7 @@ fn solve_tall(matrix: &BitMatrix, right: &BitMatrix, run: Run<'_>) -> Result<Opt
     // As a system without a solution it tells nothing but its null space.
     let space = Solution { unknowns: matrix.columns(), consistent: false, echelon };
     let rest = System { rows: Some(&rest), ..system };
-    if !find_outside(&rest, &space, &mut Rng::for_speed_only(), run)?.is_empty() {
+    if space.nullity() > 0 && !find_outside(&rest, &space, &mut Rng::for_speed_only(), run)?.is_empty() {
         return Ok(None);
     }
     let x = solutions(&space.echelon, matrix, right, run)?;

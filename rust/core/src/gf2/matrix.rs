@@ -161,3 +161,8 @@ pub fn parity_bits(bits: &[u8]) -> Result<Vec<u64>> {
     let pack = |chunk: &[u8]| chunk.iter().enumerate().fold(0, |word, (i, &bit)| word | u64::from(bit & 1) << i);
     collected(bits.chunks(64).map(pack))
 }
+
+/// The same of bits that are made one after the other.
+pub(super) fn packed(bits: impl ExactSizeIterator<Item = u8>) -> Result<Vec<u64>> {
+    parity_bits(&collected(bits)?)
+}

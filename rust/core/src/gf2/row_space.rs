@@ -5,9 +5,10 @@
 //! has one free unknown, a row times them is what is left of it at the free unknowns. Only that is eliminated, and
 //! reduces the form in turn by another product. No form is ever eliminated a second time.
 
-use super::matrix::BitMatrix;
+use super::matrix::{BitMatrix, inner_product, packed, parity_bits};
+use super::pivots::ones;
 use super::solve::{SLACK, System, solve};
-use super::space::{Solution, vector_bits};
+use super::space::{Solution, free_columns, vector_bits};
 use super::strips::Strips;
 use crate::error::{Error, Result};
 use crate::memory::{collected, room, zeros};
@@ -52,20 +53,20 @@ impl RowSpace {
         let mut pivots: Vec<usize> = room(Some(basis.rows()))?;
         let mut taken: Vec<u64> = zeros(Some(basis.words()))?;
         for t in 0..basis.rows() {
-            let word = basis.row(t).iter().position(|&word| word != 0).ok_or_else(malformed)?;
-            let pivot = word * BLOCK + basis.row(t)[word].trailing_zeros() as usize;
+            let pivot = first_one(basis.row(t)).ok_or_else(malformed)?;
             if pivots.last().is_some_and(|&last| last >= pivot) {
                 return Err(malformed());
             }
             pivots.push(pivot);
-            taken[word] |= 1 << (pivot % BLOCK);
+            taken[pivot / BLOCK] |= 1 << (pivot % BLOCK);
         }
-        let ones = |t| basis.row(t).iter().zip(&taken).map(|(word, taken)| (word & taken).count_ones()).sum::<u32>();
-        if !(0..basis.rows()).all(|t| ones(t) == 1) {
+        let met = |t| basis.row(t).iter().zip(&taken).map(|(word, taken)| (word & taken).count_ones()).sum::<u32>();
+        if !(0..basis.rows()).all(|t| met(t) == 1) {
             return Err(malformed());
         }
         let consistent = pivots.pop_if(|&mut last| last == unknowns).is_none();
-        let (rank, free) = (pivots.len(), free_columns(&pivots, unknowns)?);
+        let rank = pivots.len();
+        let free = free_of(&pivots, unknowns)?;
         let coefficients = BitMatrix::pack(rank, free.len(), run, |first, out| {
             for (t, row) in (first..).zip(out.chunks_exact_mut(free.len().div_ceil(BLOCK))) {
                 for (j, &column) in free.iter().enumerate() {
@@ -93,11 +94,7 @@ impl RowSpace {
                 }
                 set(self.pivots[t]);
                 for (w, &word) in self.coefficients.row(t).iter().enumerate() {
-                    let mut bits = word;
-                    while bits != 0 {
-                        set(free[w * BLOCK + bits.trailing_zeros() as usize]);
-                        bits &= bits - 1;
-                    }
+                    ones(word).for_each(|q| set(free[w * BLOCK + q]));
                 }
                 if bit(&self.rhs, t) == 1 {
                     set(self.unknowns);
@@ -189,9 +186,9 @@ impl RowSpace {
         let mut solution: Vec<u8> = zeros(Some(self.unknowns))?;
         let drawn = collected((0..self.nullity()).map(|_| (rng.next_u64() & 1) as u8))?;
         self.free()?.iter().zip(&drawn).for_each(|(&column, &bit)| solution[column] = bit);
-        let drawn = packed(drawn.iter().copied())?;
+        let drawn = parity_bits(&drawn)?;
         for (t, &pivot) in self.pivots.iter().enumerate() {
-            solution[pivot] = super::matrix::inner_product(self.coefficients.row(t), &drawn) ^ bit(&self.rhs, t) as u8;
+            solution[pivot] = inner_product(self.coefficients.row(t), &drawn) ^ bit(&self.rhs, t) as u8;
         }
         Ok(Some(solution))
     }
@@ -301,7 +298,7 @@ impl RowSpace {
             sides.push(side as u8);
         }
         let coefficients = BitMatrix::from_words(rank, self.unknowns - rank, data)?;
-        Ok(RowSpace { unknowns: self.unknowns, pivots, coefficients, rhs: packed(sides.into_iter())?, ..self })
+        Ok(RowSpace { unknowns: self.unknowns, pivots, coefficients, rhs: parity_bits(&sides)?, ..self })
     }
 
     /// 0 = 1 follows, and with it every right-hand side.
@@ -355,7 +352,7 @@ impl RowSpace {
     }
 
     fn free(&self) -> Result<Vec<usize>> {
-        free_columns(&self.pivots, self.unknowns)
+        free_of(&self.pivots, self.unknowns)
     }
 }
 
@@ -388,10 +385,9 @@ impl Solution {
     }
 }
 
-fn free_columns(pivots: &[usize], unknowns: usize) -> Result<Vec<usize>> {
+fn free_of(pivots: &[usize], unknowns: usize) -> Result<Vec<usize>> {
     let mut free = room(Some(unknowns - pivots.len()))?;
-    let mut pivots = pivots.iter().peekable();
-    free.extend((0..unknowns).filter(|column| pivots.next_if_eq(&column).is_none()));
+    free.extend(free_columns(pivots, unknowns));
     Ok(free)
 }
 
@@ -402,12 +398,6 @@ fn bit(words: &[u64], i: usize) -> u64 {
 fn first_one(words: &[u64]) -> Option<usize> {
     let word = words.iter().position(|&word| word != 0)?;
     Some(word * BLOCK + words[word].trailing_zeros() as usize)
-}
-
-fn packed(bits: impl ExactSizeIterator<Item = u8>) -> Result<Vec<u64>> {
-    let mut words: Vec<u64> = zeros(Some(bits.len().div_ceil(BLOCK)))?;
-    bits.enumerate().for_each(|(i, bit)| words[i / BLOCK] |= u64::from(bit) << (i % BLOCK));
-    Ok(words)
 }
 
 fn first_bytes(words: &[u64], count: usize) -> impl Iterator<Item = u8> + '_ {

@@ -55,7 +55,7 @@ impl Solution {
             return Ok(None);
         }
         let mut vectors = self.echelon.empty_vectors()?;
-        for column in self.echelon.free_columns(self.unknowns) {
+        for column in free_columns(&self.echelon.pivots, self.unknowns) {
             set_vector_bits(&mut vectors, column, free(column));
         }
         set_vector_bits(&mut vectors, self.unknowns, 1);
@@ -89,16 +89,17 @@ pub(super) fn vector_bits(vectors: &[Block], column: usize) -> u64 {
     vectors[column / BLOCK].row(column % BLOCK)
 }
 
+/// The columns without a pivot, of those of unknowns.
+pub(super) fn free_columns(pivots: &[usize], unknowns: usize) -> impl Iterator<Item = usize> + '_ {
+    let mut pivots = pivots.iter().copied().peekable();
+    (0..unknowns).filter(move |&column| pivots.next_if_eq(&column).is_none())
+}
+
 impl Echelon {
     /// Whether a row without a pivot has a bit in column `rhs`: then 0 = 1 follows from the rows.
     pub(super) fn leftover(&self, rhs: usize) -> bool {
         let (strip, rank) = (self.strips.strip(rhs / BLOCK), self.pivots.len());
         (rank..self.strips.rows()).any(|row| strip[row / BLOCK].row(row % BLOCK) >> (rhs % BLOCK) & 1 == 1)
-    }
-
-    fn free_columns(&self, unknowns: usize) -> impl Iterator<Item = usize> + '_ {
-        let mut pivots = self.pivots.iter().copied().peekable();
-        (0..unknowns).filter(move |&column| pivots.next_if_eq(&column).is_none())
     }
 
     /// 64 zero vectors with a coordinate for every column.
@@ -109,7 +110,7 @@ impl Echelon {
     /// The free columns, and the right-hand side after them if `rhs`.
     pub(super) fn free(&self, unknowns: usize, rhs: bool) -> Result<Vec<usize>> {
         let mut free = room(Some(unknowns - self.pivots.len() + usize::from(rhs)))?;
-        free.extend(self.free_columns(unknowns).chain(rhs.then_some(unknowns)));
+        free.extend(free_columns(&self.pivots, unknowns).chain(rhs.then_some(unknowns)));
         Ok(free)
     }
 
@@ -137,7 +138,7 @@ impl Echelon {
         run: Run<'_>,
     ) -> Result<Vec<Block>> {
         let mut vectors = self.empty_vectors()?;
-        for column in self.free_columns(unknowns).chain(rhs.then_some(unknowns)) {
+        for column in free_columns(&self.pivots, unknowns).chain(rhs.then_some(unknowns)) {
             set_vector_bits(&mut vectors, column, rng.next_u64());
         }
         self.complete(&mut vectors, run)?;
