@@ -265,7 +265,7 @@ wheels: $(STAMPS)/wheels ## build wheels for other systems (TARGETS=..., WHEEL_B
 	rm -rf dist
 	PATH=$(CURDIR)/$(BIN):$$PATH bash packaging/build_wheels.sh dist $(TARGETS)
 	$(BIN)/maturin sdist --out dist
-	$(BIN)/python docs/tools/absolute_links.py dist/*.whl dist/*.tar.gz
+	$(BIN)/python docs/tools/absolute_links.py --smallest dist/*.whl dist/*.tar.gz
 	PATH=$(CURDIR)/$(BIN):$$PATH $(BIN)/python packaging/audit_wheels.py dist/*
 
 wheels-check: $(STAMPS)/wheels ## try what is in dist/ on Debian 11, a processor without AVX, musl, arm64, and a CPython without a GIL (PLACES=...; as root)

@@ -19,6 +19,8 @@ flags=("--remap-path-prefix=$root=/hdp_fast" "--remap-path-prefix=$cargo_home=/c
 CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f'; echo "${flags[*]}")
 export CARGO_ENCODED_RUSTFLAGS
 unset RUSTFLAGS CARGO_BUILD_RUSTFLAGS
+# Optimized as one program: 2 % smaller, for minutes more.
+export CARGO_PROFILE_RELEASE_LTO=fat
 
 if [ "${WHEEL_BUILD_STD:-}" = yes ]
 then

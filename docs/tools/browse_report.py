@@ -26,8 +26,8 @@ from hdp_fast.cli import main as hdp_fast
 
 WIDE, NARROW = (1000, 900), (390, 844)
 PHONE = Path(__file__).parents[1] / "figures" / "page_phone.png"
-# What the figure shows of both pages: their widths and the height, in pixels.
-PHONE_WIDTH, REPORT_WIDTH, HEIGHT = 375, 780, 680
+# What the figure shows of both pages, in pixels: each ends between two lines of text.
+PHONE_WIDTH, PHONE_HEIGHT, REPORT_WIDTH, REPORT_HEIGHT = 375, 662, 780, 685
 FRAMES = """<body style="margin:0;padding:16px;display:inline-flex;gap:24px;background:#fff">
 {images}</body>"""
 FRAME = """<div style="width:{width}px;height:{height}px;overflow:hidden;border:1px solid #bbb;
@@ -147,14 +147,17 @@ def read(page: Page, path: Path, summary: Any, screenshots: Path) -> list[str]:
 def draw(page: Page, report: Path, figure: Path) -> None:
     """Draw the head of the page that people answer on, and that of the report, side by side."""
     page.emulate_media(media="screen")
-    page.set_viewport_size({"width": REPORT_WIDTH, "height": HEIGHT})
+    page.set_viewport_size({"width": REPORT_WIDTH, "height": REPORT_HEIGHT})
     page.goto(report.as_uri())
-    pictures = ((PHONE.read_bytes(), PHONE_WIDTH, 24), (page.screenshot(), REPORT_WIDTH, 4))
+    pictures = (
+        (PHONE.read_bytes(), PHONE_WIDTH, PHONE_HEIGHT, 24),
+        (page.screenshot(), REPORT_WIDTH, REPORT_HEIGHT, 4),
+    )
     frames = [
         FRAME.format(
-            width=width, height=HEIGHT, radius=radius, data=base64.b64encode(data).decode()
+            width=width, height=height, radius=radius, data=base64.b64encode(data).decode()
         )
-        for data, width, radius in pictures
+        for data, width, height, radius in pictures
     ]
     page.goto("about:blank")  # the report's own policy allows no pictures
     page.set_content(FRAMES.format(images="".join(frames)), wait_until="load")
