@@ -33,7 +33,7 @@ def run(path: Path) -> int:
     """Executes the blocks of one file and returns their number."""
     text = path.read_text(encoding="utf-8")
     sources, module = blocks(text), namespace(path)
-    if sources and TABLES in text:
+    if sources and TABLES in " ".join(text.split()):
         _, script, *options = TABLES.split()
         subprocess.run([sys.executable, ROOT / script, *options], check=True)
     for source in sources:
