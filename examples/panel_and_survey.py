@@ -4,7 +4,8 @@ A shop knows the customers who use its app. The rest of the town is older and bu
 of them answers one question by one randomized bit. `hdp-fast hybrid` makes a model of the panel,
 finds out what is different about the town, calibrates the model and certifies how often it errs.
 Run it with `python examples/panel_and_survey.py`; it takes seconds, and leaves the tables, the
-schema, the model and report.html in build/demo.
+schema, the model and report.html in build/demo. With `--tables FOLDER` it only makes the tables and
+the schema, which are those of the guides.
 """
 
 import argparse
@@ -41,19 +42,22 @@ def people(n: int, app: bool, coins: np.random.Generator) -> list[tuple]:
     return list(zip(age, home, channel, bought, strict=True))
 
 
-def write(path: Path, names: list[str], rows: list[tuple]) -> None:
-    with open(path, "w", encoding="utf-8", newline="") as handle:
-        csv.writer(handle).writerows([names, *(row[: len(names)] for row in rows)])
+def make_tables(folder: Path, seed: int | None = None) -> list[tuple]:
+    """Writes the panel, the people asked, later people and the schema; returns the later people."""
+    coins = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"panel": (20_000, True), "town": (60_000, False), "later": (20_000, False)}
+    for name, (n, app) in tables.items():
+        rows = people(n, app, coins)
+        with open(folder / f"{name}.csv", "w", encoding="utf-8", newline="") as handle:
+            csv.writer(handle).writerows([COLUMNS, *rows])
+    (folder / "schema.json").write_text(json.dumps(SCHEMA))
+    return rows
 
 
 def run(folder: Path, seed: int | None = None) -> dict[str, float]:
     """Makes the tables, runs the command, and compares its certificate with the truth."""
-    coins = np.random.default_rng(seed)
-    later = people(20_000, False, coins)
-    write(folder / "panel.csv", COLUMNS, people(20_000, True, coins))
-    write(folder / "town.csv", COLUMNS, people(60_000, False, coins))
-    write(folder / "later.csv", COLUMNS[:3], later)
-    (folder / "schema.json").write_text(json.dumps(SCHEMA))
+    later = make_tables(folder, seed)
     files = [str(folder / name) for name in ("panel.csv", "town.csv")]
     options = {
         "--schema": "schema.json",
@@ -80,8 +84,12 @@ def run(folder: Path, seed: int | None = None) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("build/demo"), metavar="FOLDER")
-    folder = parser.parse_args().output
-    folder.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--tables", type=Path, metavar="FOLDER", help="make the tables alone")
+    arguments = parser.parse_args()
+    if arguments.tables is not None:
+        make_tables(arguments.tables)
+        return
+    folder = arguments.output
     found = run(folder)
     print(f"certified: an error from {found['low']:.3f} to {found['high']:.3f} in the town")
     print(f"in truth: {found['error']:.3f}, and {found['constant']:.3f} for a constant")

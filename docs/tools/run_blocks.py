@@ -1,12 +1,14 @@
 """Runs every fenced block marked `python` in the Markdown files named on the command line.
 
 The blocks of a page share a namespace, in order, as a reader would type them; those of the README
-stand alone, each for another reader. They run in an empty working directory. The first error stops
-the run and shows the file's own line numbers.
+stand alone, each for another reader. They run in an empty working directory; a page that tells its
+reader to make the tables of the example finds them there. The first error stops the run and shows
+the file's own line numbers.
 """
 
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -16,6 +18,9 @@ from pathlib import Path
 
 # Every block of this file has a namespace of its own.
 ALONE = "README.md"
+# The command by which a reader of several guides makes their tables.
+TABLES = "python examples/panel_and_survey.py --tables ."
+ROOT = Path(__file__).resolve().parents[2]
 FENCE = re.compile(r"^```python[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,8 +31,11 @@ def blocks(text: str) -> list[str]:
 
 def run(path: Path) -> int:
     """Executes the blocks of one file and returns their number."""
-    sources = blocks(path.read_text(encoding="utf-8"))
-    module = namespace(path)
+    text = path.read_text(encoding="utf-8")
+    sources, module = blocks(text), namespace(path)
+    if sources and TABLES in " ".join(text.split()):
+        _, script, *options = TABLES.split()
+        subprocess.run([sys.executable, ROOT / script, *options], check=True)
     for source in sources:
         if path.name == ALONE:
             module = namespace(path)

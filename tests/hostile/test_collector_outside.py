@@ -1,4 +1,4 @@
-"""A collector's server under schemathesis, and behind nginx as the guide configures it.
+"""A collector's server under schemathesis, and behind nginx as the example configures it.
 
 `make fuzz` runs schemathesis at length, and fails where nginx is not installed; `make test` and
 `make ci` skip what needs nginx then, and say so.
@@ -22,10 +22,10 @@ from harness import size
 from visitors import QUERY, lines, new_study, tokens
 
 pytest.importorskip("uvicorn")
-GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "collector.md"
+CONFIG = Path(__file__).parents[2] / "examples" / "survey_nginx.conf"
 # Debian's nginx is not on everybody's path.
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-pytestmark = pytest.mark.skipif(not GUIDE.exists(), reason="needs the source tree")
+pytestmark = pytest.mark.skipif(not CONFIG.exists(), reason="needs the source tree")
 
 
 @pytest.fixture
@@ -83,8 +83,8 @@ def make_certificate(folder):
 
 
 def configure(folder, port):
-    """The configuration of the guide for this machine; returns its ports with TLS and without."""
-    (text,) = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+    """The example for this machine; returns its ports with TLS and without."""
+    text = CONFIG.read_text()
     secure, plain = free_ports(2)
     certificate, key = make_certificate(folder)
     changes = {
