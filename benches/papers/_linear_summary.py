@@ -202,7 +202,7 @@ def summarize_page(store: Store) -> Iterator[str]:
     """Lines of Markdown for the page: a table of standings, and where ours is behind by most."""
     yield from summarize_all(store)
     yield ""
-    yield "With our relation, the mean rank; of a rival, ours less its mean, cells ahead and behind:"
+    yield "With our relation: mean rank; mean difference (above 0: ours is better), ahead, behind."
     yield ""
     yield from summarize_ranks(store)
     yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], least=0.01)
