@@ -200,8 +200,6 @@ def all_pairs(store: Store, relation: str) -> list[Pair]:
 
 def summarize_page(store: Store) -> Iterator[str]:
     """Lines of Markdown for the page: a table of standings, and where ours is behind by most."""
-    yield from summarize_all(store)
-    yield ""
     yield "With our relation: mean rank; mean difference (above 0: ours is better), ahead, behind."
     yield ""
     yield from summarize_ranks(store)
