@@ -203,7 +203,7 @@ def summarize_page(store: Store) -> Iterator[str]:
     yield "With our relation: mean rank; mean difference (above 0: ours is better), ahead, behind."
     yield ""
     yield from summarize_ranks(store)
-    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], least=0.01)
+    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], least=0.05)
     yield from summarize_versions(store)
 
 
