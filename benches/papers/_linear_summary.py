@@ -199,15 +199,34 @@ def all_pairs(store: Store, relation: str) -> list[Pair]:
 
 
 def summarize_page(store: Store) -> Iterator[str]:
-    """Lines of Markdown for the page: standings of each family, and where ours is behind."""
-    yield "### All cells"
+    """Lines of Markdown for the page: a table of standings, and where ours is behind by most."""
+    yield "With our relation: mean rank; mean difference (above 0: ours is better), ahead, behind."
     yield ""
-    yield from summarize_all(store)
-    for family, (_, measures) in FAMILIES.items():
-        for measure in measures:
-            yield from summarize_standings(store, family, measure)
-    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], 0.0)
+    yield from summarize_ranks(store)
+    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], least=0.05)
     yield from summarize_versions(store)
+
+
+def summarize_ranks(store: Store) -> Iterator[str]:
+    """Ranks with our relation, and how far and how often ours is ahead, a column a measure."""
+    columns = [(family, measure) for family, (_, measures) in FAMILIES.items()
+               for measure in measures]  # fmt: skip
+    yield from make_head(["learner", *(", ".join(column) for column in columns)])
+    for name in (OURS, *(rival.name for rival in RIVALS)):
+        cells = [tell_rank(store, name, family, measure) for family, measure in columns]
+        yield make_row([name, *cells])
+
+
+def tell_rank(store: Store, name: str, family: str, measure: str) -> str:
+    """A learner's mean rank; of a rival, the mean difference, and cells ahead and behind."""
+    rival = next((rival for rival in rivals_of(family) if rival.name == name), None)
+    tables = tables_of(store, family)
+    if not tables or (rival is None and name != OURS):
+        return ""
+    ranks = [rank(store, table, epsilon, measure, family)[name] for table in tables
+             for epsilon in EPSILONS]  # fmt: skip
+    gain = f"; {tell_standing(store, family, measure, rival)[0]}" if rival else ""
+    return f"{fmean(ranks):.2f}{gain}"
 
 
 def summarize(store: Store, epsilon: float) -> Iterator[str]:
@@ -221,9 +240,9 @@ def summarize(store: Store, epsilon: float) -> Iterator[str]:
         for measure in measures:
             yield from summarize_standings(store, family, measure)
             yield from summarize_family(store, family, measure, epsilon)
-    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0], 0.0)
-    yield from summarize_behind(all_pairs(store, RELATIONS[1]), RELATIONS[1], 1.0)
-    yield from summarize_behind(constant_pairs(store), "the constant without noise", 0.5)
+    yield from summarize_behind(all_pairs(store, RELATIONS[0]), RELATIONS[0])
+    yield from summarize_behind(all_pairs(store, RELATIONS[1]), RELATIONS[1], first=1.0)
+    yield from summarize_behind(constant_pairs(store), "the constant without noise", first=0.5)
     yield from summarize_seconds(store)
     yield from summarize_failures(store)
     yield from summarize_versions(store)
@@ -337,21 +356,28 @@ def constant_pairs(store: Store) -> list[Pair]:
     ]
 
 
-def summarize_behind(pairs: list[Pair], rivals: str, least: float) -> Iterator[str]:
-    """In how many cells ours is behind by over two standard errors, and which from least on."""
+def summarize_behind(
+    pairs: list[Pair], rivals: str, *, first: float = 0.0, least: float = 0.0
+) -> Iterator[str]:
+    """In how many cells ours is behind by over two standard errors, and which.
+
+    Listed are cells from epsilon `first` on, by a mean difference of `least` or more.
+    """
     behind = sorted((pair for pair in pairs if pair.is_behind), key=lambda pair: pair.difference)
     late = sum(pair.epsilon >= 1 for pair in behind)
     total = f"{len(behind)} of {len(pairs)} cells, {late} of them from epsilon 1 on"
     yield ""
     yield f"### Behind, {rivals}: {total}"
     yield ""
-    if least:
-        yield f"Those from epsilon {least:g} on:"
+    listed = [pair for pair in behind if pair.epsilon >= first and -pair.difference >= least]
+    if len(listed) < len(behind):
+        limit = f"by {least:g} or more" if least else f"from epsilon {first:g} on"
+        yield f"Those {limit}:"
         yield ""
     yield from make_head(
         ["table", "measure", "epsilon", "rival", "ours", "theirs", "difference", "error"]
     )
-    for pair in (pair for pair in behind if pair.epsilon >= least):
+    for pair in listed:
         numbers = (pair.ours, pair.theirs, pair.difference, pair.error)
         texts = [f"{number:.3f}" for number in numbers]
         yield make_row([pair.table, pair.measure, f"{pair.epsilon:g}", pair.rival, *texts])

@@ -15,7 +15,7 @@ that was stopped goes on. `--only ours` computes our estimators' again, beside t
 
 Run `HDP_FAST_DATA=FOLDER python benches/papers/linear_rivals.py --rivals PYTHON`: half an hour;
 then `--summary`, or no argument, prints all tables from what is stored, those at `--epsilon` with
-a row for each data set; `--summary --page docs/reproduction/rivals.md` puts the standings there.
+a row for each data set; `--summary --page docs/reproduction/rivals.md` puts a short form there.
 """
 
 from __future__ import annotations

@@ -3,17 +3,20 @@
 Results are what `make bench-store` has put into benches/results, a file for each kind of processor.
 A document says in comments what belongs where, and its text stays hand-written:
 
+    <!-- family: NAME -->...<!-- end -->
     <!-- table: GROUP [NAME=VALUE ...] [each] [all] -->...<!-- end -->
     <!-- speed: GROUP [NAME=VALUE ...] [each] -->...<!-- end -->
     <!-- processors[: first] -->...<!-- end -->
     <!-- machines -->...<!-- end -->
     <!-- growth -->...<!-- end -->
 
-A table has a row for each route of this package, or with `all` of everybody, and a column for each
-processor; `speed` is one cell in a sentence, of the first processor. NAME=VALUE chooses groups by
+A family has a row for each of its cases in `FAMILIES`, which are what a reader decides by, and a
+column for each processor. A table has a row for each route of this package, or with `all` of
+everybody; `speed` is one cell in a sentence, of the first processor. NAME=VALUE chooses groups by
 their parameters and `route` by its name; `each` shows the time of a unit of work. `--check` writes
-nothing, and fails where a document differs from its results. `--show GROUP [NAME=VALUE ...] [each]
-[all]` writes nothing, and prints a table; `--show` alone lists the groups.
+nothing, and fails where a document differs from its results. `--show FAMILY` writes nothing, and
+prints all tables of a family with everybody's times; `--show GROUP [NAME=VALUE ...] [each] [all]`
+prints one; `--show` alone lists the groups.
 """
 
 from __future__ import annotations
@@ -37,7 +40,7 @@ sys.path.insert(0, str(ROOT / "benches"))
 from _tables import digits, duration, factor, share, show  # noqa: E402
 
 BLOCK = re.compile(
-    r"(<!-- (table|speed|processors|machines|growth)(?:: ([^>]*?))? -->).*?(<!-- end -->)",
+    r"(<!-- (family|table|speed|processors|machines|growth)(?:: ([^>]*?))? -->).*?(<!-- end -->)",
     re.DOTALL,
 )
 COMMAND = "make bench-store"
@@ -58,6 +61,73 @@ GROWTH: list[tuple[str, str, str, dict[str, str]]] = [
     ("rank over GF(2), n x n", "gf2.rank", "n", {}),
     ("private parity over d bits", "parity.learn", "d", {}),
 ]
+# The cases of each family that the page shows, and what chooses them; by two threads unless said.
+FAMILIES: dict[str, dict[str, str]] = {
+    "gf2": {
+        "rank, n = 1,024": "gf2.rank n=1024",
+        "rank, n = 10,000": "gf2.rank n=10000",
+        "rank, n = 20,000": "gf2.rank n=20000",
+        "the same by AVX2": "gf2.arms n=20000 arm=avx2",
+        "the same by portable code": "gf2.arms n=20000 arm=portable",
+        "product, n = 10,000": "gf2.product n=10000",
+        "100,000 x 10,000, full rank": "gf2.solve_tall rank=full",
+        "the same, rank 9,000": 'gf2.solve_tall rank="nine tenths"',
+    },
+    "parity": {f"d = {d:,}": f"parity.learn d={d}" for d in (1_000, 10_000)},
+    "noise": {
+        name: f'{spec} route="1 thread" each'
+        for name, spec in (
+            ("discrete Laplace, scale 2", "noise.draws law=discrete_laplace scale=2.0"),
+            ("rounded Gaussian, sigma 50", "noise.draws law=rounded_gaussian scale=50.0"),
+            ("randomized response, a bit", "noise.response n=10000000 values=bits"),
+        )
+    },
+    "sgd": {
+        "a row of a batch": 'sgd.batches dtype=float32 noise=exact route="1 thread" each',
+        "the same, ten classes": 'sgd.softmax dtype=float32 noise=exact route="1 thread" each',
+        "a step of one draw": 'sgd.online noise=exact draws=uniform route="1 thread" each',
+    },
+    "statistics": {
+        "M and H, two classes": 'statistics.sums classes=2 sums="M and H"',
+        "M, ten classes": "statistics.sums classes=10 sums=M",
+        "a map of features": "statistics.features features=matrix",
+    },
+    "private_statistics": {
+        name: f'private_statistics.release statistic={name} n=100000 route="1 thread"'
+        for name in ("mean", "histogram", "quantiles", "variance")
+    },
+    "answers": {
+        "an answer by votes": "stability.answers kind=VoteTable n=2000000 each",
+        "a report of one in 1,024": 'local.kary k=1024 route="1 thread" each',
+    },
+    "adaptation": {
+        f"d = {d}": f"adaptation.step d={d} dtype=float32 loss=squared" for d in (8, 64)
+    },
+    "weights": {
+        "projection, 1,000,000": 'weights.project n=1000000 into="new memory"',
+        "projection, 100,000,000": 'weights.project n=100000000 into="new memory"',
+        "update by floats, 10,000,000": "weights.update n=10000000 losses=floats",
+    },
+    "score": {
+        "conjunctions": "score.conjunctions",
+        "conjunctions, packing included": 'score.conjunctions route="packing included, 2 threads"',
+        "halfspaces, d = 64, n = 100,000": "score.halfspaces n=100000 d=64",
+    },
+    "transfer": {f"n = {n:,}": f"transfer.run n={n}" for n in (10_000, 1_000_000)},
+    "tables": {
+        "csv": 'tables.read file=csv route="read_table, 2 threads"',
+        "csv, labels and features": 'tables.read file=csv route="features, 2 threads"',
+        "parquet": 'tables.read file=parquet route="read_table, 2 threads"',
+    },
+    "accounting": {
+        name: f'accounting.epsilon composed="{composed}" route="pld, 1 thread"'
+        for name, composed in (
+            ("one Gaussian, mu = 1", "Gaussian, mu 1"),
+            ("100 of Laplace, epsilon .1 each", "Laplace, epsilon 0.1 x 100"),
+            ("2,000 minibatch gradients", "minibatch gradients x 2,000"),
+        )
+    },
+}
 SERIES = ("1 thread", "2 threads", "numpy", "peer")
 
 Results = dict[str, Any]
@@ -119,6 +189,27 @@ def render_table(spec: str, results: dict[str, Results]) -> str:
         cells += [row.get(kind, "") for kind in results]
         lines.append(f"| {' | '.join([*key, *cells])} |")
     return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def render_family(name: str, results: dict[str, Results]) -> str:
+    """A row for each case of a family, a column for each processor."""
+    lines = [f"|  | {' | '.join(one['processor']['name'] for one in results.values())} |"]
+    lines.append("| --- |" + " ---: |" * len(results))
+    for case, spec in FAMILIES[name].items():
+        cells = (case_cell(spec, one) for one in results.values())
+        lines.append(f"| {case} | {' | '.join(cells)} |")
+    return "\n\n" + "\n".join(lines) + "\n\n"
+
+
+def case_cell(spec: str, one: Results) -> str:
+    """What a processor's results say of the one route that is meant, if they have it."""
+    group, wanted, words = parse(spec)
+    route_name = wanted.pop("route", "2 threads")
+    for entry in chosen(one, group, wanted):
+        for route in entry["routes"]:
+            if route["name"] == route_name:
+                return cell(entry, route, "each" in words).removesuffix(" of the limit")
+    return ""
 
 
 def label(route: dict[str, Any]) -> str:
@@ -227,6 +318,7 @@ def growth_data(results: Results) -> str:
 
 
 RENDER: dict[str, Callable[[str, dict[str, Results]], str]] = {
+    "family": render_family,
     "table": render_table,
     "speed": render_speed,
     "processors": render_processors,
@@ -243,11 +335,19 @@ def fill(text: str, results: dict[str, Results]) -> str:
 
 
 def show_stored(words: list[str], results: dict[str, Results]) -> str:
-    """The table of a group, or the names of all groups that are stored."""
-    if words:
+    """All tables of a family, the table of a group, or the names of all groups that are stored."""
+    names = sorted({entry["group"] for one in results.values() for entry in one["groups"]})
+    if not words:
+        return "\n".join(names)
+    if "." in words[0]:
         return render_table(shlex.join(words), results).strip()
-    groups = {entry["group"] for one in results.values() for entry in one["groups"]}
-    return "\n".join(sorted(groups))
+    family = [name for name in names if name.partition(".")[0] == words[0]]
+    if not family:
+        raise SystemExit(f"{words[0]}: no family; --show alone lists what there is")
+    return "\n\n".join(
+        name + render_table(shlex.join([name, "all", *words[1:]]), results).rstrip()
+        for name in family
+    )
 
 
 def expected(results: dict[str, Results]) -> dict[Path, str]:
@@ -261,7 +361,9 @@ def main() -> None:
     """Writes or checks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, fail on a difference")
-    parser.add_argument("--show", nargs="*", metavar="WORD", help="print the table of a group")
+    parser.add_argument(
+        "--show", nargs="*", metavar="WORD", help="print tables of a family or group"
+    )
     options = parser.parse_args()
     if options.show is not None:
         print(show_stored(options.show, load()))

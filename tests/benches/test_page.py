@@ -108,3 +108,30 @@ def test_a_stored_table_is_shown_on_demand(tool):
     shown = tool.show_stored(["weights.project", "into=new memory", "all"], kinds)
     assert "| 1,000,000 | numpy, sort |" in shown
     assert tool.show_stored([], kinds) == "weights.project"
+
+
+def test_a_family_has_a_row_for_each_case_and_a_column_for_each_processor(tool, monkeypatch):
+    cases = {"large": "weights.project n=1000000", "larger": "weights.project n=2000000"}
+    monkeypatch.setattr(tool, "FAMILIES", {"weights": cases})
+    text = filled(tool, "family: weights", a=results(), b=results("Intel", 0.004))
+    assert "|  | AMD Zen 4 | Intel |" in text
+    assert (
+        "| large | 2.00 ms; 5.00 x numpy; 250 x OpenDP; 50 % "
+        "| 4.00 ms; 2.50 x numpy; 125 x OpenDP; 25 % |" in text
+    )
+    assert "| larger |  |  |" in text
+
+
+def test_every_case_of_a_family_is_stored(tool):
+    stored = tool.load().values()
+    for cases in tool.FAMILIES.values():
+        for case, spec in cases.items():
+            assert any(tool.case_cell(spec, one) for one in stored), case
+
+
+def test_a_family_is_shown_whole(tool):
+    shown = tool.show_stored(["weights"], {"a": results()})
+    assert shown.startswith("weights.project\n")
+    assert "| 1,000,000 | new memory | numpy, sort |" in shown
+    with pytest.raises(SystemExit, match="nothing: no family"):
+        tool.show_stored(["nothing"], {"a": results()})
