@@ -1,6 +1,6 @@
 """Every container of records at ten jobs: the result of the plain array, or one named error.
 
-The table of docs/guides/inputs.md is what these tests show.
+The table of docs/guides/tables.md is what these tests show.
 """
 
 import functools
@@ -22,7 +22,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:random_state makes the coins"),
     pytest.mark.filterwarnings("ignore::hdp_fast.exceptions.UtilityWarning"),
 ]
-GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "inputs.md"
+GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "tables.md"
 COINS = np.random.default_rng(1)
 X = COINS.integers(0, 2, (64, 4))
 Y = X[:, 0]
