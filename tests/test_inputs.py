@@ -244,8 +244,11 @@ def summarize(row):
 
 def table():
     """The table of the guide."""
-    rows = [f"| {row} | {summarize(row)} |" for row in (*READ, *REFUSED)]
-    return "\n".join(["| input | what happens to it |", "| --- | --- |", *rows])
+    kinds = dict[str, list[str]]()
+    for row in (*READ, *REFUSED):
+        kinds.setdefault(summarize(row), []).append(row)
+    rows = [f"| {what} | {'; '.join(names)} |" for what, names in kinds.items()]
+    return "\n".join(["| what happens to it | input |", "| --- | --- |", *rows])
 
 
 @pytest.mark.skipif(not GUIDE.is_file(), reason="needs the source tree")
