@@ -247,7 +247,7 @@ def table():
     kinds = dict[str, list[str]]()
     for row in (*READ, *REFUSED):
         kinds.setdefault(summarize(row), []).append(row)
-    rows = [f"| {what} | {'; '.join(names)} |" for what, names in kinds.items()]
+    rows = [f"| {what} | {'<br>'.join(names)} |" for what, names in kinds.items()]
     return "\n".join(["| what happens to it | input |", "| --- | --- |", *rows])
 
 
