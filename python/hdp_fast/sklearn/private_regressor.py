@@ -48,7 +48,9 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
 
     fit scales every column by its public bounds. It releases an interval that holds most of the
     target and its mean, finds slopes by 8 to 120 noisy steps on all records, centered, and shrinks
-    them as far as their noise asks for. With few records it is the mean alone.
+    them as far as their noise asks for. With few records it is the mean alone: where records
+    times epsilon is below 400, and below 90 without an interval, which may leave noise larger than
+    what the target varies by.
 
     Args:
         epsilon: Privacy parameter of a fit, above 0. It must be chosen; math.inf adds no noise and
