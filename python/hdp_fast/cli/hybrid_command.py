@@ -309,6 +309,7 @@ def _summarize(
         "left_out": list(model.left_out),
         "intercept": predictor.intercept,
         "coefficients": predictor.coefficients,
+        "deviations": model.deviations,
         "panel_model": model.panel_predictor._asdict(),
         "shift": None if model.shift is None else _json(model.shift),
         "calibration": None if model.calibrated is None else _json(model.calibrated),
@@ -429,7 +430,10 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         ends = f"from {rate['low']:.3f} to {rate['high']:.3f}"
         words["base_rate"] = f"label 1 has a share of {rate['value']:.3f}, {ends}"
     coefficients = summary["coefficients"]
-    words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values())
+    known = summary["deviations"]
+    noise = () if known is None else [known[name] for name in coefficients]
+    words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values(), noise)
+    words["deviations"] = known and "what noise makes of each, or a bound on it"
     words["records"] = None
     words |= {f"record {i}": one for i, one in enumerate(summary["records"], start=1)}
     return words

@@ -354,6 +354,8 @@ def _error(row: dict[str, Any], public_n: int | None) -> str:
     """By how much a choice may be off: in per cent of the rows where their number is public."""
     if "rank_error" in row:
         if public_n and "group" not in row:
-            return f"rank within {100 * row['rank_error'] / public_n:.3g} %"
+            share = row["rank_error"] / public_n
+            most = max(row["item"], 1 - row["item"])
+            return f"rank within {100 * share:.3g} %" if share < most else "may be any rank"
         return f"within {row['rank_error']:.3g} ranks"
     return f"within {row['count_error']:.3g} rows of the best" if "count_error" in row else ""
