@@ -164,7 +164,8 @@ column of each counting as one, and so does a table of several columns. Values a
 schema's bounds; a text that is no number counts as the lower bound, and one that is none of the
 categories is counted nowhere but in tables. A label by a rule is 1 where the rule applies, and its
 mean the share of such rows. Privacy: PRIVATE is protected by (epsilon, delta) for each row,
-whatever is printed or written. The schema is public and must not be made from PRIVATE."""
+whatever is printed or written; people with several rows are not, and for them the functions of
+hdp_fast.statistics take ids=. The schema is public and must not be made from PRIVATE."""
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
