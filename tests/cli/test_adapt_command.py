@@ -477,6 +477,11 @@ def test_coefficients_as_a_table():
         "age            0.1235",
         "pay, yearly    -2e-07",
     ]
+    assert coefficient_table(names, coef, [0.0371, 1e-7, 2.25]).splitlines() == [
+        "job=clerk       -12.5  +- 2.2",
+        "age            0.1235  +- 0.037",
+        "pay, yearly    -2e-07  +- 1e-07",
+    ]
     assert coefficient_table([], []) == ""
 
 

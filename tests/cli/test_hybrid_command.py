@@ -69,6 +69,11 @@ def test_the_calibrated_coefficients_are_the_model(made):
     assert result["coefficients"] == pytest.approx(
         {name: slope * value for name, value in panel["coefficients"].items()}
     )
+    # Units and slope are those of the coefficients, and drop out.
+    for one in result["model"]["features"]:
+        (no, yes), [noise], name = one["weights"], one["deviations"], one["name"]
+        share = result["deviations"][name] / abs(result["coefficients"][name])
+        assert share == pytest.approx(noise / abs(yes - no))
 
 
 def log_odds(model, floats, homes):
@@ -118,7 +123,7 @@ def test_what_people_read(folder, capsys):
     assert main([*COMMON, "--quiet"]) == 0
     out = capsys.readouterr().out
     for words in ("left_out", "slope", "error_before", "columns: channel=app 1.00 -> 0.",
-                  "base_rate", "transfer.HybridRun, "):  # fmt: skip
+                  "base_rate", "transfer.HybridRun, ", "  +- ", "what noise makes"):  # fmt: skip
         assert words in out
 
 
@@ -259,7 +264,11 @@ def test_every_feature_left_out_leaves_the_model_whole(tmp_path, monkeypatch, ca
     columns = {"home": {"kind": "category", "values": ["own", "rent"]}}
     (tmp_path / "schema.json").write_text(json.dumps({**SCHEMA, "columns": columns}))
     monkeypatch.chdir(tmp_path)
-    result = run(capsys)
+    # Labels are pure chance: a constant is as good, and a pipeline ends.
+    assert main([*COMMON, "--seed", "1", "--json"]) == 1
+    captured = capsys.readouterr()
+    assert "predict a constant" in captured.err
+    result = json.loads(captured.out)
     assert result["shift"]["droppable"] == ["home=own", "home=rent"]
     assert result["left_out"] == []
     assert set(result["coefficients"]) == {"home=own", "home=rent"}

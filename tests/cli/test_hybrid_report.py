@@ -140,6 +140,7 @@ def test_names_of_columns_are_text_whatever_they_hold(made):
     summary, evil = json.loads(json.dumps(summary)), "</script><script>alert(1)</script>&amp;\"'"
     summary["label"]["column"] = summary["shift"]["columns"][0]["name"] = evil
     summary["coefficients"] = {evil: 1.0}
+    summary["deviations"] = {evil: 0.5}
     summary["panel_model"]["coefficients"] = {evil: 1.0}
     summary["left_out"] = [evil]
     summary["panel"]["file"] = evil

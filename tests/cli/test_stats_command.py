@@ -96,6 +96,9 @@ def test_quantiles_are_printed_with_their_ranks_in_per_cent(capsys):
     hidden = run(*asked, "--neighbors", "add_remove", capsys=capsys)
     assert "ranks" in hidden
     assert "rank within" not in hidden
+    noisy = run("--quantiles", "age", "--seed", "1", "--epsilon", ".02", capsys=capsys)
+    assert "may be any rank" in noisy
+    assert "off by any rank, though as a rule by fewer" in noisy  # the verdict
 
 
 def test_named_statistics_alone_are_released(capsys):

@@ -23,7 +23,6 @@ from hdp_fast.data.persons import (
 )
 from hdp_fast.exceptions import ParameterError, ShapeError
 from hdp_fast.learners import (
-    CenteredLinear,
     Conjunctions,
     ExponentialLearner,
     FeatureMap,
@@ -531,7 +530,6 @@ def test_jobs_that_know_no_people_refuse_them():
         lambda: statistics.describe(chunks, schema, epsilon=1.0),
         lambda: chunks.fold(MEAN.fold),
         chunks.count,
-        lambda: CenteredLinear(schema, classes=["0", "1"], epsilon=1.0, **D).learn(chunks),
         lambda: list(chunks.map_blocks(lambda block: [0])),
         lambda: list(chunks.map(lambda blocks, name: 0)),
     ):

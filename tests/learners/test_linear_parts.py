@@ -18,8 +18,8 @@ from hdp_fast import Budget
 from hdp_fast.cli import main
 from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
 from hdp_fast.exceptions import ParameterError, ShapeError
-from hdp_fast.learners import CenteredLinear, centered_rows
-from hdp_fast.sklearn import PrivateClassifier
+from hdp_fast.learners import CenteredLinear, PrivateAdditive, centered_rows
+from hdp_fast.sklearn import PrivateClassifier, PrivateRegressor
 
 N, CUTS = 3_000, (0, 0, 1, 700, 3_000)
 SCHEMA = Schema(
@@ -59,6 +59,13 @@ TASKS = {
     "number": (OF_RENT, None),
 }
 PARTS = [TABLE[start:end] for start, end in itertools.pairwise(CUTS)]
+
+
+# A person has three rows or so, in all parts.
+WHO = np.random.default_rng(1).integers(0, 900, N).astype(str)
+OF_PEOPLE = [
+    TABLE.assign(who=WHO)[start:end] for start, end in itertools.pairwise(CUTS) if end > start
+]
 
 
 class FullDisk(io.BytesIO):
@@ -193,7 +200,7 @@ def test_nothing_is_spent_where_a_part_is_wrong(tmp_path):
     for parts, arguments, error in (
         ([PARTS[2], PARTS[3].drop(columns="rent")], {}, "lacks 1 columns"),
         (PARTS, {"ids": np.arange(N)}, "ids were passed beside"),
-        (Chunks(PARTS, ids="age"), {}, "this job protects rows and not people"),
+        (Chunks(PARTS, ids="age"), {}, "column = 'age', but it must be one of"),
         (Chunks(PARTS, label="rent"), {}, "the schema names their column"),
     ):
         with pytest.raises(ParameterError, match=error):
@@ -237,9 +244,75 @@ def test_the_command_learns_from_parts(tmp_path, capsys, schema, method):
         capsys.readouterr()
     assert models[0] == models[1]
     assert run_fit(tmp_path, parts, schema, "--ids", "age") == 2
-    assert "several parts" in capsys.readouterr().err
+    assert "no column that the schema reads" in capsys.readouterr().err
     assert run_fit(tmp_path, parts, schema, "--method", "sgd") == 2
     assert "records anywhere" in capsys.readouterr().err
+
+
+def test_the_command_protects_people_whose_rows_lie_in_several_parts(tmp_path, capsys):
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for place, part in enumerate(OF_PEOPLE):
+        part.to_csv(parts / f"{place}.csv", index=False)
+    pd.concat(OF_PEOPLE).to_csv(tmp_path / "all.csv", index=False)
+    models = []
+    for private in (tmp_path / "all.csv", parts):
+        people = ["--ids", "who", "--rows-per-person", "2"]
+        assert run_fit(tmp_path, private, SCHEMA, *people) == 0
+        models.append(json.loads((tmp_path / "model.json").read_text()))
+        capsys.readouterr()
+    assert models[0] == models[1]
+    assert models[0]["record"]["neighbors"] == "replace_person"
+
+
+@pytest.mark.parametrize(("task", "method"), [
+    ("rule", "auto"), ("rule", "statistics"), ("classes", "descent"), ("number", "auto"),
+    ("number", "evidence"),
+])  # fmt: skip
+def test_people_in_parts_have_the_model_of_people_in_one_table(task, method):
+    chunks = Chunks(OF_PEOPLE, ids="who", rows_per_person=2)
+    parts = learn(task, chunks, method=method)
+    assert parts == learn(task, TABLE, method=method, ids=WHO, rows_per_person=2)
+    assert json.loads(parts)["record"]["neighbors"] == "replace_person"
+    assert json.loads(parts)["n"] == N
+    assert parts != learn(task, TABLE, method=method)
+
+
+def test_whether_somebody_is_there_is_protected_in_parts():
+    learner = PrivateAdditive(SCHEMA, epsilon=1.0, delta=1e-6, neighbors="add_remove")
+    parts = learner.learn(Chunks(OF_PEOPLE, ids="who", rows_per_person=2), random_state=1)
+    whole = learner.learn(TABLE, ids=WHO, rows_per_person=2, random_state=1)
+    assert parts.to_json() == whole.to_json()
+    assert parts.record.neighbors == "add_remove_person"
+
+
+def test_estimators_protect_people_whose_rows_lie_in_several_parts():
+    of_numbers = {"epsilon": 1.0, "delta": 1e-6, "bounds": [(0, 90), (0, 120)], "test_seed": 1}
+    for target, estimator in (
+        ("rich", PrivateClassifier(classes=["no", "yes"], **of_numbers)),
+        ("rent", PrivateRegressor(target_bounds=(0, 60), **of_numbers)),
+    ):
+        names = ["age", "pay"]
+        owners = {"ids": WHO, "rows_per_person": 2}
+        whole = estimator.fit(TABLE[names], TABLE[target], **owners)
+        coef, record = whole.coef_, whole.record_
+        tables = [part[[*names, target, "who"]] for part in OF_PEOPLE]
+        parts = estimator.fit(Chunks(tables, label=target, ids="who", rows_per_person=2))
+        assert np.array_equal(parts.coef_, coef)
+        assert parts.record_.neighbors == record.neighbors == "replace_person"
+        assert parts.n_samples_fit_ == N
+        with pytest.raises(ParameterError, match="ids were passed beside Chunks"):
+            estimator.fit(Chunks(tables, label=target, ids="who"), **owners)
+
+
+def test_people_of_parts_that_are_shuffled_between_passes_are_refused():
+    reads = itertools.count()
+
+    def read():
+        return OF_PEOPLE[1].sample(frac=1, random_state=next(reads))
+
+    with pytest.raises(ParameterError, match="ids of a part have changed"):
+        learn("rule", Chunks([read], ids="who"))
 
 
 @pytest.mark.parametrize("method", ["descent", "statistics", "additive"])

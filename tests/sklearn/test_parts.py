@@ -180,7 +180,6 @@ def test_a_regression_refuses_parts_that_it_cannot_learn_from():
         (Chunks([table, wrong], label="rent"), {}, {}, "y has an entry that is not finite"),
         (Chunks([table, text], label="rent"), {}, {}, "y has an entry that is no number"),
         (Chunks([table, table[["age", "rent"]]], label="rent"), {}, {}, "part of shape"),
-        (Chunks([table.assign(who=1)], label="rent", ids="who"), {}, {}, "rows and not people"),
     ):
         model = PrivateRegressor(**{"epsilon": 1.0, **OF_RENT, **settings})
         budget = Budget(epsilon=1.0, delta=1e-6)

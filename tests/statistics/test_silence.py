@@ -63,3 +63,15 @@ def test_means_of_columns_warn_as_well():
         with pytest.raises(UtilityWarning, match="release_means at epsilon"):
             transfer.release_means(VALUES[:, None], epsilon=0.01, delta=1e-4, budget=budget)
     assert budget.spent.epsilon == 0
+
+
+def test_quantiles_whose_error_may_be_any_rank_say_so():
+    """Where noise does not hide all, but the promise is empty: ranks up to n are within it."""
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always", UtilityWarning)
+        released = statistics.quantiles(
+            VALUES, (0.25, 0.5, 0.75), epsilon=1.0, random_state=1, **BOUNDS
+        )
+    assert released.rank_error >= 0.75 * len(VALUES)
+    assert len(notes) == 1
+    assert "they may be off by any rank, though as a rule by fewer" in str(notes[0].message)

@@ -264,7 +264,7 @@ COMMANDS = [
         "advise --records 500 --features 9 --epsilon 1 --learner finite", 2, "size = None, but"),
     row(109, "advise: ten rows", "advise --records 10 --features 9 --epsilon .1", 0,
         "no method keeps a quarter of what can be learned"),
-    row(110, "hybrid: epsilon 1e-9", HYBRID.replace("--epsilon 1 ", "--epsilon 1e-9 "), 0,
+    row(110, "hybrid: epsilon 1e-9", HYBRID.replace("--epsilon 1 ", "--epsilon 1e-9 "), 1,
         "predict a constant"),
     row(208, "stats: a column that the schema lacks", f"{STATS} --mean agee", 2,
         "--mean = 'agee', but it must be a column of the schema .*: did you mean 'age'"),

@@ -236,6 +236,7 @@ def test_the_error_of_a_model_beside_the_better_constant():
     assert certificate.constants.agents == 6_000
     assert certificate.constants.low <= 0.5 == certificate.constants.high
     assert certificate.beats_constant
+    assert not certificate.prefers_constant
     assert certificate.better is None
     assert "better than a constant's" in repr(certificate)
     fields = json.loads(certificate.to_json())
@@ -248,6 +249,7 @@ def test_what_does_not_beat_a_constant_is_said():
     with pytest.warns(UtilityWarning, match=r"better constant's is .*: predict a constant"):
         certificate = transfer.certify(Rule(0), agents, count=4_000, random_state=2)
     assert not certificate.beats_constant
+    assert certificate.prefers_constant
     assert "not shown better than a constant's" in repr(certificate)
     assert agents.remaining == 26_000
 

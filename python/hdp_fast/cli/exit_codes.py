@@ -22,8 +22,9 @@ class ExitCode(IntEnum):
 
     Attributes:
         DONE: The command ran, and its result stands.
-        NOTHING_USEFUL: It ran, but released nothing useful; or --strict was passed, and there was
-            a note.
+        NOTHING_USEFUL: It ran, but released nothing useful: by public facts or released numbers a
+            constant is as good as the model, no point has a label, no parity fits. Or --strict was
+            passed, and there was a note, such as that a model predicts one label for nearly all.
         BAD_INPUT: An argument or a file is wrong, or cannot be written. Nothing was spent, unless
             the error says so.
         REFUSED: The budget, or the number of records or agents, does not allow it.

@@ -13,6 +13,8 @@ from .._support.notes import note
 from .._support.random_state import check_random_state
 from .._support.validate import refuse
 from ..data import files
+from ..data.column_kinds import require_label
+from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
 from .exit_codes import ExitCode
@@ -107,10 +109,10 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         )
     places, private = [arguments.output, arguments.report], name_parts(arguments)
     with open_workers(arguments), describe_interrupt(places, budget):
-        # Owners of rows are read at once, and so is what steps look into anywhere.
-        whole = arguments.ids is not None or arguments.method == "sgd"
-        table = read_parts(arguments, whole=whole)
-        persons = _read_persons(arguments, table)
+        owners = _settle_owners(arguments)
+        # What steps look into anywhere is read at once.
+        table = read_parts(arguments, whole=arguments.method == "sgd", **owners)
+        persons = _read_persons(table, schema, **owners)
         protected = {private: (price.epsilon, price.delta)} if price.protects else {}
         say_protected(arguments, protected, [] if protected else [private])
         with name_flags("classes"):
@@ -118,21 +120,31 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         return _deliver(arguments, model)
 
 
-def _read_persons(arguments: argparse.Namespace, table: Table | Chunks) -> dict[str, Any]:
-    """Who owns the rows.
-
-    Raises:
-        ParameterError: A flag comes without the other, or the column is missing.
-    """
+def _settle_owners(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The column that says whose row it is, and the most rows of a person; nothing without one."""
+    most = arguments.rows_per_person
     if arguments.ids is None:
-        if arguments.rows_per_person is not None:
+        if most is not None:
             raise ParameterError("--rows-per-person must go with --ids COLUMN")
         return {}
+    return {"ids": arguments.ids, "rows_per_person": 1 if most is None else most}
+
+
+def _read_persons(table: Table | Chunks, schema: Schema, **owners: Any) -> dict[str, Any]:
+    """Who owns the rows of a table that is read whole; parts say it themselves.
+
+    Raises:
+        ParameterError: The column is missing, or in parts a column of the schema.
+    """
+    if not owners:
+        return {}
     if not isinstance(table, Table):
-        refuse("--ids", arguments.ids, "a person may have rows in several parts: join them first")
-    column = table.column(arguments.ids)
-    most = 1 if arguments.rows_per_person is None else arguments.rows_per_person
-    return {"ids": np.array(column.texts)[column.codes], "rows_per_person": most}
+        if owners["ids"] in (*schema.reads, require_label(schema.label).column):
+            rule = "of a table in parts it must be no column that the schema reads"
+            refuse("--ids", owners["ids"], rule)
+        return {}
+    column = table.column(owners["ids"])
+    return owners | {"ids": np.array(column.texts)[column.codes]}
 
 
 def _deliver(arguments: argparse.Namespace, model: PrivateModel) -> ExitCode:

@@ -16,6 +16,7 @@ from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
 from ..exceptions import ParameterError
+from .exit_codes import ExitCode
 from .hybrid_report import render
 from .hybrid_study import (
     check_form,
@@ -140,7 +141,7 @@ def add_hybrid(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(command=partial(_hybrid, parser), plot=None)
 
 
-def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
+def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> ExitCode:
     from ..budget.account import Budget  # Help and a wrong flag do not wait for it.
 
     arguments = recall(arguments)
@@ -172,7 +173,7 @@ def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> N
         if arguments.plan:
             longest = {} if study is None else {"takes": say_longest(plan, arguments)}
             show({"rounds": plan.rounds, **_json(plan), **longest}, arguments.json)
-            return
+            return ExitCode.DONE
         _say_protected(arguments, panel, epsilon)
         if arguments.screen is None and not plan.screen:
             few = "too few rows or people, at these epsilons, to see which columns moved"
@@ -190,6 +191,8 @@ def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> N
         model = run.run(panel, agents, **options)
         summary = _summarize(arguments, run, model, budget, study)
         _deliver(arguments, places, summary, request, model)
+    last = list(model.certificates.values())[-1]
+    return ExitCode.NOTHING_USEFUL if last.prefers_constant else ExitCode.DONE
 
 
 def _count_rows(panel: Table | Chunks | None, schema: Schema) -> int:
@@ -309,6 +312,7 @@ def _summarize(
         "left_out": list(model.left_out),
         "intercept": predictor.intercept,
         "coefficients": predictor.coefficients,
+        "deviations": model.deviations,
         "panel_model": model.panel_predictor._asdict(),
         "shift": None if model.shift is None else _json(model.shift),
         "calibration": None if model.calibrated is None else _json(model.calibrated),
@@ -429,7 +433,10 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
         ends = f"from {rate['low']:.3f} to {rate['high']:.3f}"
         words["base_rate"] = f"label 1 has a share of {rate['value']:.3f}, {ends}"
     coefficients = summary["coefficients"]
-    words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values())
+    known = summary["deviations"]
+    noise = () if known is None else [known[name] for name in coefficients]
+    words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values(), noise)
+    words["deviations"] = known and "what noise makes of each, or a bound on it"
     words["records"] = None
     words |= {f"record {i}": one for i, one in enumerate(summary["records"], start=1)}
     return words

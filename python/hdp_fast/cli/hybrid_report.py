@@ -249,7 +249,13 @@ def _model(page: Page) -> Iterator[Item]:
     for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
         cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
         rows.append([write_name(name), *cells])
-    yield PageTable("Intercept and coefficients", ["feature", "calibrated", "panel's model"], rows)
+    heads = ["feature", "calibrated", "panel's model"]
+    if page.find("deviations") is not None:
+        heads.append("deviation by the panel's noise")
+        names = sorted(coefficients, key=lambda name: -abs(coefficients[name]))
+        noise = ["", *(page.show_at("deviations", name) for name in names)]
+        rows = [[*row, cell] for row, cell in zip(rows, noise, strict=True)]
+    yield PageTable("Intercept and coefficients", heads, rows)
 
 
 _COEFFICIENTS = (("coefficients",), ("panel_model", "coefficients"))

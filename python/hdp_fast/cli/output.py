@@ -297,16 +297,21 @@ class Block(str):
     """A text of several lines, which stands below its name."""
 
 
-def coefficient_table(names: Iterable[str], coef: Iterable[float]) -> Block:
-    """A line for each coefficient, the largest first: its name, and four digits of it.
+def coefficient_table(
+    names: Iterable[str], coef: Iterable[float], deviations: Iterable[float] = ()
+) -> Block:
+    """A line for each coefficient, the largest first: its name, four digits of it, and its noise.
 
-    There are as many names as coefficients.
+    There are as many names as coefficients, and as many standard deviations, or none.
     """
-    rows = sorted(zip(map(printable, names), coef, strict=True), key=lambda row: -abs(row[1]))
-    texts = [(name, f"{value:.4g}") for name, value in rows]
-    width = max((len(name) for name, _ in texts), default=0)
-    digits = max((len(text) for _, text in texts), default=0)
-    return Block("\n".join(f"{name:<{width}}  {text:>{digits + 2}}" for name, text in texts))
+    pairs = list(zip(map(printable, names), coef, strict=True))
+    ends = [f"  +- {deviation:.2g}" for deviation in deviations] or [""] * len(pairs)
+    rows = sorted(zip(pairs, ends, strict=True), key=lambda row: -abs(row[0][1]))
+    texts = [(name, f"{value:.4g}", end) for (name, value), end in rows]
+    width = max((len(name) for name, *_ in texts), default=0)
+    digits = max((len(text) for _, text, _ in texts), default=0)
+    lines = (f"{name:<{width}}  {text:>{digits + 2}}{end}" for name, text, end in texts)
+    return Block("\n".join(lines))
 
 
 def effect_table(effects: Sequence[Mapping[str, Any]]) -> Block:

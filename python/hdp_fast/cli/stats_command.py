@@ -164,7 +164,8 @@ column of each counting as one, and so does a table of several columns. Values a
 schema's bounds; a text that is no number counts as the lower bound, and one that is none of the
 categories is counted nowhere but in tables. A label by a rule is 1 where the rule applies, and its
 mean the share of such rows. Privacy: PRIVATE is protected by (epsilon, delta) for each row,
-whatever is printed or written. The schema is public and must not be made from PRIVATE."""
+whatever is printed or written; people with several rows are not, and for them the functions of
+hdp_fast.statistics take ids=. The schema is public and must not be made from PRIVATE."""
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
@@ -354,6 +355,8 @@ def _error(row: dict[str, Any], public_n: int | None) -> str:
     """By how much a choice may be off: in per cent of the rows where their number is public."""
     if "rank_error" in row:
         if public_n and "group" not in row:
-            return f"rank within {100 * row['rank_error'] / public_n:.3g} %"
+            share = row["rank_error"] / public_n
+            most = max(row["item"], 1 - row["item"])
+            return f"rank within {100 * share:.3g} %" if share < most else "may be any rank"
         return f"within {row['rank_error']:.3g} ranks"
     return f"within {row['count_error']:.3g} rows of the best" if "count_error" in row else ""

@@ -85,11 +85,13 @@ def read_parts(
     whole: bool = False,
     may_be_empty: bool = False,
     longest: int = _LONG,
+    **owners: Any,
 ) -> Table | Chunks:
     """The private table: whole where it is one file that is short or must be, else its parts.
 
     may_be_empty: whether a file without rows is no error, as that would show how many there are.
     longest: the bytes of the longest file of plain text that is short.
+    owners: whose rows those of parts are, as Chunks take it.
 
     Raises:
         ParameterError: There is no such file, or the standard input is one of several.
@@ -97,7 +99,8 @@ def read_parts(
     paths: list[Path] = arguments.private
     if len(paths) > 1 and any(map(is_standard, paths)):
         raise ParameterError("a file is - beside others, but the standard input must come alone")
-    return open_parts(paths, arguments, whole=whole, may_be_empty=may_be_empty, longest=longest)
+    options: Any = {"whole": whole, "may_be_empty": may_be_empty, "longest": longest}
+    return open_parts(paths, arguments, **options, **owners)
 
 
 def open_parts(
@@ -108,10 +111,11 @@ def open_parts(
     may_be_empty: bool = False,
     longest: int = _LONG,
     public: bool = False,
+    **owners: Any,
 ) -> Table | Chunks:
     """A table: whole where it is one file that is short or must be, else its parts.
 
-    longest: as read_parts has it.
+    longest, owners: as read_parts has it.
     public: whether errors may name the file's columns.
     """
     # The standard input can be read once, and by this process alone.
@@ -123,7 +127,7 @@ def open_parts(
     workers = None if arguments.dask is not None else arguments.workers
     from ..data.chunks import Chunks  # Help and a wrong flag do not wait for it.
 
-    return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers)
+    return Chunks(list(paths), delimiter=sign_of(arguments), workers=workers, **owners)
 
 
 def is_file(path: Path) -> bool:

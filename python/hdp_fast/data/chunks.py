@@ -279,6 +279,20 @@ class Chunks:
         converted = order is None or self._make is not None
         return names_of(block[0]) if converted else order
 
+    def require_rows(self) -> None:
+        """Refuses parts that say whose row each one is, for a job that protects rows alone.
+
+        Raises:
+            ParameterError: They name a column of ids. Nothing was read.
+        """
+        if self._ids is not None:
+            people = (
+                "learners.CenteredLinear, SufficientStatistics and statistics.Job protect people"
+            )
+            rows = "data.bound_rows says which rows of one table to keep"
+            rule = f"this job protects rows and not people: {people} of parts, {rows}"
+            raise ParameterError(f"ids = {self._ids!r} of Chunks, but {rule}")
+
     def of_people(self) -> tuple[Chunks, Persons]:
         """Reads whose row each one is, and chooses those that are used, by a pass over the parts.
 
@@ -446,11 +460,8 @@ class Chunks:
         """The parts, and which of their rows are used."""
         self._require_each_once()
         kept: Sequence[_Kept | None] = [None] * len(self) if self._kept is None else self._kept
-        if self._ids is not None and self._kept is None:
-            people = "learners.SufficientStatistics and statistics.Job protect people of parts"
-            rows = "data.bound_rows says which rows of one table to keep"
-            rule = f"this job protects rows and not people: {people}, {rows}"
-            raise ParameterError(f"ids = {self._ids!r} of Chunks, but {rule}")
+        if self._kept is None:
+            self.require_rows()
         return list(zip(self._parts, kept, strict=True))
 
     @property

@@ -298,6 +298,10 @@ class Persons:
         """Whether every row is used."""
         return self.keep is None or bool(self.keep.all())
 
+    def count_rows(self, n: int) -> int:
+        """How many rows there are, used or not; n where a row is the unit."""
+        return n if self.keep is None else len(self.keep)
+
     def select(self, values: Any) -> Any:
         """The rows that are used, of an array, a frame or a table."""
         if self.keep is None or self.keeps_all:

@@ -23,10 +23,11 @@ from .._support.validate import (
     probability,
 )
 from ..budget.account import Budget, Neighbors
-from ..data.chunks import Chunks, refuse_owners, take_bare
+from ..data.chunks import Chunks, settle_owners, take_bare
 from ..data.column_kinds import require_label
 from ..data.frames import take_columns
 from ..data.goal import Goal
+from ..data.persons import read_persons
 from ..data.rows import Rows
 from ..data.schema import Schema
 from ..data.table import Table
@@ -147,7 +148,8 @@ class CenteredLinear(Checked):
                 columns of the schema and that of its label; or data.Chunks of such, for all methods
                 but "sgd".
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
-                for people, who may have several rows. None protects each row.
+                for people, who may have several rows. None protects each row. Chunks name the
+                column of ids themselves.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             budget: The budget that the whole run is charged to before anything is drawn; None
@@ -183,24 +185,26 @@ class CenteredLinear(Checked):
         rows: Floats | PartedRows
         labels: NDArray[Any] | None = None
         if isinstance(table, Chunks):
-            refuse_owners(ids, rows_per_person)
             refuse_steps(self.method)
+            table.require_passes()
             unit = Rows.of_table(self.schema, self._take(table.peek()))
-            rows = PartedRows.open(unit, table, self._read_block)
+            chunks, persons = settle_owners(table, ids, rows_per_person)
+            rows = PartedRows.open(unit, chunks, self._read_block)
         else:
             records, labels = self._read_block(table)
             unit = Rows.of_table(self.schema, records)
             rows = unit(records)
+            persons = read_persons(ids, rows_per_person, len(rows))
         released = release_linear(
             unit,
             rows,
             labels,
             self._task,
-            goal.of_people(ids, rows_per_person, len(rows)),
+            goal._replace(persons=persons),
             name=f"learners.{type(self).__name__}",
             method=self.method,
         )
-        n = len(rows) if released.n is None else released.n
+        n = persons.count_rows(len(rows)) if released.n is None else released.n
         return make_private_model(released, self.classes, n)
 
     @property

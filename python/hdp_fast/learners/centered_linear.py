@@ -183,7 +183,8 @@ def release_linear(
     which no noise is enough are refused before anything is spent.
 
     unit: the map to plain rows.
-    rows: what `unit` makes of the private records; not in parts for noisy gradients.
+    rows: what `unit` makes of the private records, in parts of those that the goal's persons keep;
+        not in parts for noisy gradients.
     labels: numbers of classes, or targets in [-1, 1]; None beside rows in parts, which have them.
     goal: one that is checked; its delta is used even where its epsilon is infinite. Its relation is
         replace_one, or with "additive" also add_remove.
@@ -194,8 +195,8 @@ def release_linear(
     if not len(rows) and goal.neighbors != "add_remove":
         raise ShapeError("there are no rows, but a model must be learned from one at least")
     persons = goal.persons
-    if persons.keep is not None:
-        assert not isinstance(rows, PartedRows)
+    # Of parts the rows that are used have been chosen, of all ids together.
+    if persons.keep is not None and not isinstance(rows, PartedRows):
         if isinstance(rows, PlainRows):
             rows = replace(rows, records=persons.select(rows.records))
         else:

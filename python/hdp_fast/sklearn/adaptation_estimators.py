@@ -15,6 +15,7 @@ from ..adaptation import MomentAdaptation
 from ..adaptation.discrepancies.exact import DOMAINS, Private
 from ..budget.account import Budget, check_charge
 from ..data.goal import Goal
+from ..data.persons import Persons
 from ..data.schema import Schema
 from ..learners.moment_equation import softmax, to_halves
 from ..learners.statistics_model import divide_rows
@@ -84,7 +85,7 @@ class AdaptationEstimator(TargetScores, PrivateLinearEstimator):
         self._check_choice(sample_domain is not None)
         unit, rows, labels, epsilon = self._prepare(X, y)
         if sample_domain is None:
-            self._release(unit, rows, labels, epsilon, budget)
+            self._release(unit, rows, labels, epsilon, budget, Persons())
             self.domain_sizes_ = None
             return self
         is_target = read_domains(sample_domain, len(rows))

@@ -351,6 +351,7 @@ class HybridClassifier(TargetScores, ClassifierMixin, SeededEstimator):  # type:
         if not isinstance(self.estimator, PrivateClassifier):
             kind = type(self.estimator).__name__
             raise ParameterError(f"estimator is a {kind}, but Chunks take a PrivateClassifier")
+        panel.require_rows()
         if self.estimator.classes is not None:
             check_two(np.asarray(check_classes(self.estimator.classes)))
         if agents is None:

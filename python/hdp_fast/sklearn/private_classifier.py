@@ -12,6 +12,7 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data import Chunks, Label, Schema
+from ..data.persons import Persons, read_persons
 from ..data.rows import PlainRows, Rows
 from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
@@ -140,7 +141,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
                 data.Chunks of such with their labels, for all methods but "sgd".
             y: Their labels, shape (n,), entries of classes; None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
-                for people, who may have several rows. None protects each row. A search slices them
+                for people, who may have several rows. None protects each row. Chunks name the
+                column of ids themselves. A search slices them
                 with the rows where metadata routing passes them on.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
@@ -166,23 +168,27 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
+        prepared: Any
         if isinstance(X, Chunks):
-            self._release(*self._prepare_parts(X, y, (ids, rows_per_person)), budget)
+            prepared, persons = self._prepare_parts(X, y, (ids, rows_per_person))
         else:
-            self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+            prepared = self._prepare(X, y)
+            persons = read_persons(ids, rows_per_person, len(prepared[1]))
+        unit, rows, labels, epsilon = prepared
+        self._release(unit, rows, labels, epsilon, budget, persons)
         return self
 
     def _prepare_parts(
         self, chunks: Chunks, y: Any, owners: tuple[Any, int]
-    ) -> tuple[Rows, PartedRows, None, float]:
-        """As _prepare, of records in parts."""
+    ) -> tuple[tuple[Rows, PartedRows, None, float], Persons]:
+        """As _prepare, of records in parts, and who owns them."""
         epsilon = self._check_privacy()
         classes = read_classes(self.classes)
         if classes is None:
             raise ParameterError("classes = None, but of records in parts all must be given")
-        unit, rows = self._open_parts(chunks, y, owners, partial(_number_labels, classes))
+        unit, rows, persons = self._open_parts(chunks, y, owners, partial(_number_labels, classes))
         self.classes_ = classes
-        return unit, rows, None, epsilon
+        return (unit, rows, None, epsilon), persons
 
     def _prepare(
         self, X: Any, y: ArrayLike | None

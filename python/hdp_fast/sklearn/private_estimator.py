@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 from weakref import WeakSet
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._support.feature_names import names_of
 from .._support.notes import note
@@ -31,9 +31,10 @@ from .._support.validate import (
 from ..budget import account
 from ..budget.account import Budget
 from ..data import Chunks, Label, Number, Schema, Table
-from ..data.chunks import refuse_owners
+from ..data.chunks import settle_owners
 from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
+from ..data.persons import Persons
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..learners.additive_columns import make_shape
@@ -234,18 +235,22 @@ class PrivateLinearEstimator(SeededEstimator):
         y: Any,
         owners: tuple[Any, int],
         read_labels: Callable[[Any], NDArray[Any]],
-    ) -> tuple[Rows, PartedRows]:
-        """The map to rows in [0, 1], and the rows of records in parts, by a pass that checks them.
+    ) -> tuple[Rows, PartedRows, Persons]:
+        """The map to rows in [0, 1], the rows of records in parts, and who owns them.
+
+        Passes over the parts read whose rows they are, where they say so, and check all that is
+        used.
 
         read_labels: makes labels of the vector of a block.
         """
         if y is not None:
             raise ParameterError("y was passed beside Chunks, but Chunks hold the labels")
-        refuse_owners(*owners)
         refuse_steps(self.method)
+        chunks.require_passes()
         unit, read = self._read_parts(chunks)
+        chunks, persons = settle_owners(chunks, *owners)
         read_block = partial(_read_block, read, read_labels)
-        return unit, PartedRows.open(unit, chunks.with_tables(), read_block)
+        return unit, PartedRows.open(unit, chunks.with_tables(), read_block), persons
 
     def _read_parts(self, chunks: Chunks) -> tuple[Rows, Callable[[Any], Any]]:
         """The map to rows in [0, 1] of records in parts, and what reads a block for it."""
@@ -283,7 +288,7 @@ class PrivateLinearEstimator(SeededEstimator):
         labels: NDArray[Any] | None,
         epsilon: float,
         budget: Budget | None,
-        owners: tuple[ArrayLike | None, int] = (None, 1),
+        persons: Persons,
     ) -> None:
         """Charge the budget, release the means, and learn."""
         if epsilon < math.inf:
@@ -295,13 +300,13 @@ class PrivateLinearEstimator(SeededEstimator):
                 rows,
                 labels,
                 self._task,
-                goal.of_people(*owners, len(rows)),
+                goal._replace(persons=persons),
                 name=f"sklearn.{type(self).__name__}",
                 method=self.method,
             )
         self.method_, self.record_ = released.method, released.record
         self.rows_, self.model_, self.noise_ = released.rows, released.model, released.noise
-        self.n_samples_fit_ = len(rows)
+        self.n_samples_fit_ = persons.count_rows(len(rows))
 
     # What the model says --------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from .._support.types import Floats, RandomState
 from .._support.validate import ordered_pair
 from ..budget.account import Budget
 from ..data import Chunks, Label, Schema
+from ..data.persons import Persons, read_persons
 from ..data.rows import PlainRows, Rows
 from ..exceptions import ParameterError
 from ..learners import StatisticsModel
@@ -150,7 +151,8 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
                 data.Chunks of such with their targets, for all methods but "sgd".
             y: Their targets, finite real numbers of shape (n,); None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
-                for people, who may have several rows. None protects each row. A search slices them
+                for people, who may have several rows. None protects each row. Chunks name the
+                column of ids themselves. A search slices them
                 with the rows where metadata routing passes them on.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
@@ -175,23 +177,27 @@ class PrivateRegressor(RegressorMixin, PrivateLinearEstimator):  # type: ignore[
             look at the records. Where records are so few that the mean is released alone, delta is
             0. Nothing is spent where an error is raised.
         """
+        prepared: Any
         if isinstance(X, Chunks):
-            self._release(*self._prepare_parts(X, y, (ids, rows_per_person)), budget)
+            prepared, persons = self._prepare_parts(X, y, (ids, rows_per_person))
         else:
-            self._release(*self._prepare(X, y), budget, (ids, rows_per_person))
+            prepared = self._prepare(X, y)
+            persons = read_persons(ids, rows_per_person, len(prepared[1]))
+        unit, rows, labels, epsilon = prepared
+        self._release(unit, rows, labels, epsilon, budget, persons)
         return self
 
     def _prepare_parts(
         self, chunks: Chunks, y: Any, owners: tuple[Any, int]
-    ) -> tuple[Rows, PartedRows, None, float]:
-        """As _prepare, of records in parts."""
+    ) -> tuple[tuple[Rows, PartedRows, None, float], Persons]:
+        """As _prepare, of records in parts, and who owns them."""
         epsilon = self._check_privacy()
         if self.target_bounds is None:
             raise ParameterError("target_bounds = None, but of records in parts they must be given")
         ends = ordered_pair("target_bounds", self.target_bounds)
-        unit, rows = self._open_parts(chunks, y, owners, partial(_read_scaled, ends))
+        unit, rows, persons = self._open_parts(chunks, y, owners, partial(_read_scaled, ends))
         self.target_bounds_ = ends
-        return unit, rows, None, epsilon
+        return (unit, rows, None, epsilon), persons
 
     def _prepare(
         self, X: Any, y: ArrayLike | None

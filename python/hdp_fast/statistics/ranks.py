@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import noise
 from .._support.feature_names import FeatureNames
-from .._support.notes import keep_result
+from .._support.notes import keep_result, note
 from .._support.random_state import make_stream
 from .._support.types import Floats, Integers, RandomState
 from .._support.validate import flag, numbers, positive_int, refuse
@@ -242,11 +242,13 @@ def plan_quantiles(
         keys is not None,
         n if known else None,
     )
-    if goal.neighbors == "replace_one" and any(
-        error >= max(level, 1 - level) * n
-        for level, error in zip(levels, plan.forecast_errors(), strict=True)
-    ):
-        note_noise("quantiles", n, goal.epsilon)
+    if goal.neighbors == "replace_one":
+        if plan.exceeds_all(plan.forecast_errors(), n):
+            note_noise("quantiles", n, goal.epsilon)
+        elif any(plan.exceeds_all(plan.rank_errors(place), n) for place in range(len(grid.points))):
+            rule = "they may be off by any rank, though as a rule by fewer"
+            helps = "more records or a larger epsilon help"
+            note(f"quantiles at epsilon = {goal.epsilon:g} of n = {n:,}: {rule}; {helps}")
     return plan
 
 
@@ -334,6 +336,11 @@ class QuantilePlan:
             return self.rank_errors(0)
         by_level = dict(zip(self.cuts.levels, self.cuts.deviations, strict=True))
         return [2 * by_level[level] for level in self.levels]
+
+    def exceeds_all(self, errors: Sequence[float], n: int) -> bool:
+        """Whether the error in ranks of some level lets it be any of n records."""
+        pairs = zip(self.levels, errors, strict=True)
+        return any(error >= max(level, 1 - level) * n for level, error in pairs)
 
     def rank_errors(self, place: int) -> list[float]:
         """By how many ranks each choice in a column is off at most, but for beta."""

@@ -107,6 +107,15 @@ class Certificate(JsonText):
         return None if self.constants is None else self.high < self.constants.low
 
     @property
+    def prefers_constant(self) -> bool:
+        """Whether agents show the model no better than a constant, and estimate it no better.
+
+        Where the estimate is better and the intervals do not show it yet, more agents might.
+        """
+        constants = self.constants
+        return constants is not None and not self.beats_constant and self.value >= constants.better
+
+    @property
     def half_width(self) -> float:
         """Half the width of the interval."""
         return (self.high - self.low) / 2
@@ -456,8 +465,8 @@ def describe_doubt(certificate: Certificate) -> str | None:
         article = "an" if measured == "error" else "a"
         have = f"{article} {measured} of at most {certificate.high:.3f}"
         rule = f"the better constant's is about {constants.better:.3f}, perhaps {constants.low:.3f}"
-        hope = certificate.value < constants.better
-        help_ = "not yet shown to be better, ask more people" if hope else "predict a constant"
+        ask = "not yet shown to be better, ask more people"
+        help_ = "predict a constant" if certificate.prefers_constant else ask
         return f"agents = {certificate.agents:,} show {have}, but {rule}: {help_}"
     if measured == "difference" and certificate.better is None:
         ends = f"[{certificate.low:.3f}, {certificate.high:.3f}]"

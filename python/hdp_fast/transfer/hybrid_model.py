@@ -199,6 +199,21 @@ class HybridModel(JsonText):
         return Predictor(slope * panel.intercept + intercept, slopes)
 
     @property
+    def deviations(self) -> dict[str, float] | None:
+        """What the noise on the panel does to the coefficients of `predictor`, in their units.
+
+        Standard deviations, or bounds on them, by the names of features; for a category that of its
+        coefficient less the mean of its column's. The slope of the calibration is taken as it is.
+        None where they are not known.
+        """
+        model = self.panel_model
+        if model.deviations is None:
+            return None
+        slope = 1.0 if self.calibrated is None else abs(self.calibrated.slope)
+        entries = slope * model.deviations[:-1, 0] * model.rows.units[0]
+        return dict(zip(model.rows.names, entries.tolist(), strict=True))
+
+    @property
     def verdict(self) -> str | None:
         """One sentence on whether the model is shown to be of use; None before `repair`.
 
