@@ -25,7 +25,9 @@ export CARGO_PROFILE_RELEASE_LTO=fat
 if [ "${WHEEL_BUILD_STD:-}" = yes ]
 then
   [ -d /usr/lib/rustlib/src/rust/library ] || { echo "error: WHEEL_BUILD_STD=yes needs Debian's rustc-web, cargo-web and rust-web-src" >&2; exit 1; }
-  # maturin and zig's linker call what stands first.
+  # maturin and zig's linker call what stands first; zig itself comes with the interpreter that stood there before.
+  CARGO_ZIGBUILD_PYTHON_PATH=$(command -v python3)
+  export CARGO_ZIGBUILD_PYTHON_PATH
   export PATH=/usr/bin:$PATH RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind
   build=$build/debian
 fi

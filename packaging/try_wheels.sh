@@ -10,6 +10,8 @@
 # It runs as root on a Debian, takes sources and packages from the mirror of that Debian and numpy from the index of pip, and
 # keeps what it made in build/places (PLACES_DIR). WHEEL_TESTS are what arm64 runs after the smoke test.
 set -euo pipefail
+# What a make above tells its children is not for CPython's own.
+unset MAKEFLAGS MFLAGS MAKELEVEL
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 dist=$(cd "$1" && pwd)
