@@ -18,6 +18,7 @@ from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.reference.noise import rounded_gaussian_mass
 from hdp_fast.reference.stability import gaussian_vote_law
 from hdp_fast.stability import GaussianVote
+from hdp_fast.stability.plans import flip_probability
 
 
 def vote(queries=40, epsilon=1.0, delta=1e-6, beta=0.05, labels=3, threshold=1.0):
@@ -152,6 +153,15 @@ def exact_failure(made, k, p):
         index = min(max(enough + 2 * reach, 0), len(gained) - 1)
         total += math.comb(k, right) * p**right * (1 - p) ** (k - right) * gained[index]
     return total
+
+
+def test_the_chance_of_another_answer_is_that_of_the_law():
+    """Of three labels, where all others agree on a smaller one."""
+    made = vote(1, 8.0, 1e-3)
+    masses = masses_of(made.sigma, 9)
+    for right in (2, 4, 5, 7):
+        answers = gaussian_vote_law((7 - right, right, 0), made.gap, masses)
+        assert flip_probability(made, 7, right) == pytest.approx(1 - float(answers[1]), abs=0.02)
 
 
 @pytest.mark.parametrize("threshold", [0.0, 1.0])

@@ -46,6 +46,9 @@ def vote(queries=40, epsilon=1.0, delta=1e-6, beta=0.05):
     return VoteTable.design(queries, epsilon=epsilon, delta=delta, beta=beta)
 
 
+SMALL = vote(1, 8.0, 1e-2, 0.5)
+
+
 def floats(table):
     return [float(p) for p in table.probabilities]
 
@@ -557,6 +560,11 @@ def test_a_promise_out_of_range_is_refused(changes, text):
         (lambda s: vote().session().answer([[1, 2], [3, 4]]), ParameterError, "different sums"),
         (lambda s: stability.members_needed(3), ParameterError, "table = 3"),
         (lambda s: stability.members_needed(vote(), agreement=0.5), ParameterError, "agreement"),
+        (
+            lambda s: stability.members_needed(SMALL, agreement=0.5 + 1e-12),
+            ParameterError,
+            "agreement must be larger: else the table needs more than 1,099,511,627,776 members",
+        ),
         (
             lambda s: stability.plan(1, 1, epsilon=1, delta=0.1, beta=0.1, labels=1),
             ParameterError,

@@ -278,7 +278,7 @@ def test_tables_need_rows_and_their_columns():
         statistics.tables(table, wide, epsilon=1.0, margins=[("v0", "v1", "v2")])
 
 
-def shares_of(counts, noise, *, n, others=(), draws=(1,)):
+def shares_of(counts, noise, *, n, others=(), draws=(1,), law=("laplace", 2)):
     """Shares of a table whose counts have this noise, a list for each table."""
     parts = [
         NoisyCells(np.array(counts) + one[: len(counts)], np.array(others) + one[len(counts) :], m)
@@ -286,7 +286,7 @@ def shares_of(counts, noise, *, n, others=(), draws=(1,)):
     ]
     total = max(sum(counts), 1)
     names = {str(place): count / total for place, count in enumerate(counts)}
-    return Shares(names, parts, Noise("laplace", Fraction(2)), n)
+    return Shares(names, parts, Noise(law[0], Fraction(law[1])), n)
 
 
 @each_case(("known", "counts"), [(True, [9, 4]), (False, [9, 4]), (False, [1, 0])])
@@ -304,6 +304,18 @@ def test_means_of_rows_are_refused_with_the_exact_probability_of_noise(counts, k
             missed += chance * other * (not shares._test(values, np.array([truth]), beta)[0])
     assert missed <= beta
     assert chances.sum() ** 2 > 1 - beta / 20
+
+
+def test_gaussian_noise_of_several_tables_refuses_the_truth_as_often_as_beta_says():
+    """Tables whose counts are sums of 1 and of 4 draws; the bound is the law's, but for rounding."""
+    counts, values, beta, sigma, tries = [900, 400], np.array([0.1, 0.7]), 0.1, 20, 2_000
+    truth = np.array([values @ np.array(counts) / sum(counts)])
+    missed = 0
+    for draws in np.random.default_rng(0).normal(0, sigma, (tries, 2, 2)):
+        noise = [draws[0], 2 * draws[1]]
+        shares = shares_of(counts, noise, n=None, draws=(1, 4), law=("gaussian", sigma))
+        missed += not shares._test(values, truth, beta)[0]
+    assert abs(missed - tries * beta) < 6 * math.sqrt(tries * beta)
 
 
 @each_case("relation", ["replace_one", "add_remove"])

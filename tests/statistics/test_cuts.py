@@ -115,6 +115,20 @@ def largest_ratio(levels, relation, *, faster=1):
 
 
 @each_case("relation", RELATIONS)
+def test_only_the_first_cut_of_a_known_number_is_drawn_at_the_full_rate(relation):
+    """Rows may enter and leave any part but the whole, by as much as the larger side of its cut."""
+    root = Recursion.plan(LEVELS["uneven"], Fraction(1), **RELATIONS[relation], n=None).root
+    share = Fraction(1, 2) if relation == "add_remove" else Fraction(1, 4)
+    assert root.rate == share  # at the level 1/2 both rules say the same
+    assert (root.left.level, root.right.level) == (Fraction(2, 3), Fraction(4, 5))
+    for cut in (root.left, root.right):
+        assert cut.rate == share / (2 * cut.level)
+    first = Recursion.plan([Fraction(1, 3)], Fraction(1), **RELATIONS[relation], n=None).root
+    whole = Fraction(1) if relation == "add_remove" else Fraction(1, 2)
+    assert first.rate == (whole if relation == "replace_one" else whole * Fraction(3, 4))
+
+
+@each_case("relation", RELATIONS)
 @each_case("name", TRIED)
 def test_recursions_are_private_for_all_neighbors(name, relation, tiny):
     """In exact fractions, over all outcomes, for one key of each cut."""

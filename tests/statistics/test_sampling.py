@@ -75,6 +75,22 @@ def test_shifted_ranks_exclude_no_more_of_exact_binomial_tails(level):
         assert sum(law[max(most, 0) :]) <= Fraction(beta) / 2
 
 
+def test_deviations_of_a_population_are_bounded_by_maurer_and_pontil():
+    """By arithmetic: 101 places of variance .04, each end missed with half of .05 at most."""
+    low, high = sampling.bound_deviations(0.04, 0.04, 101, 0.05)
+    assert low == 0
+    assert high == pytest.approx((math.sqrt(0.0404) + math.sqrt(0.02 * math.log(40))) ** 2)
+    assert sampling.bound_deviations(0.16, 0.16, 1_001, 0.05)[0] == pytest.approx(0.314105**2, 1e-4)
+
+
+def test_shifted_ranks_of_a_median_are_the_least():
+    n, beta, law = 200, 0.5, binomial(200, Fraction(1, 2))
+    below, above = sampling.shift_ranks(Fraction(1, 2), n, beta)
+    for shift in (below, above):
+        tails = [sum(law[: n // 2 - shift + less + 1]) for less in (0, 1)]
+        assert tails[0] <= Fraction(beta) / 2 < tails[1]
+
+
 @each_case("n", [1, 30])
 @each_case("known", [True, False])
 def test_counts_cover_with_exact_probability_over_noise_and_sampling(known, n):

@@ -23,6 +23,7 @@ from hdp_fast.exceptions import (
 )
 from hdp_fast.learners.scores import save_loss, shift_at
 from hdp_fast.local.estimation import advantage
+from hdp_fast.transfer import calibration_fit
 from hdp_fast.transfer.calibration_fit import (
     Axis,
     Counts,
@@ -146,6 +147,15 @@ def expected_counts(size, edge, slope=1.0, intercept=-1.0):
     sizes = questions.sizes(size)
     ones = np.rint(sizes * ((1 - edge) / 2 + edge * means)).astype(int)
     return Counts(questions.thresholds, questions.labeled, sizes, ones)
+
+
+def test_cells_near_each_other_deviate_together():
+    """By the law that is stated: a smooth part, which ends with the distance, and a rough one."""
+    places = np.arange(len(AXIS.waves)) / calibration_fit._CELLS
+    apart = (places[:, None] - places) / calibration_fit._SMOOTHNESS
+    smooth = calibration_fit._DEVIATION**2 * np.exp(-(apart**2) / 2)
+    rough = calibration_fit._ROUGHNESS**2 * np.eye(len(places))
+    np.testing.assert_allclose(AXIS.waves @ AXIS.waves.T, smooth + rough, atol=1e-12)
 
 
 @pytest.mark.parametrize("prior", [PLAIN, BENT], ids=["line", "bends"])
@@ -374,6 +384,20 @@ def test_a_shifted_base_rate_is_repaired(method):
     assert result.agents == result.answers == 30_000
 
 
+def test_an_isotonic_map_bends_where_labels_do():
+    """Nothing changes above a score of 1, which no line can say."""
+    X, _ = population(60_000)
+    y = np.random.default_rng(4).random(len(X)) < sigmoid(np.minimum(2 * X[:, 0], 2.0) - 1)
+    bends = {}
+    for method in ("logistic", "isotonic"):
+        agents = local.Agents(X, y, epsilon=6.0)
+        result = transfer.calibrate(first_column, agents, method=method, random_state=1)
+        steps = np.diff(result.apply(np.array([-0.5, 0.5, 1.5, 2.5])))
+        bends[method] = steps[0] - steps[2]
+    assert abs(bends["logistic"]) < 1e-9
+    assert bends["isotonic"] > 0.2
+
+
 def test_the_check_speaks_for_the_map():
     result = calibrate()
     assert result.check.agents == result.check.asked == 12_000
@@ -432,6 +456,7 @@ def test_few_agents_leave_the_model_as_it_was():
     assert result.outcome == "no evidence"
     X, _ = population(100)
     np.testing.assert_array_equal(result.scores(X), X[:, 0])
+    assert len(result.knots) == len(result.shifts) == 0
     assert "as it was" in repr(result)
 
 

@@ -80,6 +80,7 @@ def test_a_state_of_another_run_is_refused(tmp_path):
     state, agents = tmp_path / "run.json", hybrid().simulate(town, n=PANEL, epsilon=4.0)
     hybrid().learn(panel, agents, count=8_000, state=state)
     before = state.read_text()
+    assert before.startswith('{"format": "hdp_fast.hybrid_state", "version": 1,')
     for other in (hybrid(epsilon=3.0), hybrid(screen=0.0), hybrid(features="bits")):
         with pytest.raises(CheckpointError, match="a run with other parameters"):
             other.learn(panel, agents, state=state)

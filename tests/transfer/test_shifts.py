@@ -1,5 +1,6 @@
 """Shifted columns: what covers, what is called moved or droppable, and what is refused."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -124,6 +125,20 @@ def test_all_intervals_cover_at_once_for_every_tiny_target():
 def test_a_twin_without_the_union_bound_misses_too_often():
     worst = max(family_miss(0.1, [0.5] * 2, t, 4.0, 5, divide=False) for t in TINY)
     assert worst > 0.1
+
+
+def test_the_population_of_few_records_is_covered_in_all_columns_at_once():
+    """Records alone, without noise: every number of ones that they may have in a column."""
+    n, d, beta = 12, 4, 0.4
+    ends = []
+    for ones in range(n + 1):
+        records = dataclasses.replace(public(np.full(d, ones / n), None), n=n)
+        ends.append([end[0] for end in _Intervals(records, beta, 1.0).source()])
+    low, high = np.array(ends).T
+    for mean in np.linspace(0, 1, 21):
+        law = [math.comb(n, k) * mean**k * (1 - mean) ** (n - k) for k in range(n + 1)]
+        missed = np.array(law)[(low > mean) | (high < mean)].sum()
+        assert d * missed <= beta / 2
 
 
 def test_false_alarms_and_misses_are_as_rare_as_beta_says():

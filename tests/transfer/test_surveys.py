@@ -482,6 +482,8 @@ def test_bad_arguments_are_refused_before_anybody_is_asked(change, error):
     with pytest.raises(error):
         transfer.survey(arguments.pop("questions"), arguments.pop("agents"), **arguments)
     assert agents.remaining == 100
+    with pytest.raises(AgentsExhausted, match="count = 101, but 100 agents are left"):
+        transfer.survey({"y": Query.label()}, agents, count=101)
 
 
 def test_what_remote_agents_cannot_be_sent_is_refused():

@@ -246,7 +246,8 @@ def _smallest(first: int, enough: Callable[[int], bool]) -> int:
     while not enough(first + 2 * high):
         high *= 2
         if high > _MOST:
-            raise ParameterError(f"table needs more than {_MOST:,} members, but be larger")
+            rule = f"agreement must be larger: else the table needs more than {_MOST:,} members"
+            raise ParameterError(rule)
     low = -1 if high == 1 else high // 2
     while high - low > 1:
         middle = (low + high) // 2
