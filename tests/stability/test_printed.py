@@ -155,6 +155,14 @@ def test_the_bound_covers_the_worst_votes_of_three_queries(T, epsilon, delta):
     assert bound / 1000 < worst <= bound
 
 
+def test_the_noise_of_algorithm_1_is_given_where_it_keeps_its_promise():
+    """It does by far: T + 1 bottoms of an epsilon of 2 / scale each."""
+    for T, epsilon, delta in ((1, 1.0, 1e-6), (20, 0.5, 1e-9)):
+        scale = printed.kept_scale(T, epsilon, delta)
+        goal = {"epsilon": epsilon, "delta": delta, "variant": "paper"}
+        assert scale == stability.laplace_scale(T, **goal)
+
+
 @pytest.mark.parametrize(("T", "epsilon", "delta"), [(1, 9.0, 0.3), (2, 9.0, 0.3)])
 def test_no_neighboring_values_exceed_delta_with_the_noise_of_algorithm_1(T, epsilon, delta):
     scale = float(stability.laplace_scale(T, epsilon=epsilon, delta=delta, variant="paper"))

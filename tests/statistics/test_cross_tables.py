@@ -307,7 +307,7 @@ def test_means_of_rows_are_refused_with_the_exact_probability_of_noise(counts, k
 
 
 def test_gaussian_noise_of_several_tables_refuses_the_truth_as_often_as_beta_says():
-    """Tables whose counts are sums of 1 and of 4 draws; the bound is the law's, but for rounding."""
+    """Tables whose counts are sums of 1 and of 4 draws: the bound is the law of their noise."""
     counts, values, beta, sigma, tries = [900, 400], np.array([0.1, 0.7]), 0.1, 20, 2_000
     truth = np.array([values @ np.array(counts) / sum(counts)])
     missed = 0

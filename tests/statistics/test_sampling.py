@@ -75,6 +75,15 @@ def test_shifted_ranks_exclude_no_more_of_exact_binomial_tails(level):
         assert sum(law[max(most, 0) :]) <= Fraction(beta) / 2
 
 
+@each_case("beta", [1e-9, 0.05, 0.5])
+def test_half_widths_of_laplace_noise_are_the_least(beta):
+    """Pr[|x| > k] of the discrete law is 2 r^(k + 1) / (1 + r) for r = exp(-1 / scale)."""
+    noise, ratio = Noise("laplace", Fraction(7, 2)), math.exp(-2 / 7)
+    half = noise.half_width(beta)
+    tails = [2 * ratio ** (k + 1) / (1 + ratio) for k in (half, half - 1)]
+    assert tails[0] <= beta < tails[1]
+
+
 def test_deviations_of_a_population_are_bounded_by_maurer_and_pontil():
     """By arithmetic: 101 places of variance .04, each end missed with half of .05 at most."""
     low, high = sampling.bound_deviations(0.04, 0.04, 101, 0.05)

@@ -472,6 +472,7 @@ def test_agents_who_contradict_the_fit_bring_the_model_back():
     )  # fmt: skip
     assert result.fitted[1] < -1
     assert result.check.low > 0
+    assert result.agents_needed is None
     assert "worse" in repr(result)
 
 

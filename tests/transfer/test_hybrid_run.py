@@ -5,6 +5,7 @@ import json
 import math
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -704,3 +705,13 @@ def test_hybrid_run_returns_what_is_paid_for_where_warnings_are_errors():
     assert result.calibrated.outcome != "calibrated"
     assert result.model.calibration is None
     assert list(result.certificates) == ["before"]
+
+
+def test_a_panel_is_screened_where_its_means_tell_moves_apart():
+    """Not one record before their sampling alone, by Hoeffding's bound, is near enough."""
+    d, beta, coarse = 5, 0.05, hybrid_model._COARSE
+    plain = SimpleNamespace(names=range(d), squared_distance=lambda powers: 1.0)
+    least = math.floor(2 * math.log(8 * d / beta) / coarse**2) + 1
+    goal = {"agents": 10**7, "agents_epsilon": 4.0, "beta": beta}
+    shares = [hybrid_model.choose_screen(plain, 1e12, n=n, **goal) for n in (least - 1, 2 * least)]
+    assert shares == [0.0, hybrid_model.SCREEN]
