@@ -13,7 +13,7 @@ from processes import exit_code, forked
 from hdp_fast import Budget, stability
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.reference import stability as reference
-from hdp_fast.stability import AboveThreshold, OnlineQueryRelease, StableRelease
+from hdp_fast.stability import AboveThreshold, OnlineQueryRelease, StableRelease, sparse_vector
 
 
 def exceeded(law, other, epsilon):
@@ -229,3 +229,10 @@ def test_a_seed_repeats_a_run_but_no_coin():
 def test_bad_input_gives_one_clear_error(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_unsigned_integers_are_read_as_far_as_they_fit():
+    largest = np.array([5, (1 << 63) - 1], np.uint64)
+    assert sparse_vector._check_integers("values", largest).tolist() == [5, (1 << 63) - 1]
+    with pytest.raises(ParameterError, match="values has entries out of range"):
+        sparse_vector._check_integers("values", np.array([5, 1 << 63], np.uint64))
