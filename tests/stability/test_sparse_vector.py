@@ -10,7 +10,7 @@ import pytest
 from cases import each_case
 from processes import exit_code, forked
 
-from hdp_fast import Budget, stability
+from hdp_fast import Budget, _core, stability
 from hdp_fast.exceptions import BudgetExceeded, ParameterError, ShapeError
 from hdp_fast.reference import stability as reference
 from hdp_fast.stability import AboveThreshold, OnlineQueryRelease, StableRelease, sparse_vector
@@ -236,3 +236,17 @@ def test_unsigned_integers_are_read_as_far_as_they_fit():
     assert sparse_vector._check_integers("values", largest).tolist() == [5, (1 << 63) - 1]
     with pytest.raises(ParameterError, match="values has entries out of range"):
         sparse_vector._check_integers("values", np.array([5, 1 << 63], np.uint64))
+
+
+@each_case("epsilon", [0.25, 4.0])
+def test_single_releases_have_noise_of_the_scale_1_over_epsilon(epsilon):
+    mechanism, tries = StableRelease(epsilon=epsilon, delta=0.1), 3_000
+    # Of n equal votes the winner stays until half of them are another's.
+    distance = max(0, mechanism.threshold - round(1 / epsilon))
+    votes = np.array([2 * distance + 1, 0])
+    assert int(_core.pluralities(votes, 2)[1][0]) == distance
+    ratio = math.exp(-epsilon)
+    chance = ratio ** (mechanism.threshold + 1 - distance) / (1 + ratio)
+    coins = np.random.default_rng(5)
+    answered = sum(mechanism.release(votes, random_state=coins) == 0 for _ in range(tries))
+    assert abs(answered - tries * chance) < 5 * math.sqrt(tries * chance) + 1
