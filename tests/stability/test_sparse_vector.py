@@ -243,7 +243,7 @@ def test_single_releases_have_noise_of_the_scale_1_over_epsilon(epsilon):
     mechanism, tries = StableRelease(epsilon=epsilon, delta=0.1), 3_000
     # Of n equal votes the winner stays until half of them are another's.
     distance = max(0, mechanism.threshold - round(1 / epsilon))
-    votes = np.array([2 * distance + 1, 0])
+    votes = np.array([2 * distance + 1, 0], np.uint32)
     assert int(_core.pluralities(votes, 2)[1][0]) == distance
     ratio = math.exp(-epsilon)
     chance = ratio ** (mechanism.threshold + 1 - distance) / (1 + ratio)
