@@ -15,10 +15,16 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, statistics
-from hdp_fast.data import Chunks, delimited
+from hdp_fast.data import Chunks, Number, Schema, delimited
 from hdp_fast.data.delimited import read_text, read_text_blocks
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
-from hdp_fast.learners import FeatureMap, PrivateSGD, SufficientStatistics
+from hdp_fast.learners import (
+    Conjunctions,
+    ExponentialLearner,
+    FeatureMap,
+    PrivateSGD,
+    SufficientStatistics,
+)
 
 N, CUTS = 1000, (0, 1, 300, 640, 1000)
 JOB = SufficientStatistics(
@@ -458,6 +464,32 @@ def test_what_takes_arrays_alone_says_what_takes_parts():
     ):
         with pytest.raises(ParameterError, match=r"statistics\.Job and describe take records in"):
             call()
+
+
+def test_labels_that_a_job_does_not_take_or_lacks_are_named_and_nothing_is_spent():
+    schema, budget = Schema(None, {"a": Number(0, 1)}), Budget(2.0, 1e-5)
+    privacy = {"epsilon": 1.0, "budget": budget}
+    learner = ExponentialLearner(Conjunctions(2, 1), epsilon=1.0)
+    for call, error in (
+        (
+            lambda: statistics.Job("mean", low=0, high=1).release(
+                Chunks(PARTS, label="y"), **privacy
+            ),
+            "takes none",
+        ),
+        (lambda: statistics.describe(Chunks(PARTS, label="y"), schema, **privacy), "takes none"),
+        (
+            lambda: statistics.tables(
+                Chunks(PARTS, label="y"), schema, margins=[("a",)], **privacy
+            ),
+            "takes none",
+        ),
+        (lambda: JOB.release(Chunks(PARTS), delta=1e-6, **privacy), "they must be pairs"),
+        (lambda: learner.learn(Chunks([np.eye(2)]), budget=budget), "they must be pairs"),
+    ):
+        with pytest.raises(ParameterError, match=f"the parts have .*labels.*, but .*{error}"):
+            call()
+    assert budget.spent.epsilon == 0
 
 
 def test_a_task_gets_an_entry_for_each_part():

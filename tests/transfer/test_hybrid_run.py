@@ -105,8 +105,12 @@ def test_simulated_and_real_people_tell_the_same(in_turn):
 
 
 def test_the_share_of_label_1_has_one_interval_by_all_answers_about_it():
-    """Those of the calibration and of both certificates."""
-    run, phones = hybrid(), Phones("numbers", 4.0)
+    """Those of the calibration and of both certificates.
+
+    A question's random name decides who of a stage is asked it: right code fails with probability
+    at most 1e-6 for the interval, and as much for the rest.
+    """
+    run, phones = hybrid(beta=1e-6), Phones("numbers", 4.0)
     agents = local.RemoteAgents(phones.ask, epsilon=4.0, count=TOWN)
     result = run.run(panel, agents)
     before, after = (one.constants for one in result.certificates.values())
@@ -116,8 +120,8 @@ def test_the_share_of_label_1_has_one_interval_by_all_answers_about_it():
     assert answers == pytest.approx(0.6 * 0.35 * plan.calibrate, rel=0.1)
     truth = (town["bought"] == "yes").mean()
     assert before.zero_low < truth < before.zero_high
-    assert before.zero_high - before.zero_low < 0.07
-    assert debias(ones / answers, advantage(4.0)) == pytest.approx(truth, abs=0.06)
+    assert before.zero_high - before.zero_low < 0.12
+    assert debias(ones / answers, advantage(4.0)) == pytest.approx(truth, abs=0.08)
 
 
 def test_the_people_that_a_diagram_needs_are_those_of_the_whole_survey():

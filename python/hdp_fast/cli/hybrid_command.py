@@ -436,7 +436,9 @@ def _words(summary: dict[str, Any]) -> dict[str, Any]:
     known = summary["deviations"]
     noise = () if known is None else [known[name] for name in coefficients]
     words["coefficients"] = coefficient_table(coefficients.keys(), coefficients.values(), noise)
-    words["deviations"] = known and "what noise makes of each, or a bound on it"
+    # All categories of a column, and the intercept against them, move together by noise.
+    centered = "of a category, of how far it is from its column's mean"
+    words["deviations"] = known and f"what noise makes of each, or a bound on it; {centered}"
     words["records"] = None
     words |= {f"record {i}": one for i, one in enumerate(summary["records"], start=1)}
     return words

@@ -251,7 +251,7 @@ def _model(page: Page) -> Iterator[Item]:
         rows.append([write_name(name), *cells])
     heads = ["feature", "calibrated", "panel's model"]
     if page.find("deviations") is not None:
-        heads.append("deviation by the panel's noise")
+        heads.append("deviation by the panel's noise; of a category, from its column's mean")
         names = sorted(coefficients, key=lambda name: -abs(coefficients[name]))
         noise = ["", *(page.show_at("deviations", name) for name in names)]
         rows = [[*row, cell] for row, cell in zip(rows, noise, strict=True)]

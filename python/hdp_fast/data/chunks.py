@@ -477,8 +477,25 @@ def fold_all(fold: Callable[..., State], *records: Any) -> State:
     if isinstance(first, Chunks | State):
         if any(other is not None for other in rest):
             raise ParameterError("y was passed beside Chunks or a State, which hold the labels")
-        return first.fold(fold) if isinstance(first, Chunks) else first
+        with_labels = fold_labeled if rest else fold_bare
+        return first.fold(partial(with_labels, fold)) if isinstance(first, Chunks) else first
     return fold(*records)
+
+
+def fold_bare(fold: Callable[..., T], *block: Any) -> T:
+    """Folds a block of a job that takes no labels; refuses one that has some."""
+    if len(block) > 1:
+        rule = "this job takes none: Chunks of tables or arrays, without label= and no pairs"
+        raise ParameterError(f"the parts have labels beside their records, but {rule}")
+    return fold(*block)
+
+
+def fold_labeled(fold: Callable[..., T], *block: Any) -> T:
+    """Folds a block of a job that takes labels; refuses one that has none."""
+    if len(block) < 2:
+        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
+        raise ParameterError(f"the parts have no labels, but {rule}")
+    return fold(*block)
 
 
 def settle_owners(records: Chunks | State, ids: Any, rows_per_person: int) -> tuple[Any, Persons]:

@@ -30,7 +30,7 @@ from .._support.validate import (
     refuse,
 )
 from ..budget.account import Budget, spend
-from ..data.chunks import Chunks, settle_owners
+from ..data.chunks import Chunks, fold_labeled, settle_owners
 from ..data.goal import Goal, check_goal
 from ..data.states import State, describe_settings, part_names, require_shapes
 from ..exceptions import ParameterError, ShapeError
@@ -245,10 +245,12 @@ class SufficientStatistics(Checked):
         if y is not None:
             raise ParameterError("y was passed beside Chunks, which hold the labels")
         if self.neighbors == "add_remove" and goal.protects:
-            return chunks.fold(partial(self._fold, bits=choose_bits(self, 1, goal)))
+            fold = partial(self._fold, bits=choose_bits(self, 1, goal))
+            return chunks.fold(partial(fold_labeled, fold))
         n = chunks.count()
         _check_number(n, self.neighbors)
-        state = chunks.fold(partial(self._fold, bits=choose_bits(self, n, goal)))
+        fold = partial(self._fold, bits=choose_bits(self, n, goal))
+        state = chunks.fold(partial(fold_labeled, fold))
         if state.rows != n:
             raise ShapeError(f"X has {state.rows:,} rows where it had {n:,}: parts changed")
         return state

@@ -28,7 +28,7 @@ from .._support.validate import (
     sequence,
 )
 from ..budget.account import Budget, check_budget
-from ..data.chunks import Chunks
+from ..data.chunks import Chunks, fold_bare
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
@@ -209,7 +209,7 @@ def describe(
     releases = _Releases(schema, settings, settled)
     for name in releases.names:
         private.column(name)
-    fold = releases.fold
+    fold = partial(fold_bare, releases.fold)
     state = table.fold(fold, numbers=releases.numbers) if chunked else fold(private)
     if not state.rows and neighbors == "replace_one":
         raise ShapeError("table has no rows, but their public number must be at least 1")
