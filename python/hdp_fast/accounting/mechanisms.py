@@ -461,7 +461,9 @@ class Shuffled(Mechanism):
         object.__setattr__(self, "n", count("n", self.n))
         if self.categories is not None:
             if count("categories", self.categories) == 1:
-                refuse("categories", 1, "it must be an integer of at least 2, or None")
+                refuse(
+                    "categories", self.categories, "it must be an integer of at least 2, or None"
+                )
             object.__setattr__(self, "categories", int(self.categories))
         super().__post_init__()
 
