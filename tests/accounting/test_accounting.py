@@ -1367,3 +1367,14 @@ def test_a_warning_of_the_accountant_names_the_line_of_the_caller(bound):
         bound([(accounting.Subsampled(Pure(1.0), draws=1, rate=0.1), 10)])
     places = [(warning.filename, warning.lineno) for warning in caught]
     assert places == [(__file__, bound.__code__.co_firstlineno)]
+
+
+def test_rates_and_draws_of_subsamples_are_given_by_name():
+    """A number in another's place would be another promise."""
+    step = accounting.GaussianMechanism(1.0)
+    for made in (
+        lambda: accounting.SampledSum(1.0, 0.1),
+        lambda: accounting.Subsampled(step, 5, 0.1),
+    ):
+        with pytest.raises(TypeError):
+            made()
