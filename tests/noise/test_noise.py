@@ -17,7 +17,7 @@ from cases import each_case
 from lengths import at_length
 from processes import forking, reply
 
-from hdp_fast import gf2, local, noise
+from hdp_fast import Budget, gf2, local, noise
 from hdp_fast.exceptions import ParameterError
 
 # Standard deviations that a mean of many coins passes with probability below 1e-6.
@@ -330,3 +330,21 @@ def test_uniform_integers_refuse_an_empty_range():
     with pytest.raises(ParameterError, match="bound = 0, but it must be at least 1"):
         noise.uniform_integers(0)
     assert noise.uniform_integers(1) == 0
+
+
+def test_scales_are_taken_up_to_the_last_that_int64_allows():
+    largest = Fraction(2**50) - Fraction(1, 8)
+    assert isinstance(noise.discrete_laplace(largest, random_state=1), int)
+    with pytest.raises(ParameterError, match="scale"):
+        noise.discrete_laplace(2**50)
+
+
+def test_a_choice_with_bad_settings_is_refused_before_it_is_paid():
+    budget = Budget(1.0)
+    for bad, name in (
+        ({"neighbors": "local"}, "neighbors"),
+        ({"random_state": "x"}, "random_state"),
+    ):
+        with pytest.raises(ParameterError, match=name):
+            noise.permute_and_flip([0, 1], epsilon=0.5, budget=budget, **bad)
+    assert not budget.records and budget.spent.epsilon == 0
