@@ -329,6 +329,13 @@ def test_printed_run_of_the_class_is_algorithm_2_line_by_line(seed):
 
 
 @QUIET
+def test_algorithm_1_takes_any_number_of_records_that_nothing_protects():
+    goal = {**PRINTED, "epsilon": math.inf, "delta": None}
+    plans = [plan_rounds(LEARNER, **goal, n=n) for n in (None, 77)]
+    assert [(plan.n, plan.N, plan.draws) for plan in plans] == [(1, 0, 3), (77, 0, 3)]
+
+
+@QUIET
 def test_printed_run_has_the_sizes_that_are_printed_and_a_promise_only_where_they_are_enough():
     settings = {**PRINTED, "rounds": None, "agents_epsilon": 2.0}
     learner = learners.ExponentialLearner(learners.Conjunctions(3, 2), epsilon=1.0)
