@@ -152,18 +152,13 @@ def read_rust(objects: list[Path]) -> list[Part]:
     profile = BUILD / "rust.profdata"
     raw = sorted(map(str, (BUILD / "rust").glob("*.profraw")))
     subprocess.run([llvm("llvm-profdata"), "merge", "-sparse", *raw, "-o", profile], check=True)
-    command = [llvm("llvm-cov"), "export", "-format=lcov", f"-instr-profile={profile}"]
-    command += [str(objects[0]), *(f"-object={file}" for file in objects[1:])]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    counts: dict[Path, dict[int, int]] = collections.defaultdict(dict)
-    path = None
-    for line in text.splitlines():
-        if line.startswith("SF:"):
-            file = Path(line[3:])
-            path = file.relative_to(TREE) if file.is_relative_to(TREE / "rust") else None
-        elif line.startswith("DA:") and path and "src" in path.parts:
-            number, count = line[3:].split(",")[:2]
-            counts[path][int(number)] = counts[path].get(int(number), 0) + int(count)
+    counts: dict[Path, collections.Counter[int]] = collections.defaultdict(collections.Counter)
+    # One after the other: of a function that several hold in different forms, llvm-cov counts one.
+    for program in objects:
+        command = [llvm("llvm-cov"), "export", "-format=lcov", f"-instr-profile={profile}", program]
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for path, lines in counts_of_lines(text).items():
+            counts[path].update(lines)
     parts = []
     for path, lines in sorted(counts.items()):
         tests = lines_of_tests((ROOT / path).read_text())
@@ -171,6 +166,21 @@ def read_rust(objects: list[Path]) -> list[Part]:
         missing = frozenset(number for number, count in ran.items() if not count)
         parts.append(Part(path, frozenset(ran), missing))
     return parts
+
+
+def counts_of_lines(text: str) -> dict[Path, dict[int, int]]:
+    """How often each line of the crates was run, from what llvm-cov exports."""
+    counts: dict[Path, dict[int, int]] = {}
+    lines: dict[int, int] = {}
+    for line in text.splitlines():
+        if line.startswith("SF:"):
+            file, lines = Path(line[3:]), {}
+            if file.is_relative_to(TREE / "rust") and "src" in file.relative_to(TREE).parts:
+                counts[file.relative_to(TREE)] = lines
+        elif line.startswith("DA:"):
+            number, count = line[3:].split(",")[:2]
+            lines[int(number)] = int(count)
+    return counts
 
 
 def lines_of_tests(source: str) -> set[int]:
