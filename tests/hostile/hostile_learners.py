@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -551,6 +552,11 @@ def leaves_cycles(X, y):
 
 
 class Finalized:
+    LEFT = weakref.WeakSet()
+
+    def __init__(self):
+        self.LEFT.add(self)
+
     def __del__(self):
         raise RuntimeError("private")
 

@@ -7,13 +7,12 @@ import json
 import math
 import os
 import pickle
-import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from cases import each_case
+from harness import together
 from lengths import at_length
 from processes import exit_code, forked
 
@@ -488,16 +487,7 @@ def test_threads_that_share_a_session_get_no_more_than_one_would(make):
         except BudgetExceeded:
             return
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        callers = [threading.Thread(target=caller) for _ in range(4)]
-        for each in callers:
-            each.start()
-        for each in callers:
-            each.join()
-    finally:
-        sys.setswitchinterval(before)
+    together([caller] * 4, hasty=True)
     labels = np.concatenate(answers)
     assert session.halted
     assert session.queries_left == table.queries - len(labels)
