@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, statistics
-from hdp_fast.data import Chunks, delimited
+from hdp_fast.data import Chunks, delimited, sources
 from hdp_fast.data.delimited import read_text, read_text_blocks
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 from hdp_fast.learners import FeatureMap, PrivateSGD, SufficientStatistics
@@ -113,6 +113,51 @@ def test_columns_are_chosen(tmp_path):
     assert (ours.sums["sums"] == theirs.sums["sums"]).all()
     with pytest.raises(HdpFastError):
         Chunks(path, columns=["d"], label="y").fold(job.fold)
+
+
+class RayLike:
+    """What is asked of a dataset of ray."""
+
+    __module__ = "ray.data.dataset"
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def select_columns(self, columns):
+        return RayLike(self.frame[columns])
+
+    def iter_batches(self, *, batch_size, batch_format):
+        import pyarrow
+
+        assert batch_format == "pyarrow"
+        for start in range(0, len(self.frame), batch_size):
+            yield pyarrow.Table.from_pandas(self.frame[start : start + batch_size])
+
+
+class SparkLike:
+    """What is asked of a frame of Spark."""
+
+    __module__ = "pyspark.sql.dataframe"
+
+    def __init__(self, frame):
+        self.frame, self.columns = frame, list(frame)
+
+    def select(self, columns):
+        return SparkLike(self.frame[columns])
+
+    def toLocalIterator(self, prefetchPartitions=False):
+        return self.frame.itertuples(index=False)
+
+
+@pytest.mark.parametrize("like", [RayLike, SparkLike])
+@pytest.mark.parametrize("rows", [300, 500])
+def test_frames_of_engines_are_streamed(like, rows, monkeypatch):
+    monkeypatch.setattr(sources, "BLOCK_ROWS", rows)
+    whole = Chunks(like(TABLE), label="y").fold(JOB.fold)
+    assert (whole.sums["moments"] == WHOLE.sums["moments"]).all()
+    job = SufficientStatistics(FeatureMap.identity(2, norm_bound=2.0), classes=[0, 1])
+    some = Chunks(like(TABLE), columns=["c", "a"], label="y").fold(job.fold)
+    assert (some.sums["sums"] == job.fold(X[:, [2, 0]], Y).sums["sums"]).all()
 
 
 @pytest.mark.parametrize("workers", [None, 2])

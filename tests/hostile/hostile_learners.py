@@ -21,7 +21,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas
@@ -552,7 +552,7 @@ def leaves_cycles(X, y):
 
 
 class Finalized:
-    LEFT = weakref.WeakSet()
+    LEFT: ClassVar = weakref.WeakSet()
 
     def __init__(self):
         self.LEFT.add(self)

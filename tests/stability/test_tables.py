@@ -322,6 +322,7 @@ def test_a_session_ends_at_exactly_its_last_bottom():
     assert session.answer(stable) == 0
     assert session.answer([tie] * 3).tolist() == [-1] * 3
     assert (session.bottoms_left, session.queries_left, session.halted) == (2, 36, False)
+    assert "2 bottoms and 36 queries left" in repr(session)
     answers = session.answer([stable, tie, stable, tie, stable, tie])
     assert answers.tolist() == [0, -1, 0, -1]
     assert (session.bottoms_left, session.queries_left, session.halted) == (0, 32, True)
