@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import os
 import pickle
 import signal
@@ -140,13 +141,16 @@ class SparkLike:
     __module__ = "pyspark.sql.dataframe"
 
     def __init__(self, frame):
-        self.frame, self.columns = frame, list(frame)
+        self.frame = frame
+        kinds = {"f": "double", "i": "bigint", "O": "string"}
+        self.dtypes = [(name, kinds[frame[name].dtype.kind]) for name in frame]
 
     def select(self, columns):
         return SparkLike(self.frame[columns])
 
     def toLocalIterator(self, prefetchPartitions=False):
-        return self.frame.itertuples(index=False)
+        rows = self.frame.astype(object).itertuples(index=False, name=None)
+        return (tuple(None if value is pd.NA else value for value in row) for row in rows)
 
 
 @pytest.mark.parametrize("like", [RayLike, SparkLike])
@@ -158,6 +162,23 @@ def test_frames_of_engines_are_streamed(like, rows, monkeypatch):
     job = SufficientStatistics(FeatureMap.identity(2, norm_bound=2.0), classes=[0, 1])
     some = Chunks(like(TABLE), columns=["c", "a"], label="y").fold(job.fold)
     assert (some.sums["sums"] == job.fold(X[:, [2, 0]], Y).sums["sums"]).all()
+
+
+def test_columns_of_spark_have_their_declared_types_whatever_is_missing():
+    frame = pd.DataFrame({"n": [1, 2], "x": [0.5, 1.5], "text": ["a", "7"]})
+    rows = [(1, None, "a"), (None, 0.5, None)]
+    for values in (rows, rows[::-1], [(1, 0.5, "7")] * 2, [(None,) * 3] * 2):
+        spark = SparkLike(frame)
+        spark.toLocalIterator = lambda prefetchPartitions, values=values: iter(values)
+        (blocks,) = Chunks(spark).map(lambda blocks, name: [table for (table,) in blocks])
+        columns = blocks[0].columns
+        kinds = [columns[name].values.dtype for name in ("n", "x")]
+        assert kinds == [np.int64, np.float64]
+        for place, name in enumerate(("n", "x")):
+            wanted = [math.nan if row[place] is None else row[place] for row in values]
+            assert np.array_equal(columns[name].row_numbers(), wanted, equal_nan=True)
+        texts = [columns["text"].texts[code] for code in columns["text"].codes]
+        assert texts == [row[2] or "" for row in values]
 
 
 @pytest.mark.parametrize("workers", [None, 2])
