@@ -259,6 +259,7 @@ fn divided_chunk(w: &[f64], bounds: Bounds, run: Run<'_>) -> Result<Part> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use crate::simd::Isa;
