@@ -18,7 +18,7 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.gnuversions import GNUVerNeedSection
 
-MOST_BYTES = 3_700_000
+MOST_BYTES = 3_800_000
 # What the C library consists of, and the unwinder of every distribution with glibc.
 LIBRARIES = re.compile(r"(ld-linux-[\w-]+|libc\.musl-\w+|lib(c|m|pthread|dl|rt|gcc_s))\.so[.\d]*")
 ROW = "| {:<62} | {:>5} | {:<24} | {:<6} |"

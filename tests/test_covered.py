@@ -1,6 +1,7 @@
 """The tool that tells what the tests of the package and of the core run."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import covered
 import pytest
@@ -49,16 +50,38 @@ def test_a_line_belongs_to_the_function_around_it(files):
     assert [python[line] for line in range(1, 6)] == names
     assert 7 not in python
     rust = covered.functions(Path("curve.rs"))
-    assert [rust[line] for line in (1, 5, 8, 14)] == [
+    assert [rust[line] for line in (1, 5, 8, 9, 14, 15)] == [
         "",
         "Curve<'a>::half",
         "Curve<'a>::half",
+        "Curve<'a>",
         "alone",
+        "",
     ]
 
 
 def test_what_is_compiled_for_tests_alone_is_not_counted():
     assert covered.lines_of_tests(RUST) == {9, 10, 11, 12, 15, 16, 17, 18}
+
+
+def test_counts_are_those_of_the_lines_of_the_crates():
+    files = [covered.TREE / "rust/core/src/a.rs", covered.TREE / "rust/core/tests/b.rs", "/c.rs"]
+    text = "".join(f"SF:{file}\nFNF:1\nDA:3,2\nDA:4,0\nend_of_record\n" for file in files)
+    assert covered.counts_of_lines(text) == {Path("rust/core/src/a.rs"): {3: 2, 4: 0}}
+
+
+def test_tests_that_fail_are_named_after_all_have_run(tmp_path, monkeypatch):
+    commands = []
+
+    def run(command, **options):
+        commands.append(command)
+        return SimpleNamespace(returncode=1)
+
+    monkeypatch.setattr(covered, "BUILD", tmp_path)
+    monkeypatch.setattr(covered.subprocess, "run", run)
+    failed = covered.run_tests([Path("core"), Path("module")], "1", ["tests"])
+    assert failed == ["tests fail: core", "tests fail: pytest tests"]
+    assert ["combine" in command for command in commands] == [False, False, True]
 
 
 def explain(files, *entries):

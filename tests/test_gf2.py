@@ -16,7 +16,7 @@ from calls import CALLS
 from cases import each_case
 from lengths import at_length
 
-from hdp_fast import gf2
+from hdp_fast import _core, gf2
 from hdp_fast._support import random_state
 from hdp_fast.data import Chunks
 from hdp_fast.exceptions import ParameterError, ShapeError
@@ -923,6 +923,13 @@ def test_row_spaces_of_parts_add_up_to_that_of_all_equations(d):
 def test_row_spaces_travel_and_refuse_what_is_none():
     space = gf2.RowSpace.of([[1, 0, 1], [0, 1, 1]], [1, 0])
     assert pickle.loads(pickle.dumps(space)) == copy.deepcopy(space) == space
+    assert copy.copy(space) is space
+    equations = _core.Equations(3)
+    equations.add([[1, 0, 1], [0, 1, 1]], [1, 0])
+    assert equations.take() == space
+    for call in (equations.take, lambda: equations.add([[1, 0, 1]], [1])):
+        with pytest.raises(ParameterError, match="equations = none, but their span was taken"):
+            call()
     assert gf2.RowSpace.from_basis(space.basis) == space != gf2.RowSpace.of([[1, 0, 1]], [1])
     with pytest.raises(ParameterError, match="d = -1"):
         gf2.RowSpace(-1)

@@ -1,16 +1,16 @@
 """Objects that promise something once: copies, pickles, forks and threads never get it twice."""
 
 import copy
+import functools
 import math
 import multiprocessing
 import os
 import pickle
-import sys
-import threading
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from harness import together
 
 from hdp_fast import stability
 from hdp_fast.budget import Budget
@@ -257,25 +257,10 @@ def test_what_is_used_up_is_refused(name):
 
 
 def test_racing_threads_enter_a_reservation_once():
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        for _ in range(100):
-            reservation, entered = reserve(Budget(1)), []
-            gate = threading.Barrier(4)
-
-            def race(reservation=reservation, entered=entered, gate=gate):
-                gate.wait(10)
-                entered.append(not refused(lambda: enter(reservation)))
-
-            threads = [threading.Thread(target=race) for _ in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(20)
-            assert sorted(entered) == [False, False, False, True]
-    finally:
-        sys.setswitchinterval(interval)
+    for _ in range(100):
+        reservation = reserve(Budget(1))
+        race = functools.partial(refused, functools.partial(enter, reservation))
+        assert sorted(together([race] * 4, hasty=True)) == [False, True, True, True]
 
 
 def test_a_query_that_runs_leaves_no_room_for_another():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ import pandas as pd
 import pytest
 
 from hdp_fast import Budget, statistics
-from hdp_fast.data import Chunks, Number, Schema, delimited
+from hdp_fast.data import Chunks, Number, Schema, delimited, sources
 from hdp_fast.data.delimited import read_text, read_text_blocks
 from hdp_fast.exceptions import HdpFastError, ParameterError, ShapeError
 from hdp_fast.learners import (
@@ -119,6 +120,71 @@ def test_columns_are_chosen(tmp_path):
     assert (ours.sums["sums"] == theirs.sums["sums"]).all()
     with pytest.raises(HdpFastError):
         Chunks(path, columns=["d"], label="y").fold(job.fold)
+
+
+class RayLike:
+    """What is asked of a dataset of ray."""
+
+    __module__ = "ray.data.dataset"
+
+    def __init__(self, frame):
+        self.frame = frame
+
+    def select_columns(self, columns):
+        return RayLike(self.frame[columns])
+
+    def iter_batches(self, *, batch_size, batch_format):
+        import pyarrow
+
+        assert batch_format == "pyarrow"
+        for start in range(0, len(self.frame), batch_size):
+            yield pyarrow.Table.from_pandas(self.frame[start : start + batch_size])
+
+
+class SparkLike:
+    """What is asked of a frame of Spark."""
+
+    __module__ = "pyspark.sql.dataframe"
+
+    def __init__(self, frame):
+        self.frame = frame
+        kinds = {"f": "double", "i": "bigint", "O": "string"}
+        self.dtypes = [(name, kinds[frame[name].dtype.kind]) for name in frame]
+
+    def select(self, columns):
+        return SparkLike(self.frame[columns])
+
+    def toLocalIterator(self, prefetchPartitions=False):
+        rows = self.frame.astype(object).itertuples(index=False, name=None)
+        return (tuple(None if value is pd.NA else value for value in row) for row in rows)
+
+
+@pytest.mark.parametrize("like", [RayLike, SparkLike])
+@pytest.mark.parametrize("rows", [300, 500])
+def test_frames_of_engines_are_streamed(like, rows, monkeypatch):
+    monkeypatch.setattr(sources, "BLOCK_ROWS", rows)
+    whole = Chunks(like(TABLE), label="y").fold(JOB.fold)
+    assert (whole.sums["moments"] == WHOLE.sums["moments"]).all()
+    job = SufficientStatistics(FeatureMap.identity(2, norm_bound=2.0), classes=[0, 1])
+    some = Chunks(like(TABLE), columns=["c", "a"], label="y").fold(job.fold)
+    assert (some.sums["sums"] == job.fold(X[:, [2, 0]], Y).sums["sums"]).all()
+
+
+def test_columns_of_spark_have_their_declared_types_whatever_is_missing():
+    frame = pd.DataFrame({"n": [1, 2], "x": [0.5, 1.5], "text": ["a", "7"]})
+    rows = [(1, None, "a"), (None, 0.5, None)]
+    for values in (rows, rows[::-1], [(1, 0.5, "7")] * 2, [(None,) * 3] * 2):
+        spark = SparkLike(frame)
+        spark.toLocalIterator = lambda prefetchPartitions, values=values: iter(values)
+        (blocks,) = Chunks(spark).map(lambda blocks, name: [table for (table,) in blocks])
+        columns = blocks[0].columns
+        kinds = [columns[name].values.dtype for name in ("n", "x")]
+        assert kinds == [np.int64, np.float64]
+        for place, name in enumerate(("n", "x")):
+            wanted = [math.nan if row[place] is None else row[place] for row in values]
+            assert np.array_equal(columns[name].row_numbers(), wanted, equal_nan=True)
+        texts = [columns["text"].texts[code] for code in columns["text"].codes]
+        assert texts == [row[2] or "" for row in values]
 
 
 @pytest.mark.parametrize("workers", [None, 2])

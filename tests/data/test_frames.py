@@ -46,6 +46,13 @@ def test_entries_become_texts(entries, dtype, texts):
     assert texts_of(entries, dtype) == texts
 
 
+def test_a_time_that_python_cannot_hold_is_missing_and_no_other():
+    pyarrow = pytest.importorskip("pyarrow")
+    seconds = pyarrow.array([0, 10**13, None], pyarrow.timestamp("s"))
+    column = arrow.make_arrow_column(seconds)
+    assert [column.texts[code] for code in column.codes] == ["1970-01-01 00:00:00", "", ""]
+
+
 def frames():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"place": ["None", None, "sea"], "age": [1.0, None, 20.0], "z": 1})

@@ -18,9 +18,10 @@ import signal
 import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas
@@ -551,6 +552,11 @@ def leaves_cycles(X, y):
 
 
 class Finalized:
+    LEFT: ClassVar = weakref.WeakSet()
+
+    def __init__(self):
+        self.LEFT.add(self)
+
     def __del__(self):
         raise RuntimeError("private")
 

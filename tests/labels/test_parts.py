@@ -127,6 +127,13 @@ def test_parts_with_persons_are_refused_by_name():
         labeler().fit(Chunks([frame], label="bought", ids="who"))
 
 
+def test_blocks_of_a_part_that_cannot_be_joined_are_refused():
+    pandas = pytest.importorskip("pandas")
+    blocks = [(pandas.DataFrame(some), labels) for some, labels in HALVES]
+    with pytest.raises(ParameterError, match="a part is read as several DataFrame"):
+        labeler().fit(Chunks([lambda: iter(blocks)]))
+
+
 def test_groups_that_are_trained_apart_answer_as_one():
     plain, points = labeler(), np.random.default_rng(2).normal(size=(40, 2))
     states = [

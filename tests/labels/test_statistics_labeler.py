@@ -309,6 +309,8 @@ def test_a_pool_of_another_population_is_noticed_and_gradients_learn_instead():
     assert (far.method_, near.method_) == ("gradients", "statistics")
     assert far.statistics_ is None
     assert (far.label(Q).labels == TRUTH).mean() > 0.8
+    likeliest = far.model_.predict_proba(Q).argmax(axis=1)
+    assert (far.model_.predict(Q) == far.classes_[likeliest]).all()
     test = near.test_
     assert test.epsilon + near.statistics_.record.epsilon <= 2.0
     assert test.delta + near.statistics_.record.delta <= 1e-6

@@ -302,8 +302,10 @@ def test_every_layout_is_read_alike():
             assert hypotheses.errors(other, y.tolist()).tolist() == want
         for other in y.astype(bool), y.astype(np.int32), np.repeat(y, 2)[::2]:
             assert hypotheses.errors(X, other).tolist() == want
-    assert Features(X).shape == (150, 70)
-    assert len(Features(X)) == 150
+    features = Features(X)
+    assert (features.shape, len(features)) == ((150, 70), 150)
+    assert repr(Features(features)) == repr(features) == "Features(150 records of 70 bits)"
+    assert copy.copy(features) is features
 
 
 @each_case("m", [0, 1, 15, 16, 17, 65, 3_000])
@@ -759,6 +761,7 @@ def test_labelings_are_a_class_like_others(pickled):
     labelings = Labelings(points, pairs)
     if pickled:
         labelings = pickle.loads(pickle.dumps(labelings))
+    assert labelings.d == pairs.d
     rows = seeded(7).integers(0, 12, 300)
     X, y = points[rows], ((rows >= 3) & (rows < 8)).astype(np.uint8)
     errors = labelings.errors(X, y)

@@ -1,18 +1,18 @@
 """Randomized response, agents who answer once, and what their answers tell."""
 
 import copy
+import functools
 import itertools
 import json
 import math
 import pickle
-import sys
-import threading
 import warnings
 from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from harness import together
 
 from hdp_fast import _core, accounting, gf2, local
 from hdp_fast.exceptions import AgentsExhausted, ParameterError, ShapeError, UtilityWarning
@@ -269,16 +269,8 @@ def test_racing_threads_never_reach_the_same_agent():
         except AgentsExhausted:
             refused.append(count)
 
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        racers = [threading.Thread(target=racer, args=(count,)) for count in (1, 1, 1, 2, 3, 5)]
-        for thread in racers:
-            thread.start()
-        for thread in racers:
-            thread.join(30)
-    finally:
-        sys.setswitchinterval(interval)
+    racers = [functools.partial(racer, count) for count in (1, 1, 1, 2, 3, 5)]
+    together(racers, hasty=True)
     assert sorted(asked) == list(range(4000))
     assert len(refused) == 6
     assert agents.remaining == 0

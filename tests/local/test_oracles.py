@@ -294,6 +294,7 @@ def test_what_is_no_query_is_refused_before_anything_is_spent(g):
     with pytest.raises(ParameterError, match="gs = "):
         near.batch(g, 0.1)
     assert (oracle.remaining, exact.queries, agents.remaining) == (4, 0, 9_000)
+    assert repr(near) == f"LocalSQOracle({agents!r}, 0 of 2 queries answered)"
 
 
 def test_a_failing_query_stays_spent():

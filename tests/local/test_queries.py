@@ -47,6 +47,16 @@ def test_a_query_answers_and_json_carries_it(query, answers):
     assert local.true_answers(query.hypothesis, X.tolist(), Y.tolist()).tolist() == answers
 
 
+def test_queries_say_what_they_ask():
+    words = {
+        "loss saved": "log loss saved of [-1, 1]",
+        "wrong": "wrong",
+        "worse": "worse",
+        "weighted": "(0.25 (x0 < 2) + 1 (2 <= x0))",
+    }
+    assert {name: QUERIES[name][0].words for name in words} == words
+
+
 @each_case("query", [query for query, _ in QUERIES.values()], ids=QUERIES)
 def test_no_record_makes_a_query_fail(query):
     """Each entry counts by itself: what it is changes nothing about the other records."""

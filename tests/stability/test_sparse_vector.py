@@ -164,6 +164,8 @@ def test_far_votes_are_told_and_ties_are_not():
     ]
     assert release.bottoms_left == 0
     single = StableRelease(epsilon=1, delta=1e-9)
+    text = f"distances above {single.threshold:,}, with noise"
+    assert repr(single) == f"StableRelease(epsilon=1, delta=1e-09): {text}"
     assert single.release([0, 0, 500]) == 2
     assert single.release([4, 4, 0]) == -1
 

@@ -7,13 +7,12 @@ import json
 import math
 import os
 import pickle
-import sys
-import threading
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from cases import each_case
+from harness import together
 from lengths import at_length
 from processes import exit_code, forked
 
@@ -326,6 +325,7 @@ def test_a_session_ends_at_exactly_its_last_bottom():
     assert session.answer(stable) == 0
     assert session.answer([tie] * 3).tolist() == [-1] * 3
     assert (session.bottoms_left, session.queries_left, session.halted) == (2, 36, False)
+    assert "2 bottoms and 36 queries left" in repr(session)
     answers = session.answer([stable, tie, stable, tie, stable, tie])
     assert answers.tolist() == [0, -1, 0, -1]
     assert (session.bottoms_left, session.queries_left, session.halted) == (0, 32, True)
@@ -491,16 +491,7 @@ def test_threads_that_share_a_session_get_no_more_than_one_would(make):
         except BudgetExceeded:
             return
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        callers = [threading.Thread(target=caller) for _ in range(4)]
-        for each in callers:
-            each.start()
-        for each in callers:
-            each.join()
-    finally:
-        sys.setswitchinterval(before)
+    together([caller] * 4, hasty=True)
     labels = np.concatenate(answers)
     assert session.halted
     assert session.queries_left == table.queries - len(labels)

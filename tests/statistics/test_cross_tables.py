@@ -145,6 +145,8 @@ def test_counts_are_near_those_of_the_rows_and_intervals_cover(delta, relation):
         ("age", "home"), ("age", "job"), ("home", "job"),
     ]  # fmt: skip
     table = released["home", "job"]
+    assert repr(table).startswith("CrossTable(home by job, 3 x 3, epsilon=1")
+    assert repr(released).startswith("CrossTables(3 tables, epsilon=1")
     assert table.labels == (("town", "land", "(other)"), ("nurse", "clerk", "(other)"))
     truth = np.array([
         [((PEOPLE["home"] == home) & (PEOPLE["job"] == job)).sum() for job in ("nurse", "clerk")]

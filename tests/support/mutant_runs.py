@@ -40,7 +40,7 @@ from mutants import PACKAGE, ROOT, STEMS, Mutant
 
 BUILD = ROOT / "build" / "mutants"
 LISTED = Path(__file__).parent / "equivalent_mutants.toml"
-COPIED = ("python", "tests", "benches", "docs", "examples", "rust")
+COPIED = (".ci", ".github", "packaging", "python", "tests", "benches", "docs", "examples", "rust")
 # Seconds of tests that a mutant is shown, and how much longer they may take with it.
 SHOWN, SLOWER, SPARE = 60.0, 5.0, 30.0
 # Of processor time, for one program of the core's tests.

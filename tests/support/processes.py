@@ -9,6 +9,9 @@ import warnings
 
 import pytest
 
+# How many times as long as elsewhere a child may take: one that counts its lines is slow.
+PATIENCE = float(os.environ.get("HDP_FAST_PATIENCE", "1"))
+
 forking = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
@@ -32,7 +35,7 @@ def forked(work):
 
 def exit_code(child, seconds=20):
     """Of a child, which is killed if it hangs: then it is that of SIGKILL."""
-    watchdog = threading.Timer(seconds, os.kill, (child, signal.SIGKILL))
+    watchdog = threading.Timer(PATIENCE * seconds, os.kill, (child, signal.SIGKILL))
     watchdog.start()
     try:
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -53,7 +56,7 @@ def as_nobody(work):
 
 def wait_until(happens, process, seconds=60):
     """Wait until a process brings something about; fail as soon as it can no longer do so."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + PATIENCE * seconds
     while not happens():
         code = process.poll()
         assert code is None, f"it ended with {code} before that"
@@ -72,7 +75,7 @@ def reply(work, seconds=20):
 
     number = forked(child)
     os.close(writing)
-    watchdog = threading.Timer(seconds, os.kill, (number, signal.SIGKILL))
+    watchdog = threading.Timer(PATIENCE * seconds, os.kill, (number, signal.SIGKILL))
     watchdog.start()
     with os.fdopen(reading, "rb") as pipe:
         sent = pipe.read()

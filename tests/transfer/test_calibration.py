@@ -550,6 +550,10 @@ def test_as_many_people_as_are_counted_make_intervals_so_narrow(epsilon):
 def test_the_diagram_holds_the_rates():
     result = calibrate(60_000)
     diagram = result.reliability
+    before, after = f"{diagram.before[0]:.2f}", f"{diagram.after[0]:.2f}"
+    assert repr(diagram).startswith(
+        f"ReliabilityDiagram({len(diagram.rates)} bins: {before} -> {after} ("
+    )
     X, y = population(400_000, seed=9)
     places = np.searchsorted(diagram.edges, X[:, 0])
     rates = np.bincount(places, weights=y) / np.bincount(places)

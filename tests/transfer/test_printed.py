@@ -336,6 +336,18 @@ def test_algorithm_1_takes_any_number_of_records_that_nothing_protects():
 
 
 @QUIET
+def test_printed_run_by_errors_asks_for_errors_whatever_losses_there_are(monkeypatch):
+    X, y, T, labels = draw_records(1500, 16_000)
+    kind, runs = type(LEARNER.learn(X, y)), []
+    for _ in range(2):
+        agents = local.Agents(T, labels, epsilon=8.0, delta=1e-5)
+        model = SubsampleTestReweigh(LEARNER, **PRINTED, weigh_by="errors")
+        runs.append(model.fit(X, y, agents, random_state=1).result_)
+        monkeypatch.setattr(kind, "losses", lambda self, X, y: np.ones(len(X)), raising=False)
+    assert runs[0].estimates == runs[1].estimates
+
+
+@QUIET
 def test_printed_run_has_the_sizes_that_are_printed_and_a_promise_only_where_they_are_enough():
     settings = {**PRINTED, "rounds": None, "agents_epsilon": 2.0}
     learner = learners.ExponentialLearner(learners.Conjunctions(3, 2), epsilon=1.0)

@@ -41,10 +41,6 @@ class NoBar:
     def set_description(self, text: str) -> None:
         """Does nothing."""
 
-    def external_write_mode(self, file: Any) -> AbstractContextManager[None]:
-        """Does nothing: there is no bar that other lines could tear apart."""
-        return nullcontext()
-
 
 @contextmanager
 def hide() -> Iterator[None]:

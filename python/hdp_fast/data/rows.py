@@ -436,11 +436,6 @@ class PlainRows:
         """The number of records."""
         return len(self.records)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of all rows together."""
-        return self.records.shape
-
     def __getitem__(self, some: slice) -> Floats:
         """The rows of some records."""
         return self.unit(self.records[some])

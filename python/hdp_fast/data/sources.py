@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from .._support.validate import refuse
 from ..exceptions import ParameterError, ShapeError
+from .columns import Column, NumberColumn, encode
 from .delimited import TEXTS, delimiter_of, read_text_blocks
 from .frames import take_columns
 from .reading import check_stored, map_array
@@ -251,6 +253,13 @@ def _parts_of_ray(source: Any, columns: list[str] | None) -> list[Part]:
     return [Part(None, partial(chosen.iter_batches, **options))]
 
 
+# By the names of Spark's own types.
+_SPARK_NUMBERS: dict[str, type] = {
+    **{"boolean": np.bool_, "tinyint": np.int8, "smallint": np.int16, "int": np.int32},
+    **{"bigint": np.int64, "float": np.float32, "double": np.float64},
+}
+
+
 def _parts_of_spark(source: Any, columns: list[str] | None) -> list[Part]:
     if not callable(getattr(source, "toLocalIterator", None)):
         return []
@@ -260,14 +269,21 @@ def _parts_of_spark(source: Any, columns: list[str] | None) -> list[Part]:
 
 def _stream_rows(frame: Any) -> Iterator[Any]:
     """The rows of a Spark frame, which pass through this process, a block at a time."""
-    names, block = frame.columns, []
-    for row in frame.toLocalIterator(prefetchPartitions=True):
-        block.append(tuple(row))
-        if len(block) == BLOCK_ROWS:
-            yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
-            block = []
-    if block:
-        yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
+    rows = iter(frame.toLocalIterator(prefetchPartitions=True))
+    while block := list(itertools.islice(rows, BLOCK_ROWS)):
+        typed = zip(zip(*block, strict=True), frame.dtypes, strict=True)
+        columns = {name: _make_spark_column(values, kind) for values, (name, kind) in typed}
+        yield Table(columns, len(block), "a Spark frame")
+
+
+def _make_spark_column(values: tuple[Any, ...], kind: str) -> Column:
+    """A column of the declared type, whatever the values are."""
+    if kind not in _SPARK_NUMBERS:
+        return encode(values)
+    missing = np.array([value is None for value in values])
+    filled: NDArray[Any] = np.zeros(len(values), _SPARK_NUMBERS[kind])
+    filled[~missing] = [value for value in values if value is not None]
+    return NumberColumn(filled, missing)
 
 
 _LAZY: dict[str, _Lists] = {

@@ -66,11 +66,6 @@ class UsageAccount:
             self._file.inspect()
             self.usage()
 
-    @property
-    def path(self) -> Path | None:
-        """The file; None in memory."""
-        return None if self._file is None else self._file.path
-
     def usage(self) -> Usage:
         """What has been used up by now.
 

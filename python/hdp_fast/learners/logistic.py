@@ -56,9 +56,3 @@ class Halfspace:
     def predict(self, X: NDArray[Any], /) -> NDArray[np.uint8]:
         """Predicts 1 where label 1 is at least as likely as 0."""
         return predictor(self.hypothesis)(X)
-
-    def probabilities(self, X: NDArray[Any]) -> NDArray[np.float64]:
-        """The probabilities of label 1 by the model."""
-        scores = X @ np.array(self.hypothesis["weights"]) + self.hypothesis["bias"]
-        probabilities: NDArray[np.float64] = 1 / (1 + np.exp(-scores))
-        return probabilities

@@ -228,39 +228,6 @@ def enumerate_solutions(words: Words, d: int, b: ArrayLike) -> list[int]:
     return [int(candidate) for candidate in alive]
 
 
-def rref(X: ArrayLike) -> tuple[Bits, list[int]]:
-    """The reduced row echelon form by Gauss-Jordan elimination on unpacked bits, for tests.
-
-    Args:
-        X: Zeros and ones of shape (m, d); they stay as they are.
-
-    Returns:
-        The reduced matrix, uint8 of shape (m, d), and its pivot columns.
-
-    Raises:
-        ValueError: X has not two dimensions.
-
-    Cost:
-        O(m d min(m, d)) byte operations.
-    """
-    reduced = np.array(X, dtype=np.uint8)
-    if reduced.ndim != 2:
-        raise ValueError(f"X must have 2 dimensions, got {reduced.ndim}")
-    pivots: list[int] = []
-    for column in range(reduced.shape[1]):
-        top = len(pivots)
-        candidates = np.flatnonzero(reduced[top:, column])
-        if not candidates.size:
-            continue
-        pivot = top + int(candidates[0])
-        reduced[[top, pivot]] = reduced[[pivot, top]]
-        others = np.flatnonzero(reduced[:, column])
-        others = others[others != top]
-        reduced[others] ^= reduced[top]
-        pivots.append(column)
-    return reduced, pivots
-
-
 def _word_count(d: int) -> int:
     return -(-d // _WORD_BITS)
 

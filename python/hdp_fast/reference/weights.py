@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from . import score
 
 Floats = NDArray[np.float64]
 
@@ -57,35 +55,6 @@ def draw(w: Floats, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return drawn
 
 
-Bits = NDArray[np.uint8]
-
-
-def run(
-    X: Bits,
-    y: Bits,
-    conjunctions: Sequence[score.Literals],
-    *,
-    kappa: float,
-    eta: float,
-    draws: int,
-    epsilon: float,
-    rounds: int,
-    rng: np.random.Generator,
-) -> list[int]:
-    """The conjunction that the exponential mechanism chooses in every round, on dense draws."""
-    columns, w = score.columns(X), np.ones(len(y))
-    chosen = []
-    for _ in range(rounds):
-        some = draw(project(w, kappa), draws, rng)
-        features, labels = score.packed(score.columns(X[some])), score.packed(y[some])
-        errors = score.packed_conjunction_errors(features, labels, draws, conjunctions)
-        noisy = -epsilon / 2 * np.array(errors) + rng.gumbel(size=len(conjunctions))
-        best = int(noisy.argmax())
-        update(w, predict(columns, conjunctions[best]) != y, eta)
-        chosen.append(best)
-    return chosen
-
-
 def run_printed(
     learn: Callable[[Floats], Any],
     measure: Callable[[Any], Floats],
@@ -127,11 +96,3 @@ def run_printed(
             return hypothesis, number
         w = w * np.exp(-eta / largest * (largest - measure(hypothesis)))
     return None, rounds
-
-
-def predict(columns: Bits, literals: score.Literals) -> Bits:
-    """The predictions of a conjunction on all records."""
-    said = np.ones(columns.shape[1], np.uint8)
-    for feature, wanted in literals:
-        said &= columns[feature] if wanted else columns[feature] ^ 1
-    return said

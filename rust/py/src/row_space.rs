@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use hdp_fast_core::Result;
 use hdp_fast_core::gf2::{self, System};
-use hdp_fast_core::noise::Stream;
 use hdp_fast_core::run::Run;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,7 +14,6 @@ use crate::error::{parameter, raise};
 use crate::lock::Locked;
 use crate::run::{elimination_cost, run, streaming_cost};
 use crate::scalar::count;
-use crate::seed::Key;
 
 /// All equations over GF(2) that follow from some: spans that add up, wherever their parts lie.
 ///
@@ -216,12 +214,6 @@ impl RowSpace {
     fn __add__(&self, py: Python<'_>, other: &RowSpace) -> PyResult<RowSpace> {
         let (rows, columns) = (self.0.rank().min(other.0.rank()), self.0.unknowns());
         run(py, None, elimination_cost(rows, columns), |run| self.0.join(&other.0, run)).map(RowSpace::new)
-    }
-
-    #[pyo3(name = "_sample")]
-    fn sample<'py>(&self, py: Python<'py>, seed: Key) -> PyResult<Option<Vector<'py>>> {
-        let x = self.0.sample(&mut seed.stream(Stream::Solution, 0)).map_err(raise)?;
-        Ok(x.map(|x| array::returned(py, x)))
     }
 
     fn __copy__(slf: Py<Self>) -> Py<Self> {

@@ -83,15 +83,6 @@ impl Mechanism {
             noise: scale_at_least(noise_scale)?,
         })
     }
-
-    /// The number of linear systems that a run solves; where that depends on the data, an upper bound on its
-    /// expectation.
-    pub fn systems(&self) -> f64 {
-        match self.method {
-            Method::Loop => self.silent.to_f64().recip(),
-            Method::Batches | Method::Paper => self.batches as f64,
-        }
-    }
 }
 
 /// Some of the records of a run, all of which have a public number.

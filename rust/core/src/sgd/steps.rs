@@ -39,12 +39,6 @@ impl<'a, T: Real> Records<'a, T> {
         Ok(Records { entries, columns, labels })
     }
 
-    /// The number of records.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(&self) -> usize {
-        self.labels.len()
-    }
-
     fn rows(&self, bound: f64) -> Rows<'a, T> {
         Rows { entries: self.entries, columns: self.columns, bound }
     }

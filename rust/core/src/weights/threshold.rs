@@ -257,3 +257,25 @@ fn divided_chunk(w: &[f64], bounds: Bounds, run: Run<'_>) -> Result<Part> {
     }
     Ok(Part { beside, open })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::simd::Isa;
+
+    /// Beyond either bound of a sample that is heavier, or lighter, than all other weights.
+    #[test]
+    fn the_threshold_lies_anywhere_beside_a_sample_unlike_the_rest() {
+        let n = 5 * FEW;
+        for (sampled, other) in [(2.0, 1.0), (1.0, 2.0), (1e9, 1.0), (1.0, 1e9)] {
+            let mut w: Vec<f64> = (0..n).map(|i| other * (1.0 + (i % 1000) as f64 / 1000.0)).collect();
+            (0..SAMPLE).for_each(|stretch| w[place(stretch, n)] *= sampled / other);
+            for kappa in [0.02, 0.3, 0.9] {
+                let c = dense_scale(&w, kappa, Run::alone(Isa::Portable)).unwrap();
+                let (sum, target) = (w.iter().map(|w| (c * w).min(1.0)).sum::<f64>(), kappa * n as f64);
+                assert!((target..=target * (1.0 + 1e-9)).contains(&sum), "{sampled} {other} {kappa}: {sum}");
+            }
+        }
+    }
+}

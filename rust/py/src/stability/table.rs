@@ -22,7 +22,6 @@ const NANOSECONDS: f64 = 50e6;
 pub struct AnswerTable {
     promise: Promise,
     words: Vec<u64>,
-    epsilon: f64,
 }
 
 #[pymethods]
@@ -44,23 +43,17 @@ impl AnswerTable {
         };
         let (queries, delta, beta) = (count("m", m, 1)? as u64, number("delta", delta)?, number("beta", beta)?);
         let promise = Promise::new(kind, queries, crate::scalar::epsilon(epsilon)?, delta, beta).map_err(raise)?;
-        let (words, epsilon) = run(py, None, NANOSECONDS, |run| {
+        let words = run(py, None, NANOSECONDS, |run| {
             let words = words.map_or_else(|| promise.design(run), Ok)?;
-            promise.verify(&words, run).map(|epsilon| (words, epsilon))
+            promise.verify(&words, run).map(|_| words)
         })?;
-        Ok(AnswerTable { promise, words, epsilon })
+        Ok(AnswerTable { promise, words })
     }
 
     /// The probabilities of the levels from 1 on in units of 2**-64.
     #[getter]
     fn words(&self) -> Vec<u64> {
         self.words.clone()
-    }
-
-    /// The epsilon that the verification found, at most the promised one.
-    #[getter]
-    fn epsilon(&self) -> f64 {
-        self.epsilon
     }
 
     /// The epsilon that the integers have, found anew.
