@@ -48,8 +48,9 @@ def audit(path: Path):
     python, abi, platform = path.stem.split("-")[-3:]
     tag, glibc = "not for Linux", "-"
     if "linux" in platform:
-        tag = shown_tag(path)
-        if tag not in platform.split("."):
+        # auditwheel looks for musl among this machine's libraries, where it reads glibc's script.
+        tag = "what it needs is musl" if "musl" in platform else shown_tag(path)
+        if "musl" not in platform and tag not in platform.split("."):
             yield f"auditwheel finds {tag}"
         needed, glibc = read_module(path)
         others = [name for name in needed if not LIBRARIES.fullmatch(name)]

@@ -114,7 +114,11 @@ musl() {
   then
     local package
     for package in zlib sqlite3 python3.11; do get_source bookworm "$package"; unpack "$package" "$place/${package%3.11}"; done
-    export CC=musl-gcc CFLAGS='-O1 -fPIC'
+    # It names the folders of glibc, which CPython's configure believes rather than what it has found itself.
+    # shellcheck disable=SC2016
+    printf '#!/bin/sh\n[ "$1" = --print-multiarch ] || exec musl-gcc "$@"\n' > "$place/cc"
+    chmod +x "$place/cc"
+    export CC=$place/cc CFLAGS='-O1 -fPIC'
     (cd "$place/zlib" && ./configure --static --prefix="$place/usr" >/dev/null && make install >/dev/null)
     (cd "$place/sqlite3" && ./configure --quiet --disable-readline --disable-tcl --disable-shared --prefix="$place/usr" \
       && make sqlite3.c sqlite3.h && musl-gcc -O1 -fPIC -c sqlite3.c && ar r "$place/usr/lib/libsqlite3.a" sqlite3.o \
