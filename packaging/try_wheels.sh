@@ -114,9 +114,9 @@ musl() {
   then
     local package
     for package in zlib sqlite3 python3.11; do get_source bookworm "$package"; unpack "$package" "$place/${package%3.11}"; done
-    # It names the folders of glibc, which CPython's configure believes rather than what it has found itself.
+    # It names the folders of glibc: configure asks it with two dashes and wants no answer, setup.py with one and takes what is no folder.
     # shellcheck disable=SC2016
-    printf '#!/bin/sh\n[ "$1" = --print-multiarch ] || exec musl-gcc "$@"\n' > "$place/cc"
+    printf '#!/bin/sh\ncase $1 in --print-multiarch) ;; -print-multiarch) echo none ;; *) exec musl-gcc "$@" ;; esac\n' > "$place/cc"
     chmod +x "$place/cc"
     export CC=$place/cc CFLAGS='-O1 -fPIC'
     (cd "$place/zlib" && ./configure --static --prefix="$place/usr" >/dev/null && make install >/dev/null)
