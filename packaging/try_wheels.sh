@@ -5,7 +5,7 @@
 #   musl            a CPython 3.11 compiled by musl-gcc, in place of Alpine
 #   arm64           Debian's arm64 CPython 3.11 under QEMU, with tests of the kernels
 #   old-processor   a processor without AVX, by QEMU
-#   free-threaded   CPython 3.13t, compiled, with a wheel of its own and tests of threads
+#   free-threaded   CPython 3.14t, compiled, with a wheel of its own and tests of threads
 #
 # It runs as root on a Debian, takes sources and packages from the mirror of that Debian and numpy from the index of pip, and
 # keeps what it made in build/places (PLACES_DIR). WHEEL_TESTS are what arm64 runs after the smoke test.
@@ -183,8 +183,8 @@ free-threaded() {
   python=$place/python/python
   if [ ! -e "$place/python/done" ]
   then
-    get_source trixie python3.13
-    unpack python3.13 "$place/python"
+    get_source forky python3.14
+    unpack python3.14 "$place/python"
     compile_python "$place/python" --disable-gil
   fi
   rm -rf "$place/venv"
