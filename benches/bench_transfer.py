@@ -22,7 +22,7 @@ from bench_weights import draw_in_order
 from hdp_fast.learners import Conjunctions, ExponentialLearner
 from hdp_fast.local import Agents, learn_by_votes, votes_needed
 from hdp_fast.reference import score
-from hdp_fast.reference.weights import predict, project_by_partition
+from hdp_fast.reference.weights import project_by_partition
 from hdp_fast.transfer import SubsampleTestReweigh, chi2_finite, plan_rounds
 
 D, SIZE = 64, 2
@@ -220,6 +220,14 @@ def run_rounds(X: Any, y: Any, made: Any, rounds: int, by_words: bool) -> list[i
         w *= factors[(predict(columns, conjunctions[best]) != y).view(np.uint8)]
         chosen.append(best)
     return chosen
+
+
+def predict(columns: Any, literals: score.Literals) -> Any:
+    """The predictions of a conjunction on all records."""
+    said = np.ones(columns.shape[1], np.uint8)
+    for feature, wanted in literals:
+        said &= columns[feature] if wanted else columns[feature] ^ 1
+    return said
 
 
 if __name__ == "__main__":
