@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from ._support.lazy import list_only
 from ._support.numbers import floats
-from ._support.random_state import check_random_state, make_key
+from ._support.random_state import make_key
 from ._support.types import RandomState
 from ._support.validate import (
     array,
@@ -204,7 +204,6 @@ class DenseWeights:
         Source:
             Kohen and Sheffet 2022, Algorithm 2.
         """
-        check_random_state(random_state)
         return self._weights.draw(nonnegative_int("m", m), make_key(random_state))
 
     @property

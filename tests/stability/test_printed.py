@@ -155,6 +155,14 @@ def test_the_bound_covers_the_worst_votes_of_three_queries(T, epsilon, delta):
     assert bound / 1000 < worst <= bound
 
 
+def test_the_range_of_epsilon_is_the_one_that_is_said():
+    for epsilon in (1e-6, 1000):
+        assert printed.check_goal(1, 1, epsilon, 0.1)[2] == epsilon
+    for epsilon in (0.99e-6, 1000.5):
+        with pytest.raises(ParameterError, match=r"it must lie in \[1e-06, 1000\]"):
+            printed.check_goal(1, 1, epsilon, 0.1)
+
+
 def test_the_noise_of_algorithm_1_is_given_where_it_keeps_its_promise():
     """It does by far: T + 1 bottoms of an epsilon of 2 / scale each."""
     for T, epsilon, delta in ((1, 1.0, 1e-6), (20, 0.5, 1e-9)):

@@ -175,6 +175,8 @@ def test_they_are_paid_for_and_never_copied():
     above = AboveThreshold(3, 0, epsilon=1, budget=budget)
     release = OnlineQueryRelease(3, epsilon=1, delta=1e-6, budget=budget)
     above.answer([100] * 5)
+    with pytest.raises(ParameterError, match="random_state"):
+        StableRelease(epsilon=1, delta=1e-5).release([9, 0], random_state="x", budget=budget)
     StableRelease(epsilon=1, delta=1e-5).release([9, 0], budget=budget)
     assert budget.spent == (3, pytest.approx(1.1e-5))
     for refused in (
