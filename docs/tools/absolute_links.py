@@ -9,7 +9,7 @@ README.md, are replaced in place. The address is that of the files at the tag of
 `[project.urls]` of pyproject.toml; --base names another. Links within the page, addresses that have
 a scheme, and code stay as they are. Pictures are asked for at /raw/ where the address says /blob/,
 which is a page around a file. A link to a file that does not exist is an error. --smallest looks
-for the shortest form of what it compresses, by zopfli: 5 % off a wheel for minutes of work.
+for the shortest form of what it compresses, by zopfli: 3 % off a wheel for minutes of work.
 """
 
 import argparse

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.feature_names import FeatureNames, check_names, find_order, names_of
 from .._support.types import Floats
 from .._support.validate import array
-from ..data.chunks import Chunks, settle_owners
+from ..data.chunks import Chunks, refuse_unlabeled, settle_owners
 from ..data.frames import read_labels_as_numbers
 from ..data.persons import Persons, read_persons
 from ..data.states import State
@@ -174,8 +174,7 @@ def _read_block(
         rows = validate_features(name, X)
         return DomainRecords(rows, np.zeros(len(rows)))
     if y is None:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
+        refuse_unlabeled()
     return validate_domain(name, X, read_labels_as_numbers(y), loss)
 
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from ..collection import Study
     from ..data.chunks import Chunks
     from ..local import Agents, RemoteAgents
-    from ..transfer import HybridModel, HybridRun
+    from ..transfer import Certificate, HybridModel, HybridRun
 
 _TEXT = """Learn a model from the records of PANEL, people who opted in, in one file or in many, and
 let the people of SURVEY say what moved between the two, how the model's probabilities must be
@@ -191,8 +191,8 @@ def _hybrid(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> E
         model = run.run(panel, agents, **options)
         summary = _summarize(arguments, run, model, budget, study)
         _deliver(arguments, places, summary, request, model)
-    last = list(model.certificates.values())[-1]
-    return ExitCode.NOTHING_USEFUL if last.prefers_constant else ExitCode.DONE
+    useless = _last_certificate(model).prefers_constant
+    return ExitCode.NOTHING_USEFUL if useless else ExitCode.DONE
 
 
 def _count_rows(panel: Table | Chunks | None, schema: Schema) -> int:
@@ -367,9 +367,13 @@ def _describe_response(model: HybridModel, study: Study | None) -> dict[str, Any
     }
 
 
+def _last_certificate(model: HybridModel) -> Certificate:
+    return list(model.certificates.values())[-1]
+
+
 def _describe_base_rate(model: HybridModel) -> dict[str, Any] | None:
     """The share of label 1 among the people, by all answers about it, whoever asked."""
-    constants = list(model.certificates.values())[-1].constants
+    constants = _last_certificate(model).constants
     if constants is None:
         return None
     ends = {"low": constants.zero_low, "high": constants.zero_high}

@@ -245,16 +245,14 @@ def _model(page: Page) -> Iterator[Item]:
         "between the scores that people were asked about; beyond, the panel's plus a constant."
     )
     rows = [["intercept", page.show("intercept", 4), page.show("panel_model.intercept", 4)]]
-    coefficients = page.find("coefficients")
-    for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
-        cells = [page.show_at(*path, name) for path in _COEFFICIENTS]
-        rows.append([write_name(name), *cells])
-    heads = ["feature", "calibrated", "panel's model"]
+    heads, columns = ["feature", "calibrated", "panel's model"], [*_COEFFICIENTS]
     if page.find("deviations") is not None:
         heads.append("deviation by the panel's noise; of a category, from its column's mean")
-        names = sorted(coefficients, key=lambda name: -abs(coefficients[name]))
-        noise = ["", *(page.show_at("deviations", name) for name in names)]
-        rows = [[*row, cell] for row, cell in zip(rows, noise, strict=True)]
+        columns.append(("deviations",))
+        rows[0].append("")
+    coefficients = page.find("coefficients")
+    for name in sorted(coefficients, key=lambda name: -abs(coefficients[name])):
+        rows.append([write_name(name), *(page.show_at(*path, name) for path in columns)])
     yield PageTable("Intercept and coefficients", heads, rows)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -493,8 +493,7 @@ def fold_bare(fold: Callable[..., T], *block: Any) -> T:
 def fold_labeled(fold: Callable[..., T], *block: Any) -> T:
     """Folds a block of a job that takes labels; refuses one that has none."""
     if len(block) < 2:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
+        refuse_unlabeled()
     return fold(*block)
 
 
@@ -509,6 +508,12 @@ def refuse_owners(ids: Any, rows_per_person: int) -> None:
     if ids is not None or rows_per_person != 1:
         rule = "persons may have rows in several parts: Chunks(ids=) names the column of ids"
         raise ParameterError(f"ids were passed beside Chunks or a State, but {rule}")
+
+
+def refuse_unlabeled() -> NoReturn:
+    """Refuses parts without the labels that a job needs."""
+    rule = "they must be pairs (X, y), or tables of which label names the column of labels"
+    raise ParameterError(f"the parts have no labels, but {rule}")
 
 
 def take_bare(records: Any, *labels: Any) -> Any:

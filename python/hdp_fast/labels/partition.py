@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._support.turns import Turn
 from .._support.types import Integers
 from ..data import records
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, refuse_unlabeled
 from ..data.persons import read_ids, write_texts
 from ..exceptions import InsufficientSamples, ParameterError, ShapeError
 from .members import Chunk, Member, run_tasks, train, turn_of
@@ -248,8 +248,7 @@ def _inspect(check: Check, blocks: Iterable[tuple[Any, ...]], name: str | None) 
 
 def _check_block(check: Check, block: tuple[Any, ...]) -> tuple[Any, NDArray[Any]]:
     if len(block) != 2:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
+        refuse_unlabeled()
     features = records.check_features("X", block[0])
     return features, check(block[1], records.count_rows(features))
 

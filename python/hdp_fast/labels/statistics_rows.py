@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._support.types import Floats
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, refuse_unlabeled
 from ..data.records import check_features
 from ..data.schema import Schema
 from ..data.states import State
@@ -90,8 +90,7 @@ def _inspect(classes: NDArray[Any], blocks: Iterable[tuple[Any, ...]], name: str
         if not count_rows(block):
             continue
         if len(block) != 2:
-            rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-            raise ParameterError(f"the parts have no labels, but {rule}")
+            refuse_unlabeled()
         records = check_container("X", block[0])
         check_labels(block[1], _count(records), classes)
         found = _facts_of(records)

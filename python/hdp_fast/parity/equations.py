@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from .. import _core
 from .._support.types import Bits
 from .._support.validate import bits
-from ..data.chunks import Chunks, count_rows
+from ..data.chunks import Chunks, count_rows, refuse_unlabeled
 from ..data.frames import read_labels_as_numbers
 from ..data.states import State, describe_settings
-from ..exceptions import ParameterError, ShapeError
+from ..exceptions import ShapeError
 from ..gf2 import BitMatrix, RowSpace
 
 _JOB = "parity.learn"
@@ -126,8 +126,7 @@ def pack_records(X: ArrayLike | BitMatrix) -> BitMatrix:
 def _read_block(affine: bool, X: Any, y: Any = None) -> _core.ParityRecords:
     """A block as a mechanism takes it: a matrix of bits where it lies, and other arrays packed."""
     if y is None:
-        rule = "they must be pairs (X, y), or tables of which label names the column of labels"
-        raise ParameterError(f"the parts have no labels, but {rule}")
+        refuse_unlabeled()
     matrix, labels = pack_records(X), bits("y", read_labels_as_numbers(y))
     if len(labels) != len(matrix):
         raise ShapeError(f"y has shape {labels.shape}, but X has {len(matrix):,} records")

@@ -12,7 +12,7 @@ from .._support.notes import keep_result
 from .._support.types import Floats, RandomState
 from ..budget.account import Budget
 from ..data import Chunks, Label, Schema
-from ..data.persons import Persons, read_persons
+from ..data.persons import Persons
 from ..data.rows import PlainRows, Rows
 from ..exceptions import ParameterError
 from ..learners import LinearModel, StatisticsModel
@@ -142,8 +142,8 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             y: Their labels, shape (n,), entries of classes; None beside Chunks.
             ids: Whose row it is, shape (n,), as data.bound_rows takes them: the guarantee is then
                 for people, who may have several rows. None protects each row. Chunks name the
-                column of ids themselves. A search slices them
-                with the rows where metadata routing passes them on.
+                column of ids themselves. A search slices ids with the rows where metadata routing
+                passes them on.
             rows_per_person: The most rows of a person that are used, the others being left out;
                 public.
             budget: The budget that the fit is charged to, as a whole and before anything is drawn;
@@ -168,15 +168,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearEstimator):  # type: ignor
             rows hold, and ids are public. classes, bounds and schema must not be
             chosen by a look at the records. Nothing is spent where an error is raised.
         """
-        prepared: Any
-        if isinstance(X, Chunks):
-            prepared, persons = self._prepare_parts(X, y, (ids, rows_per_person))
-        else:
-            prepared = self._prepare(X, y)
-            persons = read_persons(ids, rows_per_person, len(prepared[1]))
-        unit, rows, labels, epsilon = prepared
-        self._release(unit, rows, labels, epsilon, budget, persons)
-        return self
+        return self._fit(X, y, (ids, rows_per_person), budget)
 
     def _prepare_parts(
         self, chunks: Chunks, y: Any, owners: tuple[Any, int]

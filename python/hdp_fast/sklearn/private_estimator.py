@@ -34,7 +34,7 @@ from ..data import Chunks, Label, Number, Schema, Table
 from ..data.chunks import settle_owners
 from ..data.frames import find_integers, make_table
 from ..data.goal import Goal
-from ..data.persons import Persons
+from ..data.persons import Persons, read_persons
 from ..data.rows import Bounds, PlainRows, Rows, blocks_of
 from ..exceptions import BudgetExceeded, ParameterError, ShapeError
 from ..learners.additive_columns import make_shape
@@ -180,9 +180,27 @@ class PrivateLinearEstimator(SeededEstimator):
         tags.input_tags.allow_nan = self.bounds is not None or self.schema is not None
         return tags
 
+    def _fit(self, X: Any, y: Any, owners: tuple[Any, int], budget: Budget | None) -> Self:
+        """Learns from records, or from records in parts, whose rows or owners are protected."""
+        prepared: Any
+        if isinstance(X, Chunks):
+            prepared, persons = self._prepare_parts(X, y, owners)
+        else:
+            prepared = self._prepare(X, y)
+            persons = read_persons(*owners, len(prepared[2]))
+        unit, rows, labels, epsilon = prepared
+        self._release(unit, rows, labels, epsilon, budget, persons)
+        return self
+
     @abstractmethod
     def _prepare(self, X: Any, y: Any) -> tuple[Rows, Floats | PlainRows, NDArray[Any], float]:
         """Validate settings and records: the map to rows, rows, labels, and epsilon."""
+
+    @abstractmethod
+    def _prepare_parts(
+        self, chunks: Chunks, y: Any, owners: tuple[Any, int]
+    ) -> tuple[tuple[Rows, PartedRows, None, float], Persons]:
+        """As _prepare, of records in parts, and who owns them."""
 
     @property
     @abstractmethod
@@ -294,13 +312,15 @@ class PrivateLinearEstimator(SeededEstimator):
         if epsilon < math.inf:
             note_learned_steps()
         with MissingFit(budget, epsilon, self.delta):
-            goal = Goal(epsilon, self.delta, budget=budget, random_state=self.test_seed)
+            goal = Goal(
+                epsilon, self.delta, budget=budget, random_state=self.test_seed, persons=persons
+            )
             released = release_linear(
                 unit,
                 rows,
                 labels,
                 self._task,
-                goal._replace(persons=persons),
+                goal,
                 name=f"sklearn.{type(self).__name__}",
                 method=self.method,
             )
