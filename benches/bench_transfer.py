@@ -181,7 +181,7 @@ def bench_planning(race: Race, tiny: bool, planned: str) -> None:
     if tiny and planned == "for a promise":
         pytest.skip("as in bench_plans")
 
-    def plan_rounds() -> None:
+    def plan() -> None:
         forget_plans()
         if planned == "for a promise":
             promise = {"alpha": 0.1, "chi2": 0.35, "agents_epsilon": 1.0}
@@ -189,7 +189,7 @@ def bench_planning(race: Race, tiny: bool, planned: str) -> None:
         else:
             model().plan(1_000_000, agents_epsilon=1.0)
 
-    race.ours(plan_rounds, threads=(1,))
+    race.ours(plan, threads=(1,))
     race.run()
 
 

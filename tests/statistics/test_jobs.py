@@ -1,6 +1,7 @@
 """Jobs: what is released of folded parts is what the function releases of all records together."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -112,6 +113,15 @@ def test_states_of_quantiles_end_with_the_grid():
     job = Job("quantiles", low=0, high=1, steps=50)
     small, large = (job.fold(np.random.default_rng(1).random(n)) for n in (10_000, 400_000))
     assert len(large.to_bytes()) - len(small.to_bytes()) == 1  # a digit of the number of rows
+
+
+@pytest.mark.parametrize("steps", ["[]", "[1, 2, 3]", "{}", "no JSON"])
+def test_a_state_whose_steps_are_those_of_no_column_is_refused(steps):
+    job = Job("quantiles", low=0, high=1)
+    state = job.fold(np.linspace(0, 1, 10))
+    state = replace(state, settings={**state.settings, "steps": steps})
+    with pytest.raises(ParameterError, match="steps = .* in a state"):
+        job.release(state, 0.5, epsilon=1.0)
 
 
 def test_other_settings_are_refused_by_name():

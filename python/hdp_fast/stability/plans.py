@@ -242,13 +242,12 @@ def _fewest(enough: Callable[[int], bool]) -> int:
 
 def _smallest(first: int, enough: Callable[[int], bool]) -> int:
     """The least of first, first + 2, ... that is enough."""
-    high = 1
+    low, high, most = -1, 1, (_MOST - first) // 2
     while not enough(first + 2 * high):
-        high *= 2
-        if high > _MOST:
+        if high == most:
             rule = f"agreement must be larger: else the table needs more than {_MOST:,} members"
             raise ParameterError(rule)
-    low = -1 if high == 1 else high // 2
+        low, high = high, min(2 * high, most)
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(first + 2 * middle) else (middle, high)

@@ -57,3 +57,18 @@ fn dots(rho: f64) -> Vec<Dot> {
     let start = Dot { loss: 0.0, delta: chords.fold(least, f64::min) };
     std::iter::once(start).chain(beyond.into_iter().filter(|dot| dot.loss > 0.0)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So far, and not much nearer where the loss is straightest: what the resolution costs is what it is said to.
+    #[test]
+    fn each_dot_is_the_resolution_from_the_next() {
+        for rho in [1e-6, 1e-3, 0.1, 2.0, 50.0] {
+            let (dots, step) = (dots(rho), (2.0 * rho).sqrt() / RESOLUTION);
+            let widest = dots.windows(2).map(|pair| pair[1].loss - pair[0].loss).fold(0.0, f64::max);
+            assert!((0.95 * step..=step * (1.0 + 1e-9)).contains(&widest), "{rho}: {widest} for {step}");
+        }
+    }
+}
