@@ -121,7 +121,7 @@ def test_a_state_whose_steps_are_those_of_no_column_is_refused(steps):
     state = job.fold(np.linspace(0, 1, 10))
     state = replace(state, settings={**state.settings, "steps": steps})
     with pytest.raises(ParameterError, match="steps = .* in a state"):
-        job.release(state, 0.5, epsilon=1.0)
+        job.release(state, levels=0.5, epsilon=1.0)
 
 
 def test_other_settings_are_refused_by_name():

@@ -460,17 +460,22 @@ def test_few_agents_leave_the_model_as_it_was():
     assert "as it was" in repr(result)
 
 
-def test_agents_who_contradict_the_fit_bring_the_model_back():
-    """The people who check differ from those of the fit, whom the order should not tell apart."""
-    X, y = population(30_000)
-    y[18_000:] = np.random.default_rng(3).random(12_000) < sigmoid(X[18_000:, 0] + 2)
-    agents = local.Agents(X, y, epsilon=4.0)
+@pytest.mark.parametrize(("n", "epsilon", "shift"), [(30_000, 4.0, 2.0), (4_000, 1.0, 0.5)])
+def test_agents_who_contradict_the_fit_bring_the_model_back(n, epsilon, shift):
+    """The people who check differ from those of the fit, whom the order should not tell apart.
+
+    No number of agents is said to be enough then, even where the fit alone would ask for more.
+    """
+    X, y = population(n, shift)
+    checking = X[n * 3 // 5 :, 0]
+    y[n * 3 // 5 :] = np.random.default_rng(3).random(len(checking)) < sigmoid(checking + 2)
+    agents = local.Agents(X, y, epsilon=epsilon)
     with pytest.warns(UtilityWarning, match="held out"):
         result = transfer.calibrate(first_column, agents, random_state=1)
     assert (result.outcome, result.slope, result.intercept, result.step) == (
         "worse when checked", 1.0, 0.0, 0.0,
     )  # fmt: skip
-    assert result.fitted[1] < -1
+    assert result.fitted[1] < -shift / 2
     assert result.check.low > 0
     assert result.agents_needed is None
     assert "worse" in repr(result)

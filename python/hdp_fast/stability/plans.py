@@ -20,6 +20,8 @@ AnyTable = HazardTable | VoteTable | GaussianVote
 _MOST = 1 << 40
 # Number of blocks in the sum over the number of right votes.
 _BLOCKS = 1 << 12
+# Terms of a binomial tail that are added up at a time.
+_TERMS = 1 << 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -292,7 +294,7 @@ def log_below(count: int, k: int, p: float) -> float:
     log = choices + top * math.log(p) + (k - top) * math.log1p(-p)
     total, weight, odds = 1.0, 1.0, (1 - p) / p
     while top > 0 and weight > 1e-17 * total:
-        weight *= top / (k - top + 1) * odds
-        total += weight
-        top -= 1
+        counts = np.arange(top, max(top - _TERMS, 0), -1.0)
+        weights = weight * np.cumprod(counts / (k - counts + 1) * odds)
+        total, weight, top = total + float(weights.sum()), float(weights[-1]), top - len(counts)
     return log + math.log(total)
