@@ -369,6 +369,9 @@ def test_distributions_tables_and_the_population_are_released_and_reported(capsy
         ["--table", "age", "--by", "gender"],
         ["--sum", "age", "--sampled", "--neighbors", "add_remove"],
         ["--quantiles", "age", "--sampled", "--by", "gender"],
+        ["--sum", "age", "--ids", "hours"],
+        ["--sum", "age", "--ids", "who"],
+        ["--sum", "age", "--rows-per-person", "2"],
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_spent(words, capsys):
@@ -376,3 +379,31 @@ def test_what_cannot_be_is_refused_before_anything_is_spent(words, capsys):
     Budget.open("ledger", epsilon=5.0, neighbors=relation)
     run(*words, "--epsilon", "1", "--budget", "ledger", capsys=capsys, code=2)
     assert Budget.open("ledger").spent.epsilon == 0
+
+
+@pytest.mark.parametrize("relation", ["replace_person", "replace_one", "add_remove_person"])
+def test_ids_protect_people_wherever_their_rows_lie(relation, folder, capsys):
+    header, *lines = csv(ROWS).splitlines()
+    rows = [f"{line},{number % 700}" for number, line in enumerate(lines)]
+    (folder / "parts").mkdir()
+    files = {"priv.csv": rows, "parts/1.csv": rows[:900], "parts/2.csv": rows[900:]}
+    for name, part in files.items():
+        (folder / name).write_text("\n".join([f"{header},who", *part, ""]))
+    budget = Budget.open("ledger", epsilon=5.0, neighbors=relation)
+    words = ["--epsilon", "2", "--ids", "who", "--rows-per-person", "2", "--seed", "1"]
+    words += ["--mean", "age", "--table", "gender,hours"]
+    words += ["--budget", "ledger", "--report", "r.html"]
+    one = statistics_of(*words, capsys=capsys)
+    assert main(["stats", "parts", *STATS[2:], *words, "--json", "--force"]) == 0
+    assert json.loads(capsys.readouterr().out)["statistics"] == one["statistics"]
+    about = "add_remove_person" if relation == "add_remove_person" else "replace_person"
+    assert {record["neighbors"] for record in one["records"]} == {about}
+    assert one["settings"]["neighbors"] == about
+    assert budget.spent.epsilon == pytest.approx(4)
+    public = about == "replace_person"
+    assert one["private"]["rows"] == (1_400 if public else None)
+    page = (folder / "r.html").read_text()
+    assert "All rows with one value of" in page
+    assert "Each row is protected" not in page
+    (mean,) = pick(one, "mean", "age")
+    assert abs(mean["value"] - cells("age").astype(int).mean()) < 5

@@ -14,7 +14,7 @@ from cases import each_case
 from containers import TEXTS, UNSIGNED, WHOLE
 
 from hdp_fast import Budget, accounting, parity, statistics, transfer
-from hdp_fast.data import Chunks, Label, Number, Schema, bound_rows, persons
+from hdp_fast.data import Chunks, bound_rows, persons
 from hdp_fast.data.persons import (
     Persons,
     gaussian_share_of_row,
@@ -525,9 +525,7 @@ def test_parts_that_grow_or_shrink_between_passes_are_refused(change):
 
 def test_jobs_that_know_no_people_refuse_them():
     chunks = Chunks(parts_of(IDS["texts"]), ids="person")
-    schema = Schema(Label("y", positive=("1",)), {"a": Number(0, 1)})
     for job in (
-        lambda: statistics.describe(chunks, schema, epsilon=1.0),
         lambda: chunks.fold(MEAN.fold),
         chunks.count,
         lambda: list(chunks.map_blocks(lambda block: [0])),

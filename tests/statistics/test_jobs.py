@@ -120,7 +120,7 @@ def test_a_state_whose_steps_are_those_of_no_column_is_refused(steps):
     job = Job("quantiles", low=0, high=1)
     state = job.fold(np.linspace(0, 1, 10))
     state = replace(state, settings={**state.settings, "steps": steps})
-    with pytest.raises(ParameterError, match="steps = .* in a state"):
+    with pytest.raises(ParameterError, match=r"steps = .* in a state"):
         job.release(state, levels=0.5, epsilon=1.0)
 
 

@@ -10,7 +10,7 @@ import pytest
 from cases import each_case
 
 from hdp_fast import Budget, ParameterError, statistics
-from hdp_fast.data import Category, Chunks, Label, Number, Schema, read_frame
+from hdp_fast.data import Category, Chunks, Label, Number, Schema, bound_rows, read_frame
 from hdp_fast.exceptions import BudgetExceeded
 from hdp_fast.statistics import Task, describe
 
@@ -204,3 +204,69 @@ def test_parts_release_the_tables_and_distributions_of_all_rows(neighbors):
     assert list(sums) == ["home, bought", "age, home, bought"]
     first, second = map(sum, sums.values())
     assert first == pytest.approx(second)
+
+
+WHO = np.random.default_rng(1).integers(0, 1_000, N)
+OF_VISITS = {
+    "mean": lambda **more: statistics.mean(PEOPLE["size"], low=0, high=9, **more),
+    "sum": lambda **more: statistics.sum(PEOPLE["size"], low=0, high=9, **more),
+    "variance": lambda **more: statistics.variance(PEOPLE["size"], low=0, high=9, **more),
+    "quantiles": lambda **more: statistics.quantiles(
+        PEOPLE["size"], [0.25, 0.5, 0.75], low=0, high=9, **more
+    ),
+    "distribution": lambda **more: statistics.distribution(
+        PEOPLE["size"], low=0, high=9, steps=100, **more
+    ),
+}
+
+
+def visits():
+    """The rows in parts, several of most people, whose rows are in several parts."""
+    frame = pd.DataFrame(PEOPLE).assign(who=WHO)
+    parts = [frame[:1], frame[1:1], frame[1:2000], frame[2000:]]
+    return Chunks(parts, ids="who", rows_per_person=2)
+
+
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("statistic", OF_VISITS)
+def test_parts_with_ids_release_what_the_function_does_with_them(statistic, neighbors):
+    options = {"epsilon": 2.0, "neighbors": neighbors, "random_state": 3}
+    whole = OF_VISITS[statistic](**options, ids=WHO, rows_per_person=2)
+    found = describe(visits(), SCHEMA, tasks=[Task(statistic, ("size",))], **options)
+    values = [row["value"] for row in found.rows]
+    assert values == np.ravel(whole.value).tolist()
+    (record,) = found.records
+    assert record.neighbors == {"replace_one": "replace_person"}.get(neighbors, "add_remove_person")
+    assert (record.noise, record.mechanism) == (whole.record.noise, whole.record.mechanism)
+    kept = bound_rows(WHO, 2).sum()
+    assert found.n == (kept if neighbors == "replace_one" else None)
+
+
+@pytest.mark.parametrize("delta", [None, 1e-6])
+@pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
+def test_people_are_charged_once_for_all(neighbors, delta):
+    of_people = {"replace_one": "replace_person"}.get(neighbors, "add_remove_person")
+    budget = Budget(0.7, 1e-6, neighbors=of_people)
+    price = {"epsilon": 0.7, "delta": delta, "neighbors": neighbors, "budget": budget}
+    result = describe(visits(), SCHEMA, tasks=TASKS, **price)
+    assert {record.neighbors for record in result.records} == {of_people}
+    assert 0.69 < budget.spent.epsilon <= 0.7
+    assert budget.spent.delta <= 1e-6
+    before = budget.spent
+    with pytest.raises(BudgetExceeded):
+        describe(visits(), SCHEMA, tasks=TASKS, **price)
+    assert budget.spent == before
+    price["budget"] = unspent = Budget(0.7, 1e-6, neighbors=of_people)
+    with pytest.raises(ParameterError, match="but the budget is for"):
+        describe(PEOPLE, SCHEMA, tasks=TASKS, **price)
+    assert unspent.spent.epsilon == 0
+
+
+def test_what_people_cannot_have_is_refused_before_anything_is_spent():
+    budget = Budget(5.0, neighbors="replace_person")
+    with pytest.raises(ParameterError, match="no independent sample"):
+        describe(visits(), SCHEMA, epsilon=1.0, sampled=True, budget=budget)
+    of_ids = Schema(None, {"who": Number(0, 1_000), "age": Number(0, 90)})
+    with pytest.raises(ParameterError, match="'who'"):
+        describe(visits(), of_ids, epsilon=1.0, budget=budget)
+    assert budget.spent.epsilon == 0

@@ -336,9 +336,7 @@ class Budget(_Shared):
         # No subclass: its further fields would not come back from a file.
         if type(record) is not PrivacyRecord:
             refuse("record", record, "it must be a hdp_fast.PrivacyRecord")
-        if record.neighbors not in _COVERED[self.neighbors]:
-            rule = f"the budget is for {self.neighbors}, of which its epsilon says nothing"
-            raise ParameterError(f"neighbors = {record.neighbors!r}, but {rule}")
+        check_covered(self, record)
         return Reservation(self._ledger, self._ledger.reserve(self._account, record), record)
 
     def sequential(self, epsilon: float, delta: float = 0.0, *, name: str | None = None) -> Budget:
@@ -544,6 +542,13 @@ def check_budget(budget: object) -> None:
     """Raise ParameterError for what is neither a budget nor None."""
     if budget is not None and not isinstance(budget, Budget):
         refuse("budget", budget, "it must be a hdp_fast.budget.Budget or None")
+
+
+def check_covered(budget: Budget, record: PrivacyRecord) -> None:
+    """Raise ParameterError if a record's relation is none that the budget says something about."""
+    if record.neighbors not in _COVERED[budget.neighbors]:
+        rule = f"the budget is for {budget.neighbors}, of which its epsilon says nothing"
+        raise ParameterError(f"neighbors = {record.neighbors!r}, but {rule}")
 
 
 def check_charge(budget: Budget | None, epsilon: float) -> None:

@@ -16,7 +16,6 @@ from ..data import files
 from ..data.column_kinds import require_label
 from ..data.schema import Schema
 from ..data.table import Table
-from ..exceptions import ParameterError
 from .exit_codes import ExitCode
 from .fit_report import render
 from .output import (
@@ -33,12 +32,14 @@ from .parser import add_price, name_flags, read_price, split_classes
 from .tables import (
     SCHEMA_HELP,
     add_delimiter,
+    add_owners,
     add_parts,
     describe_label,
     name_parts,
     open_workers,
     read_parts,
     read_schema,
+    settle_owners,
 )
 from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
 
@@ -68,8 +69,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--schema", type=Path, required=True, metavar="FILE", help=SCHEMA_HELP)
     add_price(parser, "PRIVATE")
     add("--classes", metavar="A,B,...", help="all labels there are, instead of the schema's rule")
-    add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
-    add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")
+    add_owners(parser)
     add("--method", choices=_METHODS, default="auto", help="[auto]")
     add(
         "--output",
@@ -109,7 +109,7 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         )
     places, private = [arguments.output, arguments.report], name_parts(arguments)
     with open_workers(arguments), describe_interrupt(places, budget):
-        owners = _settle_owners(arguments)
+        owners = settle_owners(arguments)
         # What steps look into anywhere is read at once.
         table = read_parts(arguments, whole=arguments.method == "sgd", **owners)
         persons = _read_persons(table, schema, **owners)
@@ -118,16 +118,6 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         with name_flags("classes"):
             model = learner.learn(table, **persons, budget=budget, random_state=arguments.seed)
         return _deliver(arguments, model)
-
-
-def _settle_owners(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The column that says whose row it is, and the most rows of a person; nothing without one."""
-    most = arguments.rows_per_person
-    if arguments.ids is None:
-        if most is not None:
-            raise ParameterError("--rows-per-person must go with --ids COLUMN")
-        return {}
-    return {"ids": arguments.ids, "rows_per_person": 1 if most is None else most}
 
 
 def _read_persons(table: Table | Chunks, schema: Schema, **owners: Any) -> dict[str, Any]:

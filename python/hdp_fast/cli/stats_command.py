@@ -28,15 +28,18 @@ from .stats_report import render
 from .tables import (
     SCHEMA_HELP,
     add_delimiter,
+    add_owners,
     add_parts,
     name_parts,
     open_workers,
     read_parts,
     read_schema,
+    settle_owners,
 )
 from .verdicts import judge_statistics
 
 if TYPE_CHECKING:
+    from ..budget.account import Budget
     from ..statistics import TableStatistics, Task
 
 MOMENTS = ("mean", "sum", "variance")
@@ -79,6 +82,11 @@ class Planner:
         tables = self._distinct("--table", arguments.table or ())
         tasks += [self._plan_table(text) for text in tables]
         return tasks or None
+
+    def refuse_ids(self, column: str) -> None:
+        """Refuses ids that are released: a row's person would be one of its numbers."""
+        if column in self._kinds:
+            refuse("--ids", column, "it must be no column of the schema that is not ignored")
 
     def _plan_quantiles(self, text: str) -> Task:
         column, detail = self._split("--quantiles", text)
@@ -163,9 +171,9 @@ and a histogram of every category of the schema. Epsilon is split evenly among t
 column of each counting as one, and so does a table of several columns. Values are clipped to the
 schema's bounds; a text that is no number counts as the lower bound, and one that is none of the
 categories is counted nowhere but in tables. A label by a rule is 1 where the rule applies, and its
-mean the share of such rows. Privacy: PRIVATE is protected by (epsilon, delta) for each row,
-whatever is printed or written; people with several rows are not, and for them the functions of
-hdp_fast.statistics take ids=. The schema is public and must not be made from PRIVATE."""
+mean the share of such rows. Privacy: PRIVATE is protected by (epsilon, delta) for each row, with
+--ids for all rows of an id together, whatever is printed or written. The schema is public and must
+not be made from PRIVATE."""
 
 
 def add_stats(parser: argparse.ArgumentParser) -> None:
@@ -197,6 +205,7 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
     )
     add("--table", **many, metavar="COLUMN,...", help="counts by one to three columns at once")
     add("--by", metavar="COLUMN", help="all of it for each category of this column")
+    add_owners(parser)
     add("--confidence", type=float, default=0.95, help="of each interval alone [.95]")
     add(
         "--sampled",
@@ -214,7 +223,7 @@ def add_stats(parser: argparse.ArgumentParser) -> None:
 
 def _stats(arguments: argparse.Namespace) -> None:
     from .. import statistics
-    from ..budget.account import Budget
+    from ..data.chunks import Chunks
 
     epsilon = positive("--epsilon", arguments.epsilon)
     delta = None if arguments.delta is None else probability("--delta", arguments.delta)
@@ -223,16 +232,18 @@ def _stats(arguments: argparse.Namespace) -> None:
     settle_output(arguments)
     check_report(arguments)
     check_outputs(arguments, [arguments.output, arguments.report])
-    budget, relation = None, arguments.neighbors or "replace_one"
-    if arguments.budget is not None:
-        budget = Budget.open(arguments.budget, neighbors=arguments.neighbors)
-        relation = budget.neighbors
+    owners = settle_owners(arguments)
+    budget, relation = _open_ledger(arguments)
     schema = read_schema(arguments.schema, labeled=False)
     planner = Planner(schema, arguments.by)
+    if arguments.ids is not None:
+        planner.refuse_ids(arguments.ids)
     places = [arguments.output, arguments.report]
     with open_workers(arguments), describe_interrupt(places, budget):
         empty = relation == "add_remove"
-        table = read_parts(arguments, may_be_empty=empty, longest=_LONGEST_WHOLE)
+        table = read_parts(arguments, may_be_empty=empty, longest=_LONGEST_WHOLE, **owners)
+        if owners and isinstance(table, Table):
+            table = Chunks([table], **owners)
         tasks = planner.plan(arguments)
         say_protected(arguments, {name_parts(arguments): (epsilon, delta)})
         result = statistics.describe(
@@ -248,25 +259,37 @@ def _stats(arguments: argparse.Namespace) -> None:
             budget=budget,
             random_state=arguments.seed,
         )
-        rows = table.rows if isinstance(table, Table) else table.count()
-        public_n = rows if relation == "replace_one" else None
-        summary = _summarize(arguments, relation, result, public_n)
+        summary = _summarize(arguments, relation, result)
         deliver(summary, arguments, words=_words(summary), page=render)
 
 
+def _open_ledger(arguments: argparse.Namespace) -> tuple[Budget | None, str]:
+    """The budget, if there is one, and the relation of rows that it, or a flag, asks for."""
+    asked = arguments.neighbors
+    if arguments.budget is None:
+        return None, asked or "replace_one"
+    from ..budget.account import Budget
+
+    # A ledger about rows may take releases about people: what is charged says whether it does.
+    budget = Budget.open(arguments.budget, neighbors=None if arguments.ids else asked)
+    hides_rows = budget.neighbors.startswith("add_remove")
+    return budget, asked or ("add_remove" if hides_rows else "replace_one")
+
+
 def _summarize(
-    arguments: argparse.Namespace,
-    relation: str,
-    result: TableStatistics,
-    public_n: int | None,
+    arguments: argparse.Namespace, relation: str, result: TableStatistics
 ) -> dict[str, Any]:
+    # With --ids it is one of people.
+    about: str = result.records[0].neighbors if result.records else relation
     return {
         "verdict": judge_statistics(notes_of(result)),
-        "private": {"file": str(name_parts(arguments)), "rows": public_n},
+        "private": {"file": str(name_parts(arguments)), "rows": result.n},
         "settings": {
             "epsilon": arguments.epsilon,
             "delta": arguments.delta,
-            "neighbors": relation,
+            "neighbors": about,
+            "ids": arguments.ids,
+            "rows_per_person": arguments.rows_per_person,
             "confidence": arguments.confidence,
             "by": arguments.by,
             "sampled": arguments.sampled,

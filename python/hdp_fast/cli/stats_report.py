@@ -56,8 +56,12 @@ def render(summary: Mapping[str, Any]) -> str:
 def _head(page: Page) -> str:
     number = page.find("private.rows")
     rows = "rows" if number is None else f"{page.show('private.rows')} rows"
+    unit = "Each row is"
+    if page.find("settings.ids") is not None:
+        rows += " that are used"
+        unit = f"All rows with one value of {page.show('settings.ids')} together are"
     return (
-        f"Numbers about the {rows} in {page.show('private.file')}. Each row is protected by "
+        f"Numbers about the {rows} in {page.show('private.file')}. {unit} protected by "
         f"epsilon {page.show('settings.epsilon', 0)} and delta {page.show('settings.delta', 0)} in "
         f"all (neighbors {page.show('settings.neighbors')}). Each interval alone covers what the "
         f"rows have, clipped to the schema's bounds, with probability "

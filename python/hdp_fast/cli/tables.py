@@ -79,6 +79,23 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     add("--dask", metavar="ADDRESS", help="parts are read by the workers of this dask scheduler")
 
 
+def add_owners(parser: argparse.ArgumentParser) -> None:
+    """Adds whose rows those of the private table are."""
+    add = parser.add_argument
+    add("--ids", metavar="COLUMN", help="whose row it is: protects all rows of an id together")
+    add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")
+
+
+def settle_owners(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The column that says whose row it is, and the most rows of a person; nothing without one."""
+    most = arguments.rows_per_person
+    if arguments.ids is None:
+        if most is not None:
+            raise ParameterError("--rows-per-person must go with --ids COLUMN")
+        return {}
+    return {"ids": arguments.ids, "rows_per_person": 1 if most is None else most}
+
+
 def read_parts(
     arguments: argparse.Namespace,
     *,

@@ -286,9 +286,7 @@ class Chunks:
             ParameterError: They name a column of ids. Nothing was read.
         """
         if self._ids is not None:
-            people = (
-                "learners.CenteredLinear, SufficientStatistics and statistics.Job protect people"
-            )
+            people = "statistics, learners.CenteredLinear and SufficientStatistics protect people"
             rows = "data.bound_rows says which rows of one table to keep"
             rule = f"this job protects rows and not people: {people} of parts, {rows}"
             raise ParameterError(f"ids = {self._ids!r} of Chunks, but {rule}")

@@ -22,7 +22,7 @@ from ..budget.account import Budget
 from ..data.chunks import Chunks, fold_all
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
-from ..data.goal import check_goal
+from ..data.goal import Goal, check_goal
 from ..data.rows import Bounds
 from ..data.states import State, Tally, describe_settings, part_names, require_shapes
 from ..data.table import Table
@@ -242,13 +242,26 @@ class Job(Checked):
         if isinstance(values, Chunks):
             values, persons = values.of_people()
             goal = goal._replace(persons=persons)
-        state = fold_all(self.fold, values)
+        return self._release(
+            fold_all(self.fold, values), goal, levels=levels, interval=interval, k=k
+        )
+
+    def _release(
+        self,
+        state: State,
+        goal: Goal,
+        *,
+        levels: ArrayLike = (0.25, 0.5, 0.75),
+        interval: bool = False,
+        k: int = 3,
+    ) -> Any:
+        """What `release` releases of a state, for a goal of the relation of this job."""
         names, width = self._read_names(state)
         grid = self._read_grid(state, names, width)
         settings = self._describe(names, width, grid)
         state.require(self._name, settings, "a state must be made by this job")
-        check_number(state.rows, neighbors, grouped=self.groups is not None)
-        if self.statistic in ("variance", "covariance") and neighbors == "replace_one":
+        check_number(state.rows, goal.neighbors, grouped=self.groups is not None)
+        if self.statistic in ("variance", "covariance") and goal.neighbors == "replace_one":
             positive_int("the number of records", state.rows, _MOST_OF_SQUARES)
         keys = self._keys
         if self.statistic in _OF_BINS:

@@ -27,12 +27,13 @@ from .._support.validate import (
     refuse,
     sequence,
 )
-from ..budget.account import Budget, check_budget
+from ..budget.account import Budget, check_budget, check_covered
 from ..data.chunks import Chunks, fold_bare
 from ..data.column_kinds import Category, Number
 from ..data.columns import Column, NumberColumn
 from ..data.frames import take_columns
-from ..data.goal import check_goal
+from ..data.goal import Goal, check_goal
+from ..data.persons import Persons
 from ..data.schema import Schema
 from ..data.states import State, bundle, unbundle
 from ..data.table import Table
@@ -85,7 +86,9 @@ class TableStatistics(JsonText):
             level, bin, cell or place, or of a distribution a number that so many have at most), the
             ends "low" and "high" of its interval, those of the population's, "population_low" and
             "population_high", and "rank_error" or "count_error".
-        records: What protects the rows of the table, a PrivacyRecord for each release.
+        records: What protects the rows of the table, or its people: a PrivacyRecord for each
+            release.
+        n: The number of the rows that were used; None where it is private.
 
     Examples:
         >>> from hdp_fast import statistics
@@ -100,6 +103,7 @@ class TableStatistics(JsonText):
 
     rows: tuple[dict[str, Any], ...]
     records: tuple[PrivacyRecord, ...]
+    n: int | None = None
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,9 @@ def describe(
 
     Args:
         table: A data.Table or a data frame, as data.read_frame takes it, of private rows; or
-            data.Chunks of such, each of which is read once, where it lies.
+            data.Chunks of such, each of which is read where it lies. Where these name a column of
+            ids, which then is no column of a release, people are protected: `Chunks([frame],
+            ids="person", rows_per_person=2)`.
         schema: Public data.Schema: bounds of numbers, and the values of categories. A label by a
             rule is a column of numbers, 1 where the rule applies.
         epsilon: Privacy parameter of all of it together, finite and above 0.
@@ -170,11 +176,12 @@ def describe(
         BudgetExceeded: Less is left than all releases cost. Nothing is spent.
 
     Guarantee:
-        (epsilon, delta)-DP under `neighbors` by basic composition of the releases, each exact. No
-        value in the table causes an error.
+        (epsilon, delta)-DP under `neighbors` by basic composition of the releases, each exact; for
+        people instead of rows where Chunks name a column of ids, as data.bound_rows says. No value
+        in the table causes an error.
 
     Cost:
-        A pass over the columns of each release; over Chunks one for all.
+        A pass over the columns of each release; over Chunks one for all, and with ids one before.
 
     Source:
         The functions of each statistic name theirs; basic composition: Dwork et al. 2006.
@@ -202,19 +209,22 @@ def describe(
         refuse("by", by, "the schema must have it as a category, whose values are public")
     check_budget(budget)
     chunked = isinstance(table, Chunks)
-    private = take_columns("table", table.peek() if chunked else table, None)
+    private = take_columns("table", table.first()[0] if chunked else table, None)
     if tasks is None:
         tasks = _plan_usual(schema, by, private.columns)
     settled = _join_tables([_settle(task, schema, by) for task in sequence("tasks", tasks)], kinds)
     releases = _Releases(schema, settings, settled)
     for name in releases.names:
         private.column(name)
-    fold = partial(fold_bare, releases.fold)
+    fold, persons = partial(fold_bare, releases.fold), Persons()
+    if chunked:
+        table, persons = table.of_people()
     state = table.fold(fold, numbers=releases.numbers) if chunked else fold(private)
     if not state.rows and neighbors == "replace_one":
         raise ShapeError("table has no rows, but their public number must be at least 1")
-    rows = releases.release(state, budget, make_stream(random_state))
-    return TableStatistics(tuple(rows), tuple(releases.records))
+    rows = releases.release(state, persons, budget, make_stream(random_state))
+    n = state.rows if neighbors == "replace_one" else None
+    return TableStatistics(tuple(rows), tuple(releases.records), n)
 
 
 def _plan_usual(schema: Schema, by: str | None, present: Collection[str]) -> list[Task]:
@@ -319,15 +329,7 @@ class _Releases:
         self._delta = None if settings.delta is None else _divide(settings.delta, parts)
         self.records: list[PrivacyRecord] = []
         self._jobs = [self._job_of(task) if self._weight(task) else None for task in tasks]
-        with warnings.catch_warnings(), drop_notes():
-            warnings.simplefilter("ignore")
-            self._release(self.fold(_make_up(schema)), None, None)
-        # What is spent depends on no row.
-        self._price_of_all = [
-            sum(Decimal(repr(amount)) for amount in amounts)
-            for amounts in zip(*((one.epsilon, one.delta) for one in self.records), strict=True)
-        ]
-        self.records.clear()
+        self._records_of_rows = self._rehearse(Persons())
 
     @property
     def names(self) -> set[str]:
@@ -364,17 +366,35 @@ class _Releases:
         return bundle("statistics.describe", states, part.rows)
 
     def release(
-        self, state: State, budget: Budget | None, random_state: RandomState
+        self, state: State, persons: Persons, budget: Budget | None, random_state: RandomState
     ) -> list[dict[str, Any]]:
         """The rows of the result; `records` has what was spent.
 
         Raises:
+            ParameterError: Such persons cannot have what is asked for, or the budget is of another
+                relation; nothing is spent then.
             BudgetExceeded: Less is left than all releases cost; nothing is spent then.
         """
-        if budget is not None and self._price_of_all:
+        records = self._records_of_rows if persons.keep is None else self._rehearse(persons)
+        if budget is not None and records:
+            for record in records:
+                check_covered(budget, record)
             # All shares at once, so that the ledger refuses before the first is spent.
-            budget = budget.sequential(*map(float, self._price_of_all), name="statistics.describe")
-        return self._release(state, budget, random_state)
+            amounts = zip(*((record.epsilon, record.delta) for record in records), strict=True)
+            price = [float(sum(Decimal(repr(amount)) for amount in one)) for one in amounts]
+            budget = budget.sequential(*price, name="statistics.describe")
+        return self._release(state, persons, budget, random_state)
+
+    def _rehearse(self, persons: Persons) -> list[PrivacyRecord]:
+        """What protects all releases, which depends on no row: told by a run on made-up ones.
+
+        Raises: What a release would refuse.
+        """
+        with warnings.catch_warnings(), drop_notes():
+            warnings.simplefilter("ignore")
+            self._release(self.fold(_make_up(self._schema)), persons, None, None)
+        told, self.records = self.records, []
+        return told
 
     def _weight(self, task: Task) -> int:
         """How many shares of the budget a release takes; a public number of rows is free."""
@@ -392,7 +412,7 @@ class _Releases:
         return float(_floor(self._epsilon * weight)), delta
 
     def _release(
-        self, state: State, budget: Budget | None, random_state: RandomState
+        self, state: State, persons: Persons, budget: Budget | None, random_state: RandomState
     ) -> list[dict[str, Any]]:
         states, rows = iter(unbundle(state)), []
         for task, job in zip(self._tasks, self._jobs, strict=True):
@@ -400,40 +420,31 @@ class _Releases:
                 value = state.rows
                 rows.append(_row("count", value=value, low=value, high=value))
                 continue
-            result = self._release_one(task, job, next(states), budget, random_state)
+            goal = self._goal_of(task, budget, random_state)._replace(persons=persons)
+            result = self._release_one(task, job, next(states), goal)
             rows += self._describe_groups(task, result)
         return rows
 
-    def _release_one(
-        self,
-        task: Task,
-        job: Job | TablesPlan,
-        state: State,
-        budget: Budget | None,
-        random_state: RandomState,
-    ) -> Any:
-        """What one task releases, with its share of epsilon and delta."""
+    def _goal_of(self, task: Task, budget: Budget | None, random_state: RandomState) -> Goal:
+        """The share of epsilon and delta of one task, and what else it is asked."""
         (epsilon, delta), settings = self._price(task), self._settings
-        sampled = settings.sampled and task.statistic != "top_k"
-        if isinstance(job, TablesPlan):
-            relation: Any = settings.neighbors
-            least = settings.confidence, sampled
-            goal = check_goal(epsilon, delta, relation, budget, random_state, *least)
-            return job.release(state, goal)
-        options: dict[str, Any] = {"delta": delta}
-        if task.statistic in _OF_POINTS:
-            options = {"levels": task.detail} if task.statistic == "quantiles" else {}
-        if task.statistic == "top_k":
-            options = {"k": task.detail}
-        return job.release(
-            state,
-            epsilon=epsilon,
-            **options,
-            confidence=settings.confidence,
-            sampled=sampled,
-            budget=budget,
-            random_state=random_state,
+        relation: Any = settings.neighbors
+        return check_goal(
+            epsilon,
+            None if task.statistic in (*_OF_POINTS, "top_k") else delta,
+            relation,
+            budget,
+            random_state,
+            settings.confidence,
+            settings.sampled and task.statistic != "top_k",
         )
+
+    def _release_one(self, task: Task, job: Job | TablesPlan, state: State, goal: Goal) -> Any:
+        """What one task releases."""
+        if isinstance(job, TablesPlan):
+            return job.release(state, goal)
+        name = {"quantiles": "levels", "top_k": "k"}.get(task.statistic)
+        return job._release(state, goal, **({} if name is None else {name: task.detail}))
 
     def _describe_groups(self, task: Task, result: Any) -> list[dict[str, Any]]:
         keys = self._keys
