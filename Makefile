@@ -138,7 +138,7 @@ lint: develop $(STAMPS)/dev ## rustfmt, clippy, ruff, mypy, stubtest: nothing ma
 	$(BIN)/python -m mypy.stubtest hdp_fast._core
 	$(BIN)/python docs/tools/notices.py --check
 
-bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against numpy and every peer found, a quarter of an hour (BENCH=benches/bench_weights.py BENCH_ARGS=--small)
+bench: develop $(STAMPS)/dev $(STAMPS)/bench ## speed against numpy and every peer found, half an hour (BENCH=benches/bench_weights.py BENCH_ARGS=--small)
 	$(BIN)/python -m pytest $(BENCH) $(BENCH_ARGS)
 
 bench-store: develop $(STAMPS)/dev $(STAMPS)/bench ## the same, stored for this kind of processor in benches/results, whence docs/performance.md is written
@@ -183,8 +183,9 @@ fuzz: develop $(STAMPS)/dev $(STAMPS)/fuzz ## arguments, files, devices, matrice
 	  if [ -n "$(STORE)" ]; then build/fuzz/$(HOST)/release/$$target -merge=1 tests/corpus/$$target build/corpus/$$target; fi; \
 	done
 
+# A test asks for more memory than there is, which is to be refused as malloc refuses it.
 sanitize: $(STAMPS)/venv ## the core's and the device's tests under AddressSanitizer, and those of its kernels under valgrind (apt-get install valgrind)
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --profile quick --target $(HOST) --target-dir build/sanitize --package hdp-fast-core --package hdp-fast-device --lib --tests
+	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --profile quick --target $(HOST) --target-dir build/sanitize --package hdp-fast-core --package hdp-fast-device --lib --tests
 	cargo test --profile quick --package hdp-fast-core --lib --config "target.'cfg(all())'.runner = ['valgrind', '--quiet', '--error-exitcode=9']" -- --test-threads=1 simd::
 
 evidence: develop $(STAMPS)/dev $(STAMPS)/bench ## run the commands of docs/claims.md and write what became of them; an hour or two (EVIDENCE_ARGS="--also long quiet")

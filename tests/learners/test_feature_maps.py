@@ -57,9 +57,11 @@ HARD = np.array(
 
 @pytest.mark.parametrize("features", MAPS.values(), ids=MAPS)
 def test_no_row_is_longer_than_1_and_products_keep_their_promise(features):
-    rows = np.concatenate([HARD, POOL, -POOL, 100 * POOL])
-    integers = [[int(x) for x in row * 2**26] for row in features(rows)]
-    assert all(x % 1 == 0 for x in (features(rows) * 2**26).flat)
+    rows = np.concatenate([HARD, -HARD, POOL, -POOL, 100 * POOL])
+    values = features(rows)
+    assert not np.signbit(values[values == 0]).any()  # what is so little has lost its sign
+    integers = [[int(x) for x in row * 2**26] for row in values]
+    assert all(x % 1 == 0 for x in (values * 2**26).flat)
     assert all(sum(q * q for q in row) <= 4**26 for row in integers)
     products = [
         sum(a * b for a, b in zip(p, q, strict=True))

@@ -110,4 +110,19 @@ mod tests {
         }
         assert_eq!([exp_m1(0.0), exp_m1(f64::INFINITY)], [0.0, f64::INFINITY]);
     }
+
+    #[test]
+    fn a_mass_on_an_end_of_a_cell_stays_there() {
+        for high in [1e-3, 1.0, 30.0, 800.0] {
+            let cell = Cell::new([0.0, high], [0.0, high]);
+            let split = |loss: f64| {
+                let mut ends = [0.0; 2];
+                cell.add(&mut ends, loss, 1.0);
+                ends
+            };
+            assert_eq!(split(0.0), [1.0, 0.0], "{high}");
+            let [low, top] = split(high);
+            assert!(low.abs() < 1e-12 && (top - 1.0).abs() < 1e-12, "{high}: {low} {top}");
+        }
+    }
 }

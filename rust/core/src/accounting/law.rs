@@ -211,3 +211,15 @@ impl Law {
         (Law { losses, masses, infinity: (self.infinity + beyond).min(1.0), isa: self.isa }, beyond)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_end_is_dropped() {
+        let parts = vec![[0.1, 0.2], [0.0, 0.0], [0.0, 0.0]];
+        let law = Law::of_parts(parts, vec![0.0, 1.0, 2.0, 3.0], 0.0, Run::alone(Isa::Portable));
+        assert_eq!((law.losses.as_slice(), law.masses.len()), ([0.0, 1.0].as_slice(), 2));
+    }
+}

@@ -149,6 +149,26 @@ mod tests {
         }
     }
 
+    /// More than numbers show: what is proved is a bound for all of them.
+    #[test]
+    fn each_term_has_room_for_three_units() {
+        let x = Rational::new(999_999u32.into(), 1_000_000u32.into());
+        let mut terms = Interval::one(400);
+        let many = (1..).take_while(|&n| {
+            terms = terms.divided_by(n);
+            terms.ends()[1] >= BigUint::one() << (400 - POINT)
+        });
+        assert!(Bracket::exp_minus(&x).unwrap().error >= 2 * 3 * many.count() as u64);
+    }
+
+    #[test]
+    fn a_product_with_a_wide_bracket_is_wide() {
+        let [narrow, wide] = [0, WIDE].map(|error| Bracket { lower: ONE / 4, error });
+        assert_eq!(narrow.times(wide).error, WIDE);
+        assert_eq!(wide.times(narrow).error, WIDE);
+        assert!(narrow.times(narrow).error < 8);
+    }
+
     #[test]
     fn only_settled_words_are_told() {
         let word = 0x1234_5678_9abc_def0;
