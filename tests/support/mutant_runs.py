@@ -108,6 +108,15 @@ def list_files(stem: str, of: str) -> list[Path]:
     ]
 
 
+def last_change(mutant: Mutant) -> float:
+    """When a test of its package was changed, or of its folder of the core."""
+    files = list_files(mutant.stem, mutant.of)
+    if mutant.of == "core":
+        core = ROOT / "rust" / "core"
+        files += [*(core / "src" / mutant.stem).rglob("*.rs"), *(core / "tests").rglob("*.rs")]
+    return max((path.stat().st_mtime for path in files), default=0.0)
+
+
 def variables(tree: Path, **more: str) -> dict[str, str]:
     paths = os.pathsep.join(str(tree / part) for part in ("python", "tests/support"))
     return {**os.environ, "PYTHONPATH": paths, "OPENBLAS_NUM_THREADS": "1", **more}
@@ -459,10 +468,7 @@ class Answers:
         """What the tests say about a mutant; None if the time is over."""
         if mutant.identity in self._seen:
             answer, asked = self._seen[mutant.identity]
-            newest = max(
-                (path.stat().st_mtime for path in list_files(mutant.stem, mutant.of)), default=0.0
-            )
-            if answer.state != LIVES or newest < asked:
+            if answer.state != LIVES or last_change(mutant) < asked:
                 return answer
         if time.monotonic() > ends:
             return None
