@@ -152,7 +152,7 @@ arm64() {
   printf '#!%s/bin/python\nimport sys\nfrom hdp_fast.cli import main\nsys.exit(main())\n' "$venv" > "$venv/bin/hdp-fast"
   chmod +x "$venv/bin/"*
   get_wheels "$place/wheels" 3.11 "${GLIBC[@]/%/_aarch64}" -- numpy
-  get_wheels "$place/wheels" 3.11 any -- pytest
+  get_wheels "$place/wheels" 3.11 any -- pytest joblib
   cp "$wheel" "$place/wheels"
   install_for_arm() {
     "$host" -m pip --disable-pip-version-check --quiet install --no-index --find-links "$place/wheels" --only-binary :all: \
@@ -163,7 +163,7 @@ arm64() {
   install_for_arm --target "$venv/lib/python3.11/site-packages" hdp-fast
   "$venv/bin/python" -c 'import platform; print(platform.machine(), *platform.libc_ver())'
   "$venv/bin/python" -I "$root/tests/smoke.py"
-  install_for_arm --target "$place/tools" --upgrade pytest
+  install_for_arm --target "$place/tools" --upgrade pytest joblib
   cd "$root"
   PYTHONPATH=$place/tools OPENBLAS_NUM_THREADS=1 "$venv/bin/python" -m pytest --quick -q -p no:cacheprovider "${tests[@]}"
 }
