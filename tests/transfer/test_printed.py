@@ -537,3 +537,19 @@ def test_agents_send_the_reports_of_the_randomizer_that_they_agree_to_and_of_no_
             agents.test(Share(), 10, randomizer=other)
     assert agents.remaining == 1000
     assert set(agents.test(Share(), 1000)) <= {0, 1}
+
+
+@pytest.mark.parametrize("alpha", [5e-324, 1e-200, 1e-10])
+def test_numbers_beyond_all_floats_are_too_many(alpha):
+    shape = {"diameter": 2.0, "lipschitz": 1.0}
+    for count in (
+        lambda: paper_records(alpha=alpha, beta=0.05, chi2=0.35, dimension=13),
+        lambda: paper_rounds(alpha=alpha, chi2=0.35),
+        lambda: paper_rounds(alpha=alpha, chi2=0.35, private=False),
+        lambda: paper_steps(alpha=alpha, beta=0.05, **shape, deviation=4.5, columns=5),
+    ):
+        with pytest.raises(ParameterError, match=r"alpha = .* more than 2\*\*62"):
+            count()
+    gaussian = local.GaussianRandomizer.printed(1.0, 1e-6, (0, 1))
+    with pytest.raises(ParameterError, match=r"alpha = .* need more than"):
+        gaussian.paper_agents_needed(alpha=alpha, beta=0.05)

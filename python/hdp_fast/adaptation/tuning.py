@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -295,11 +295,18 @@ def _note_utility(best: TuningResult) -> None:
     note_score(best.score, str(loss), classes if loss == "softmax" else 2)
 
 
+def _holds_values(values: Any) -> bool:
+    try:
+        return isinstance(values, Collection) and len(values) > 0
+    except TypeError:  # That of an array without an axis.
+        return False
+
+
 def _list_candidates(estimator: Any, grid: Any) -> list[dict[str, Any]]:
     """Return all combinations of parameters, validated as by fit."""
     if not isinstance(estimator, ConvexAdaptation | NonConvexAdaptation):
         refuse("estimator", estimator, "it must be a ConvexAdaptation or a NonConvexAdaptation")
-    if not isinstance(grid, Mapping) or not all(map(len, grid.values())):
+    if not isinstance(grid, Mapping) or not all(map(_holds_values, grid.values())):
         refuse("grid", grid, "it must map names to sequences of values")
     for name in grid:
         if name in _FIXED or name not in estimator.get_params(deep=False):

@@ -120,9 +120,10 @@ def learn(
         together: at most `O(p n d**2 / 64 / log d)` word operations. Beside X, memory for two bit
         matrices of d by d, for each system that is solved. Chunks are read once to be checked and
         counted, and once more for each try, of which there is one where some parity fits all
-        records, or once for all batches. Of the sampled records d + 64 wait at a time, until the
-        rank is full; from then on they are verified where they lie. With workers each of them makes
-        a span of its own, of at most `(d + 1)**2 / 32` bytes.
+        records, and 10 / beta on average where none nearly does, or once for all batches. Of the
+        sampled records d + 64 wait at a time, until the rank is full; from then on they are
+        verified where they lie. With workers each of them makes a span of its own, of at most
+        `(d + 1)**2 / 32` bytes.
 
     Source:
         Kasiviswanathan et al. 2011, Section 4, Algorithm A and its amplification.

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from inspect import currentframe
+from inspect import currentframe, signature
 from traceback import walk_stack
 from typing import Any, ClassVar, Self
 from weakref import WeakSet
@@ -73,6 +73,13 @@ class SeededEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     test_seed: Any
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Have the signature of __init__: before Python 3.11.4 a subclass has that of __new__."""
+        super().__init_subclass__(**options)
+        own = signature(cls.__init__)
+        parameters = list(own.parameters.values())[1:]
+        cls.__signature__ = own.replace(parameters=parameters)
 
     def __new__(cls, *_: Any, **parameters: Any) -> Self:
         """Refuse a seed under the usual name, before Python calls it unexpected."""

@@ -209,7 +209,7 @@ def describe(
         refuse("by", by, "the schema must have it as a category, whose values are public")
     check_budget(budget)
     chunked = isinstance(table, Chunks)
-    private = take_columns("table", table.first()[0] if chunked else table, None)
+    private = take_columns("table", table.peek() if chunked else table, None)
     if tasks is None:
         tasks = _plan_usual(schema, by, private.columns)
     settled = _join_tables([_settle(task, schema, by) for task in sequence("tasks", tasks)], kinds)

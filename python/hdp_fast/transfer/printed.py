@@ -7,8 +7,10 @@ printed number is too small for what it promises, the corrected one stands besid
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .._support.validate import (
     finite_nonnegative,
@@ -24,6 +26,9 @@ from ..exceptions import ParameterError
 from ..learners.noisy_steps import NoisySteps
 from .learner import composes
 from .plans import RunGoal, is_auto, validate_rounds, validate_tests
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Above which no number of records is counted.
 _MOST = 1 << 62
@@ -89,6 +94,20 @@ class PaperDescent(NamedTuple):
     epsilon: float
 
 
+def _as_number(count: Callable[P, T]) -> Callable[P, T]:
+    """The count of a formula in floats; what leaves their range on the way is too much as well."""
+
+    @functools.wraps(count)
+    def counted(*arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return count(*arguments, **options)
+        except (OverflowError, ZeroDivisionError):
+            raise _too_much(options["alpha"]) from None
+
+    return counted
+
+
+@_as_number
 def paper_records(*, alpha: float, beta: float, chi2: float, dimension: int) -> int:
     """Computes the number of records that Algorithm 1 prints, that of Lemma 3.2.
 
@@ -124,6 +143,7 @@ def paper_records(*, alpha: float, beta: float, chi2: float, dimension: int) -> 
     return _whole(800 * ratio * math.log(1 / width) / width**2 * each, alpha)
 
 
+@_as_number
 def paper_rounds(
     *, alpha: float, chi2: float, private: bool = True, largest_loss: float = 1.0
 ) -> int:
@@ -162,6 +182,7 @@ def paper_rounds(
     return _whole(rounds / width**2, alpha)
 
 
+@_as_number
 def paper_steps(
     *,
     alpha: float,
@@ -222,6 +243,7 @@ def paper_steps(
     )
 
 
+@_as_number
 def paper_descent(
     *,
     alpha: float,
@@ -385,5 +407,9 @@ def _below(name: str, value: Any, most: float) -> float:
 
 def _whole(value: float, alpha: float) -> int:
     if not value < _MOST:
-        raise ParameterError(f"alpha = {alpha}, but more than 2**62 would be needed")
+        raise _too_much(alpha)
     return math.ceil(value)
+
+
+def _too_much(alpha: Any) -> ParameterError:
+    return ParameterError(f"alpha = {alpha}, but more than 2**62 would be needed")

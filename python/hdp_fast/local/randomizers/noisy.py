@@ -290,7 +290,9 @@ class GaussianRandomizer(_Noisy):
         """
         width, failure = probability("alpha", alpha), probability("beta", beta)
         spread = 2 * math.log(2 / self.delta) / self.epsilon**2
-        number = 2 * spread * math.log(4 / failure) / width**2
+        # The square of an alpha that is a float may be none.
+        root = math.sqrt(2 * spread * math.log(4 / failure)) / width
+        number = root * root
         if number >= MOST_AGENTS:
             raise ParameterError(f"alpha = {alpha} and epsilon = {self.epsilon} {TOO_MANY}")
         # Hoeffding's 1/4 stands beside the variance of the noise.
