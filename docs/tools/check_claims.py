@@ -132,8 +132,8 @@ def _tuple(value: Any) -> Any:
 
 def run(command: str, expected: Expected, kind: str) -> Result:
     """Runs a command, and compares what it prints."""
-    stored = ROOT / "benches" / "results" / f"{kind}.json"
-    shell = _shell(command) + (" --check" if expected.stored and stored.exists() else "")
+    compared = expected.stored and _results(kind).exists()
+    shell = _shell(command) + (" --check" if compared else "")
     result, start = Result(), time.perf_counter()
     code, output = _finish(shell, 60 * expected.minutes)
     result.seconds = time.perf_counter() - start
@@ -147,6 +147,11 @@ def run(command: str, expected: Expected, kind: str) -> Result:
         if "passed" not in result.tests:
             result.words.append(f"no test of it ran: {result.tests}")
     return result
+
+
+def _results(kind: str) -> Path:
+    """The file of the benches' results on a kind of processor."""
+    return ROOT / "benches" / "results" / f"{kind}.json"
 
 
 def _finish(shell: str, seconds: float) -> tuple[int | None, str]:
@@ -207,15 +212,19 @@ def write(text: str, runs: Runs, expected: dict[str, Expected]) -> str:
     names = [entry["processor"]["name"] for entry in runs.values()]
     lines = [["command", *names], ["---"] * (1 + len(names))]
     for command, one in expected.items():
-        last = [entry["commands"].get(command) for entry in runs.values()]
-        if any(last) or one.needs:
-            lines.append([f"`{command}`", *(_cell(entry, one) for entry in last)])
+        last = {kind: entry["commands"].get(command) for kind, entry in runs.items()}
+        if any(last.values()) or one.needs:
+            cells = [_cell(entry, one, kind) for kind, entry in last.items()]
+            lines.append([f"`{command}`", *cells])
     table = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
     return TABLE.sub(lambda match: match[1] + table + match[2], text)
 
 
-def _cell(last: dict[str, Any] | None, expected: Expected) -> str:
+def _cell(last: dict[str, Any] | None, expected: Expected, kind: str) -> str:
     """What became of a command on a kind of processor."""
+    stored = _results(kind)
+    if last is None and expected.stored and stored.exists():
+        return f"not repeated since `make bench-store`, {json.loads(stored.read_text())['day']}"
     if last is None:
         return "not run: it " + " and ".join(NEEDS[need] for need in expected.needs or ["later"])
     words = [
