@@ -17,6 +17,7 @@ import contextlib
 import dataclasses
 import doctest
 import enum
+import faulthandler
 import functools
 import gc
 import inspect
@@ -49,6 +50,8 @@ from hdp_fast.exceptions import HdpFastError
 VALUES = {"None": None, "a number": 2.5, "a text": "x", "a list": [1, "y"], "an object": object()}
 # A call that is still running after so many seconds is called endless.
 _LONGEST = 20
+# After so long a child waits in C, where no signal reaches it, and is ended.
+_STUCK = 60
 
 
 @dataclass
@@ -416,8 +419,10 @@ def _takes_arguments(thing: Documented) -> bool:
 def _in_a_child(work: Callable[[], Outcome], path: str) -> Outcome:
     """What `work` returns in a child of this process, whatever it does to itself."""
     read, write = os.pipe()
+    stack = tempfile.TemporaryFile()  # noqa: SIM115 - the child writes into it as it ends
     parent, child = os.getpid(), os.fork()
     if not child:
+        faulthandler.dump_traceback_later(_STUCK, exit=True, file=stack)
         # A ledger in memory serves the process alone that made it, and the child stands in for it.
         os.getpid = lambda: parent
         try:
@@ -433,8 +438,15 @@ def _in_a_child(work: Callable[[], Outcome], path: str) -> Outcome:
     with open(read, "rb") as pipe:
         content = pipe.read()
     _, status = os.waitpid(child, 0)
+    with stack:
+        stack.seek(0)
+        frames = [line for line in stack.read().decode().splitlines() if "File" in line]
+    if frames and "/polars/" in frames[0]:
+        # It waits for its threads, which a fork has not.
+        return Outcome(path)
     if status or not content:
-        return Outcome(path, wrong=[f"{path}: the process ended with {status}"])
+        at = frames[0].strip() if frames else ""
+        return Outcome(path, wrong=[f"{path}: the process ended with {status} {at}"])
     return pickle.loads(content)
 
 
