@@ -252,18 +252,19 @@ def _read_arrow(path: Path, max_bytes: int) -> dict[str, Column]:
     ipc = load_for(path, "ipc")
     kind = f"{path.suffix} file in Arrow's file format"
     with read_safely(path, kind), path.open("rb") as handle, ipc.open_file(handle) as file:
-        table = _read_batches(path, file, max_bytes)
-        # Nothing in such a file is checked when it is read, not even where its texts end.
-        table.validate(full=True)
-        return arrow_columns(path, table)
+        return arrow_columns(path, _read_batches(path, file, max_bytes))
 
 
 def _read_batches(path: Path, file: Any, max_bytes: int) -> Any:
     """The table in an Arrow file, whose parts may each be packed."""
     batches, size = [], 0
     for place in range(file.num_record_batches):
-        batches.append(file.get_batch(place))
-        size += batches[-1].nbytes
+        batch = file.get_batch(place)
+        # Nothing in such a file is checked when it is read, not even where its texts end: to ask
+        # for its size alone would read there.
+        batch.validate(full=True)
+        batches.append(batch)
+        size += batch.nbytes
         check_size(path, size, max_bytes)
     return arrow.load().Table.from_batches(batches, file.schema)
 
