@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from processes import exit_code, forked
@@ -310,3 +311,10 @@ def test_a_text_that_cannot_be_kept_leaves_nothing(memory, monkeypatch):
     assert os.listdir(memory / "hdp_fast") == []
     tables.write_text("name", "text")
     assert tables.read_text("name") == "text"
+
+
+def test_a_device_is_never_replaced():
+    before = os.stat(os.devnull)
+    with pytest.raises(OSError, match="regular file"):
+        atomic.replace(Path(os.devnull), lambda out: out.write(b"text"))
+    assert os.path.samestat(os.stat(os.devnull), before)

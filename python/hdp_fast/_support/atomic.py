@@ -177,10 +177,14 @@ def replace(target: Path, write: Writer) -> None:
             was.
     """
     try:
-        mode = stat.S_IMODE(os.stat(target).st_mode)
+        found = os.stat(target).st_mode
     except FileNotFoundError:
         _place_file(target, write, 0o666, os.replace)
         return
+    if not stat.S_ISREG(found):
+        # Whoever is root could replace a device, such as /dev/null.
+        raise OSError(errno.EINVAL, "it must be a regular file")
+    mode = stat.S_IMODE(found)
 
     def write_in_mode(out: IO[bytes]) -> None:
         # Users who could not read the old file must not be able to read the new one.
