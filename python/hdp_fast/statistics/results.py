@@ -266,8 +266,14 @@ class Distribution(JsonText):
 
         Returns:
             The shares, of the same shape.
+
+        Raises:
+            ParameterError: x holds what is no number.
         """
-        numbers = np.asarray(x, np.float64)
+        try:
+            numbers = np.asarray(x, np.float64)
+        except (TypeError, ValueError):
+            refuse("x", x, "it must be a number, or several")
         places = np.searchsorted(self.points, numbers, side="right")
         shares = np.concatenate(([0.0], self.value))[places]
         return np.where(np.isnan(numbers), np.nan, shares)[()]
