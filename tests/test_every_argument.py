@@ -24,17 +24,17 @@ def rooms(pytestconfig):
     return QUICK[::3] if pytestconfig.getoption("quick") else QUICK
 
 
-def set_of_files():
-    """Those of the folder, but for what another test makes there meanwhile."""
+def files_here():
+    """What stands where the tests run, but for what another test makes there meanwhile."""
     return {path for path in Path().iterdir() if path.name != ".mypy_cache"}
 
 
 @pytest.fixture(scope="module")
 def outcomes(rooms):
-    before = set_of_files()
+    before = files_here()
     part = (None, None) if FAULTS else (rooms, 2)
     made = walk.Walk(walk.VALUES, *part, drawn=4 if FAULTS else 1).run()
-    assert set_of_files() == before, "a call wrote a file where the tests run"
+    assert files_here() == before, "a call wrote a file where the tests run"
     return made
 
 

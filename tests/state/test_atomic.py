@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 from processes import exit_code, forked
@@ -313,8 +312,11 @@ def test_a_text_that_cannot_be_kept_leaves_nothing(memory, monkeypatch):
     assert tables.read_text("name") == "text"
 
 
-def test_a_device_is_never_replaced():
-    before = os.stat(os.devnull)
+def test_what_is_no_regular_file_is_never_replaced(tmp_path):
+    """A pipe stands for /dev/null, which a failing test would take from the machine."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    before = os.stat(pipe)
     with pytest.raises(OSError, match="regular file"):
-        atomic.replace(Path(os.devnull), lambda out: out.write(b"text"))
-    assert os.path.samestat(os.stat(os.devnull), before)
+        atomic.replace(pipe, lambda out: out.write(b"text"))
+    assert os.path.samestat(os.stat(pipe), before)
+    assert os.listdir(tmp_path) == ["pipe"]

@@ -206,6 +206,7 @@ def test_parts_release_the_tables_and_distributions_of_all_rows(neighbors):
     assert first == pytest.approx(second)
 
 
+OF_PEOPLE = {"replace_one": "replace_person", "add_remove": "add_remove_person"}
 WHO = np.random.default_rng(1).integers(0, 1_000, N)
 OF_VISITS = {
     "mean": lambda **more: statistics.mean(PEOPLE["size"], low=0, high=9, **more),
@@ -236,7 +237,7 @@ def test_parts_with_ids_release_what_the_function_does_with_them(statistic, neig
     values = [row["value"] for row in found.rows]
     assert values == np.ravel(whole.value).tolist()
     (record,) = found.records
-    assert record.neighbors == {"replace_one": "replace_person"}.get(neighbors, "add_remove_person")
+    assert record.neighbors == OF_PEOPLE[neighbors]
     assert (record.noise, record.mechanism) == (whole.record.noise, whole.record.mechanism)
     kept = bound_rows(WHO, 2).sum()
     assert found.n == (kept if neighbors == "replace_one" else None)
@@ -245,7 +246,7 @@ def test_parts_with_ids_release_what_the_function_does_with_them(statistic, neig
 @pytest.mark.parametrize("delta", [None, 1e-6])
 @pytest.mark.parametrize("neighbors", ["replace_one", "add_remove"])
 def test_people_are_charged_once_for_all(neighbors, delta):
-    of_people = {"replace_one": "replace_person"}.get(neighbors, "add_remove_person")
+    of_people = OF_PEOPLE[neighbors]
     budget = Budget(0.7, 1e-6, neighbors=of_people)
     price = {"epsilon": 0.7, "delta": delta, "neighbors": neighbors, "budget": budget}
     result = describe(visits(), SCHEMA, tasks=TASKS, **price)

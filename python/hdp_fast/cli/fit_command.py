@@ -37,9 +37,9 @@ from .tables import (
     describe_label,
     name_parts,
     open_workers,
+    owners_of,
     read_parts,
     read_schema,
-    settle_owners,
 )
 from .verdicts import describe_effects, find_usual_label, find_weakness, judge_model
 
@@ -109,7 +109,7 @@ def _fit(arguments: argparse.Namespace) -> ExitCode:
         )
     places, private = [arguments.output, arguments.report], name_parts(arguments)
     with open_workers(arguments), describe_interrupt(places, budget):
-        owners = settle_owners(arguments)
+        owners = owners_of(arguments)
         # What steps look into anywhere is read at once.
         table = read_parts(arguments, whole=arguments.method == "sgd", **owners)
         persons = _read_persons(table, schema, **owners)

@@ -32,9 +32,9 @@ from .tables import (
     add_parts,
     name_parts,
     open_workers,
+    owners_of,
     read_parts,
     read_schema,
-    settle_owners,
 )
 from .verdicts import judge_statistics
 
@@ -232,7 +232,7 @@ def _stats(arguments: argparse.Namespace) -> None:
     settle_output(arguments)
     check_report(arguments)
     check_outputs(arguments, [arguments.output, arguments.report])
-    owners = settle_owners(arguments)
+    owners = owners_of(arguments)
     budget, relation = _open_ledger(arguments)
     schema = read_schema(arguments.schema, labeled=False)
     planner = Planner(schema, arguments.by)

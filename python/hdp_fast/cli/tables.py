@@ -86,7 +86,7 @@ def add_owners(parser: argparse.ArgumentParser) -> None:
     add("--rows-per-person", type=int, metavar="K", help="the most rows of an id that are used [1]")
 
 
-def settle_owners(arguments: argparse.Namespace) -> dict[str, Any]:
+def owners_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The column that says whose row it is, and the most rows of a person; nothing without one."""
     most = arguments.rows_per_person
     if arguments.ids is None:

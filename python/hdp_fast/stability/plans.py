@@ -205,7 +205,8 @@ def members_needed(table: AnyTable, *, agreement: float = 0.75) -> int:
             members would be needed.
 
     Cost:
-        Milliseconds for a table. For a GaussianVote tenths of a second at 100,000 members.
+        Milliseconds for a table, up to a second where agreement is next to 1/2. For a GaussianVote
+        tenths of a second at 100,000 members.
 
     Source:
         The binomial tail itself, instead of Bassily, Thakkar and Thakurta 2018, Theorem 3.11: the

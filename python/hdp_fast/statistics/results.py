@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._support.json_text import JsonText
+from .._support.numbers import floats
 from .._support.types import Floats, Integers
-from .._support.validate import refuse, sequence
+from .._support.validate import numbers, refuse, sequence
 from ..record import PrivacyRecord
 from .release_noise import Noise, ReleasedNoise
 from .shares import NoisyCells, Shares
@@ -270,13 +271,10 @@ class Distribution(JsonText):
         Raises:
             ParameterError: x holds what is no number.
         """
-        try:
-            numbers = np.asarray(x, np.float64)
-        except (TypeError, ValueError):
-            refuse("x", x, "it must be a number, or several")
-        places = np.searchsorted(self.points, numbers, side="right")
+        ends = floats(numbers("x", x))
+        places = np.searchsorted(self.points, ends, side="right")
         shares = np.concatenate(([0.0], self.value))[places]
-        return np.where(np.isnan(numbers), np.nan, shares)[()]
+        return np.where(np.isnan(ends), np.nan, shares)[()]
 
     def quantiles(self, levels: ArrayLike) -> Any:
         """Estimates quantiles: the least point with that share at it or below.

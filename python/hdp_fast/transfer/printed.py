@@ -94,8 +94,8 @@ class PaperDescent(NamedTuple):
     epsilon: float
 
 
-def _as_number(count: Callable[P, T]) -> Callable[P, T]:
-    """The count of a formula in floats; what leaves their range on the way is too much as well."""
+def _within_floats(count: Callable[P, T]) -> Callable[P, T]:
+    """Refuses numbers that leave the range of floats on the way, as `_whole` refuses the result."""
 
     @functools.wraps(count)
     def counted(*arguments: P.args, **options: P.kwargs) -> T:
@@ -107,7 +107,7 @@ def _as_number(count: Callable[P, T]) -> Callable[P, T]:
     return counted
 
 
-@_as_number
+@_within_floats
 def paper_records(*, alpha: float, beta: float, chi2: float, dimension: int) -> int:
     """Computes the number of records that Algorithm 1 prints, that of Lemma 3.2.
 
@@ -143,7 +143,7 @@ def paper_records(*, alpha: float, beta: float, chi2: float, dimension: int) -> 
     return _whole(800 * ratio * math.log(1 / width) / width**2 * each, alpha)
 
 
-@_as_number
+@_within_floats
 def paper_rounds(
     *, alpha: float, chi2: float, private: bool = True, largest_loss: float = 1.0
 ) -> int:
@@ -182,7 +182,7 @@ def paper_rounds(
     return _whole(rounds / width**2, alpha)
 
 
-@_as_number
+@_within_floats
 def paper_steps(
     *,
     alpha: float,
@@ -243,7 +243,7 @@ def paper_steps(
     )
 
 
-@_as_number
+@_within_floats
 def paper_descent(
     *,
     alpha: float,

@@ -290,7 +290,7 @@ class GaussianRandomizer(_Noisy):
         """
         width, failure = probability("alpha", alpha), probability("beta", beta)
         spread = 2 * math.log(2 / self.delta) / self.epsilon**2
-        # The square of an alpha that is a float may be none.
+        # Not divided by the square of alpha, which may be too small for a float.
         root = math.sqrt(2 * spread * math.log(4 / failure)) / width
         number = root * root
         if number >= MOST_AGENTS:
